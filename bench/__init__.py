@@ -1,0 +1,1 @@
+"""Benches and the generator of the events that they run on."""

@@ -1,0 +1,1 @@
+"""The HTTP door: checks what clients send, publishes records and gives back the replies."""

@@ -1,0 +1,1 @@
+"""What is registered: streams, schemas and metrics, as a log of changes."""

@@ -1,0 +1,1 @@
+"""The railgun command."""

@@ -1,0 +1,1 @@
+"""The compiled loop that runs programs over batches of events."""

@@ -1,0 +1,1 @@
+"""The metric language: grammar, typed syntax tree, errors with a position."""

@@ -1,0 +1,1 @@
+"""Logs behind the Transport protocol."""

@@ -1,0 +1,1 @@
+"""A task: one log turned into replies by a reservoir, a plan and their state."""

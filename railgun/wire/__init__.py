@@ -1,0 +1,1 @@
+"""The bytes of records and replies, and the compiled code that reads and writes them."""

@@ -1,0 +1,1 @@
+"""Event storage: sealed columnar chunks on disk, read by cursors that only move forward in time."""
