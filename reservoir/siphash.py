@@ -5,6 +5,8 @@ original and are here for its published vectors.  Source: Aumasson, Bernstein, "
 PRF" (2012), and the authors' reference code for the 128-bit output.
 """
 
+from typing import Any
+
 import numpy as np
 
 from reservoir.compiled import address, jit, ld8, ld64, ldi64, st64
@@ -18,12 +20,12 @@ _SECOND = np.uint64(0xDD)
 
 
 @jit
-def _rotl(x, bits):  # type: ignore[no-untyped-def]
+def _rotl(x: Any, bits: int) -> Any:
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
 @jit
-def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
+def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
     v0 += v1
     v2 += v3
     v1 = _rotl(v1, 13) ^ v0
@@ -38,7 +40,7 @@ def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _last_word(addr, n):  # type: ignore[no-untyped-def]
+def _last_word(addr: int, n: int) -> Any:
     """The bytes after the last whole word, with the length in the top byte. Reads inside [addr, addr + n)."""
     left = n & 7
     word = np.uint64(n) << np.uint64(56)
@@ -50,7 +52,7 @@ def _last_word(addr, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def siphash128_rounds(addr, n, k0, k1, word_rounds, final_rounds):  # type: ignore[no-untyped-def]
+def siphash128_rounds(addr: int, n: int, k0: Any, k1: Any, word_rounds: int, final_rounds: int) -> Any:
     """(hi, lo) uint64: SipHash-c-d-128 of the n bytes at addr, key words k0, k1 (little-endian halves).
 
     hi holds output bytes 0 to 7 and lo bytes 8 to 15, each read as a little-endian word.
@@ -76,13 +78,15 @@ def siphash128_rounds(addr, n, k0, k1, word_rounds, final_rounds):  # type: igno
 
 
 @jit
-def siphash128(addr, n, k0, k1):  # type: ignore[no-untyped-def]
+def siphash128(addr: int, n: int, k0: Any, k1: Any) -> Any:
     """(hi, lo) uint64: SipHash-1-3-128 of the n bytes at addr, key words k0, k1 (uint64)."""
     return siphash128_rounds(addr, n, k0, k1, 1, 3)
 
 
 @jit
-def siphash128_many(heap_addr, offsets_addr, n, k0, k1, hi_addr, lo_addr):  # type: ignore[no-untyped-def]
+def siphash128_many(
+    heap_addr: int, offsets_addr: int, n: int, k0: Any, k1: Any, hi_addr: int, lo_addr: int
+) -> None:
     """SipHash-1-3-128 of n byte strings: string i is heap[offsets[i]:offsets[i + 1]] (int64 offsets).
 
     Writes uint64 words at hi_addr and lo_addr.
