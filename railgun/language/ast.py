@@ -1,0 +1,255 @@
+"""The syntax tree of a query: what was written, before any field or type is known.
+
+Every node is frozen and compares by meaning: positions in the text take no part in equality or hashing.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Aggregator(StrEnum):
+    """What a metric computes. `stddev` is `STDDEV_SAMP`; `count(*)` is `COUNT` without an argument."""
+
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+    STDDEV_SAMP = "stddev_samp"
+    STDDEV_POP = "stddev_pop"
+    VAR_SAMP = "var_samp"
+    VAR_POP = "var_pop"
+    MIN = "min"
+    MAX = "max"
+    FIRST = "first"
+    LAST = "last"
+    PREV = "prev"
+    COUNT_DISTINCT = "count_distinct"
+
+
+class Function(StrEnum):
+    """What may be called in an expression."""
+
+    ABS = "abs"
+    COALESCE = "coalesce"
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+class ArithmeticOperator(StrEnum):
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+
+
+class ComparisonOperator(StrEnum):
+    EQUAL = "="
+    UNEQUAL = "<>"
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+
+
+class WindowKind(StrEnum):
+    SLIDING = "sliding"
+    TUMBLING = "tumbling"
+    INFINITE = "infinite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Anything written. `position` is the offset of its first character in the text."""
+
+    position: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Node):
+    """Anything with a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullLiteral(Expression):
+    """NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanLiteral(Expression):
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StringLiteral(Expression):
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class LongLiteral(Expression):
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalLiteral(Expression):
+    """A number with a point: `unscaled / 10**scale`; decimal beside decimals, otherwise double."""
+
+    unscaled: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleLiteral(Expression):
+    """A number with an exponent."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReference(Expression):
+    name: str
+    quoted: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expression):
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Expression):
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expression):
+    operator: ComparisonOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    """Two operands or more, none of them an And."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    """Two operands or more, none of them an Or."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """Also `NOT IN`, `NOT LIKE`, `NOT BETWEEN` and `IS NOT NULL`, each around its positive form."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expression):
+    operand: Expression
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expression):
+    operand: Expression
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expression):
+    """`pattern` as written: `%` any run, `_` one code point, a backslash before what stands for itself."""
+
+    operand: Expression
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expression):
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """Searched where `operand` is None: each branch is (condition or value to equal, result)."""
+
+    operand: Expression | None
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    function: Function
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Node):
+    """`size_ms` is None for `INFINITE` alone; `delay_ms` is 0 without `DELAYED BY`."""
+
+    kind: WindowKind
+    size_ms: int | None = None
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem(Node):
+    """`argument` is None for `count(*)` alone; `name` is None without `AS`."""
+
+    aggregator: Aggregator
+    argument: Expression | None
+    name: str | None = None
+    name_position: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamName(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """One `SELECT`. `text` is what was parsed; empty where the tree was made otherwise."""
+
+    items: tuple[SelectItem, ...]
+    stream: StreamName
+    where: Expression | None
+    group_by: tuple[FieldReference, ...]
+    window: Window
+    text: str = field(default="", compare=False, repr=False)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below, in the order written."""
+    match node:
+        case Arithmetic() | Comparison():
+            return (node.left, node.right)
+        case And() | Or():
+            return node.operands
+        case Not() | Negation() | IsNull() | Like():
+            return (node.operand,)
+        case Between():
+            return (node.operand, node.low, node.high)
+        case InList():
+            return (node.operand, *node.items)
+        case Call():
+            return node.arguments
+        case Case():
+            branches = [part for branch in node.branches for part in branch]
+            ends = [part for part in (node.operand, node.default) if part is not None]
+            return (*ends[: node.operand is not None], *branches, *ends[node.operand is not None :])
+        case SelectItem():
+            return () if node.argument is None else (node.argument,)
+        case Query():
+            where = () if node.where is None else (node.where,)
+            return (*node.items, node.stream, *where, *node.group_by, node.window)
+        case _:
+            return ()

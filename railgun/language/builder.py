@@ -1,0 +1,240 @@
+"""What the parser does at each rule of the grammar: make the syntax node, or say why it cannot be."""
+
+import re
+from typing import Any
+
+from lark import Token, Transformer, v_args
+
+from railgun.language import ast
+from railgun.language.duration import LIMIT_MS, MS_BY_UNIT
+from railgun.language.errors import nearest
+from railgun.language.limits import GROUP_BY_LIMIT, IN_LIMIT, ITEMS_LIMIT, NAME_LIMIT
+from railgun.language.literals import (
+    Misfit,
+    decimal_literal,
+    double_literal,
+    like_pattern,
+    long_literal,
+    negated,
+    unquote,
+)
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | {
+    "stddev": ast.Aggregator.STDDEV_SAMP
+}
+_FUNCTIONS = {str(function): function for function in ast.Function}
+
+
+def _start(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _flat(kind: type[ast.And] | type[ast.Or], operands: tuple[ast.Expression, ...]) -> ast.Expression:
+    flat: list[ast.Expression] = []
+    for operand in operands:
+        if isinstance(operand, ast.And | ast.Or) and type(operand) is kind:
+            flat += operand.operands
+        else:
+            flat.append(operand)
+    return kind(tuple(flat), position=flat[0].position)
+
+
+def _not(operand: ast.Expression) -> ast.Not:
+    return ast.Not(operand, position=operand.position)
+
+
+def _in_list(operand: ast.Expression, items: tuple[ast.Expression, ...]) -> ast.InList:
+    if len(items) > IN_LIMIT:
+        raise Misfit(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position)
+    return ast.InList(operand, items, position=operand.position)
+
+
+def _aggregator(token: Token) -> ast.Aggregator:
+    aggregator = _AGGREGATORS.get(token.lower())
+    if aggregator is None:
+        near = nearest(str(token), _AGGREGATORS)
+        hint = f"did you mean {near}?" if near else f"they are {', '.join(sorted(_AGGREGATORS))}"
+        raise Misfit(f"unknown aggregator {str(token)[:80]!r}", _start(token), hint)
+    return aggregator
+
+
+@v_args(inline=True)
+class Builder(Transformer[Token, Any]):
+    """One method per rule. Called by the parser itself, bottom up, so no tree is walked."""
+
+    def start(self, query: ast.Query) -> ast.Query:
+        return query
+
+    def name(self, token: Token) -> ast.FieldReference:
+        if token.type == "QUOTED":
+            return ast.FieldReference(unquote(str(token)), quoted=True, position=_start(token))
+        return ast.FieldReference(str(token), position=_start(token))
+
+    field = v_args(inline=True)(lambda self, name: name)
+
+    # --- expressions
+
+    def any_of(self, *operands: ast.Expression) -> ast.Expression:
+        return _flat(ast.Or, operands)
+
+    def all_of(self, *operands: ast.Expression) -> ast.Expression:
+        return _flat(ast.And, operands)
+
+    def negated(self, token: Token, operand: ast.Expression) -> ast.Not:
+        return ast.Not(operand, position=_start(token))
+
+    def comparison(self, left: ast.Expression, token: Token, right: ast.Expression) -> ast.Comparison:
+        operator = ast.ComparisonOperator("<>" if token == "!=" else str(token))
+        return ast.Comparison(operator, left, right, position=left.position)
+
+    def between(self, operand: ast.Expression, low: ast.Expression, high: ast.Expression) -> ast.Between:
+        return ast.Between(operand, low, high, position=operand.position)
+
+    def not_between(self, operand: ast.Expression, _: Token, *bounds: ast.Expression) -> ast.Not:
+        return _not(ast.Between(operand, *bounds, position=operand.position))
+
+    def in_list(self, operand: ast.Expression, *items: ast.Expression) -> ast.InList:
+        return _in_list(operand, items)
+
+    def not_in_list(self, operand: ast.Expression, _: Token, *items: ast.Expression) -> ast.Not:
+        return _not(_in_list(operand, items))
+
+    def like(self, operand: ast.Expression, pattern: Token) -> ast.Like:
+        checked = like_pattern(unquote(str(pattern)), _start(pattern))
+        return ast.Like(operand, checked, position=operand.position)
+
+    def not_like(self, operand: ast.Expression, _: Token, pattern: Token) -> ast.Not:
+        return _not(self.like(operand, pattern))
+
+    def is_null(self, operand: ast.Expression) -> ast.IsNull:
+        return ast.IsNull(operand, position=operand.position)
+
+    def is_not_null(self, operand: ast.Expression, _: Token) -> ast.Not:
+        return _not(ast.IsNull(operand, position=operand.position))
+
+    def arithmetic(self, left: ast.Expression, token: Token, right: ast.Expression) -> ast.Arithmetic:
+        return ast.Arithmetic(ast.ArithmeticOperator(str(token)), left, right, position=left.position)
+
+    def minus(self, token: Token, operand: ast.Expression) -> ast.Expression:
+        return negated(operand, _start(token))
+
+    def long(self, token: Token) -> ast.LongLiteral:
+        return long_literal(str(token), _start(token))
+
+    def decimal(self, token: Token) -> ast.DecimalLiteral:
+        return decimal_literal(str(token), _start(token))
+
+    def double(self, token: Token) -> ast.DoubleLiteral:
+        return double_literal(str(token), _start(token))
+
+    def string(self, token: Token) -> ast.StringLiteral:
+        return ast.StringLiteral(unquote(str(token)), position=_start(token))
+
+    def true(self, token: Token) -> ast.BooleanLiteral:
+        return ast.BooleanLiteral(True, position=_start(token))
+
+    def false(self, token: Token) -> ast.BooleanLiteral:
+        return ast.BooleanLiteral(False, position=_start(token))
+
+    def null(self, token: Token) -> ast.NullLiteral:
+        return ast.NullLiteral(position=_start(token))
+
+    def call(self, token: Token, *arguments: ast.Expression) -> ast.Call:
+        function = _FUNCTIONS.get(token.lower())
+        if function is None:
+            if token.lower() in _AGGREGATORS:
+                raise Misfit(
+                    f"{token!s} is an aggregator: it cannot stand in an expression", _start(token)
+                )
+            near = nearest(str(token), _FUNCTIONS)
+            hint = f"did you mean {near}?" if near else f"they are {', '.join(sorted(_FUNCTIONS))}"
+            raise Misfit(f"unknown function {str(token)[:80]!r}", _start(token), hint)
+        if function is not ast.Function.COALESCE and len(arguments) != 1:
+            raise Misfit(f"{function} takes one argument", arguments[1].position)
+        return ast.Call(function, arguments, position=_start(token))
+
+    def branch(self, when: ast.Expression, then: ast.Expression) -> tuple[ast.Expression, ast.Expression]:
+        return when, then
+
+    def default(self, expression: ast.Expression) -> list[ast.Expression]:
+        return [expression]
+
+    def case(self, token: Token, *parts: Any) -> ast.Case:
+        operand = parts[0] if isinstance(parts[0], ast.Expression) else None
+        default = parts[-1][0] if isinstance(parts[-1], list) else None
+        branches = tuple(part for part in parts if isinstance(part, tuple))
+        return ast.Case(operand, branches, default, position=_start(token))
+
+    # --- windows
+
+    def duration(self, number: Token, unit: Token) -> tuple[int, int]:
+        count = long_literal(str(number), _start(number)).value
+        size_ms = count * MS_BY_UNIT[unit.upper().removesuffix("S")]
+        if size_ms > LIMIT_MS:
+            limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
+            raise Misfit(f"a window's size and delay are at most {limit_days} days", _start(number))
+        return size_ms, _start(number)
+
+    def delay(self, duration: tuple[int, int]) -> int:
+        return duration[0]
+
+    def sliding(self, token: Token, duration: tuple[int, int], delay_ms: int = 0) -> ast.Window:
+        return self._sized(ast.WindowKind.SLIDING, token, duration, delay_ms)
+
+    def tumbling(self, token: Token, duration: tuple[int, int], delay_ms: int = 0) -> ast.Window:
+        return self._sized(ast.WindowKind.TUMBLING, token, duration, delay_ms)
+
+    def infinite(self, token: Token, delay_ms: int = 0) -> ast.Window:
+        return ast.Window(ast.WindowKind.INFINITE, None, delay_ms, position=_start(token))
+
+    def _sized(
+        self, kind: ast.WindowKind, token: Token, duration: tuple[int, int], delay_ms: int
+    ) -> ast.Window:
+        size_ms, offset = duration
+        if size_ms == 0:
+            raise Misfit("a window's size is at least 1 MILLISECOND", offset)
+        return ast.Window(kind, size_ms, delay_ms, position=_start(token))
+
+    # --- the query
+
+    def select_item(self, token: Token, *parts: Any) -> ast.SelectItem:
+        aggregator = _aggregator(token)
+        argument, *names = parts
+        if isinstance(argument, Token) and argument.type == "DISTINCT":
+            if aggregator is not ast.Aggregator.COUNT:
+                raise Misfit(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
+            aggregator = ast.Aggregator.COUNT_DISTINCT
+            argument, *names = names
+        elif isinstance(argument, Token):
+            if aggregator is not ast.Aggregator.COUNT:
+                raise Misfit(f"* is for count alone: {aggregator} wants an expression", _start(argument))
+            argument = None
+        if not names:
+            return ast.SelectItem(aggregator, argument, position=_start(token))
+        name: ast.FieldReference = names[0]
+        if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
+            rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
+            raise Misfit(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
+        return ast.SelectItem(
+            aggregator, argument, name.name, name_position=name.position, position=_start(token)
+        )
+
+    def where(self, expression: ast.Expression) -> list[ast.Expression]:
+        return [expression]
+
+    def group_by(self, *names: ast.FieldReference) -> tuple[ast.FieldReference, ...]:
+        if len(names) > GROUP_BY_LIMIT:
+            raise Misfit(f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position)
+        return names
+
+    def query(self, *parts: Any) -> ast.Query:
+        items = tuple(part for part in parts if isinstance(part, ast.SelectItem))
+        if len(items) > ITEMS_LIMIT:
+            raise Misfit(f"more than {ITEMS_LIMIT} select items", items[ITEMS_LIMIT].position)
+        stream: ast.FieldReference = parts[len(items)]
+        where = next((part[0] for part in parts if isinstance(part, list)), None)
+        group_by = next((part for part in parts if isinstance(part, tuple)), ())
+        return ast.Query(
+            items, ast.StreamName(stream.name, position=stream.position), where, group_by, parts[-1]
+        )

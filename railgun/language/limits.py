@@ -1,0 +1,10 @@
+"""Bounds on query text, so that no text can cost much time, memory or stack."""
+
+TEXT_LIMIT_BYTES = 16 * 1024
+DEPTH_LIMIT = 64
+ITEMS_LIMIT = 100
+IN_LIMIT = 1_000
+GROUP_BY_LIMIT = 32
+LIKE_PATTERN_LIMIT_BYTES = 1_000
+NUMBER_LIMIT_DIGITS = 400
+NAME_LIMIT = 63
