@@ -1,0 +1,51 @@
+# The commands people type; each sets up what it needs first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+
+.PHONY: help setup demo test check lock
+
+help:  ## what can be made
+	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: $(STAMP)  ## .venv with the pinned dependencies; does nothing when it is up to date
+
+# The build of the one dependency that comes as source is pinned too, by the constraints.
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
+	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
+	@echo "Setting up $(VENV): the first time this downloads about 200 MB."
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@PIP_CONSTRAINT=requirements-dev.lock PIP_BUILD_CONSTRAINT=requirements-dev.lock \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup  ## score a year of real flights and check a sample by brute force
+	@$(BIN)/python -m railgun.demo
+
+test: setup  ## every test (the long reliability runs apart)
+	@$(BIN)/python -m pytest
+
+check: setup  ## format, lint, types, import rules, tidiness
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest --quiet -n 0 tests/tidy
+
+PIP_COMPILE = $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
+  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+lock: setup  ## resolve the dependencies anew and pin them with their hashes
+	@$(PIP_COMPILE) --upgrade --extra dev --extra bench --build-deps-for editable \
+	  --output-file requirements-dev.lock pyproject.toml
+	@$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
