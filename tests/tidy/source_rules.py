@@ -1,0 +1,71 @@
+"""Rules for source text: sizes, docstrings, names, nothing left open, nothing of one machine."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.tidy.tree import Tree
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+
+BANNED_NAME_PARTS = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
+
+# Written in pieces, so that this file does not break its own rules.
+_OPEN_END = re.compile(
+    r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error"]) + r")\b"
+)
+_MACHINE_PATH = re.compile(
+    r"(?<![\w.~$}])/(" + "|".join(["work", "root", "home", "opt", "Users", "tmp/rg"]) + r")\b"
+)
+
+
+def file_sizes(tree: Tree) -> Iterator[str]:
+    """No Python file is longer than a reader can hold."""
+    for path in tree.python():
+        lines = tree.read(path).count("\n")
+        if lines > FILE_LINES_MAX:
+            yield f"{path}: {lines} lines, at most {FILE_LINES_MAX}"
+
+
+def function_sizes(tree: Tree) -> Iterator[str]:
+    """Every function fits a screen."""
+    for path in tree.python():
+        for node in ast.walk(ast.parse(tree.read(path))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, at most {FUNCTION_LINES_MAX}"
+
+
+def module_docstrings(tree: Tree) -> Iterator[str]:
+    """Every file says in its first line why it exists."""
+    for path in tree.python():
+        if not (ast.get_docstring(ast.parse(tree.read(path))) or "").strip():
+            yield f"{path}: no module docstring"
+
+
+def names(tree: Tree) -> Iterator[str]:
+    """No file or folder has a name that says nothing."""
+    for path in tree.python():
+        for part in (*path.parts[:-1], path.stem):
+            if BANNED_NAME_PARTS.intersection(part.lower().split("_")):
+                yield f"{path}: the name {part!r} does not say what is in it"
+
+
+def open_ends(tree: Tree) -> Iterator[str]:
+    """Nothing is left for later inside the tree."""
+    yield from _lines_matching(tree, _OPEN_END, "left open")
+
+
+def machine_paths(tree: Tree) -> Iterator[str]:
+    """Nothing names a folder of the machine it was written on."""
+    yield from _lines_matching(tree, _MACHINE_PATH, "path of one machine")
+
+
+def _lines_matching(tree: Tree, pattern: re.Pattern[str], what: str) -> Iterator[str]:
+    for path in tree.texts():
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            if found := pattern.search(line):
+                yield f"{path}:{number}: {what}: {found[0]}"
