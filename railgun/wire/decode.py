@@ -1,0 +1,209 @@
+"""Raw event records to columns: the Python side of the compiled decoder.
+
+One `Decoder` serves one set of schemas and one list of wanted fields; it is made anew when either changes.
+Its columns are reused by the next call, so what must outlive a batch is copied by the caller.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire import decode_kernel as kernel
+from railgun.wire.msgpack import Status
+from railgun.wire.schema import STRING_LIMIT_BYTES, Field, Schema
+from reservoir.compiled import address
+
+_FIRST_CAPACITY = 256
+_ROW_COLUMNS = (
+    kernel.SCHEMA,
+    kernel.TIME,
+    kernel.REPLY_TO,
+    kernel.INCARNATION,
+    kernel.SEQUENCE,
+    kernel.SOURCE_PARTITION,
+    kernel.SOURCE_OFFSET,
+    kernel.ID_OFFSET,
+    kernel.ID_LENGTH,
+    kernel.ID_HI,
+    kernel.ID_LO,
+)
+_REASONS = {
+    Status.UNKNOWN_SCHEMA: "its schema version is not known here",
+    Status.UNKNOWN_RECORD: "its first byte names no kind of record known here",
+    Status.TRUNCATED: "it ends inside a value",
+    Status.WRONG_TYPE: "a value is not of its field's type",
+    Status.OUT_OF_RANGE: "a number is outside the range of its field",
+    Status.BAD_UTF8: "a string is not UTF-8",
+    Status.TOO_LONG: f"a string is longer than {STRING_LIMIT_BYTES} bytes",
+    Status.WRONG_COUNT: "it has too few header values or more values than its schema",
+    Status.TRAILING_BYTES: "bytes follow its last value",
+}
+
+
+class Decoded:
+    """Columns of one batch. Only the first `n` rows of a column mean anything.
+
+    n: rows decoded; `control` says that the record after them is a control record, where decoding stopped.
+    exceptions: how many rows have a status that is not OK; their fields are null, their header columns void.
+    buffer uint8[...] and offsets int64[n + 1]: the records' bytes; record i is
+    buffer[offsets[i]:offsets[i + 1]].
+    status uint8[n] (`Status`), fault_at int32[n] (byte of the record where decoding ended).
+    schema, time, reply_to, incarnation, sequence, source_partition, source_offset (-1: none), id_offset (into
+    buffer), id_length (bytes): int64[n].  id_hi, id_lo: uint64[n], SipHash-1-3-128 of the id's bytes.
+    words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
+    A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
+    offset << 24 | length into buffer (string); 0 where null.
+    """
+
+    __slots__ = (
+        "buffer",
+        "capacity",
+        "control",
+        "exceptions",
+        "fault_at",
+        "id_hi",
+        "id_length",
+        "id_lo",
+        "id_offset",
+        "incarnation",
+        "n",
+        "nulls",
+        "offsets",
+        "reply_to",
+        "schema",
+        "sequence",
+        "source_offset",
+        "source_partition",
+        "status",
+        "time",
+        "words",
+    )
+
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __init__(self, capacity: int, wanted: int) -> None:
+        self.n = 0
+        self.control = False
+        self.exceptions = 0
+        self.capacity = capacity
+        self.buffer = np.zeros(0, np.uint8)
+        self.offsets = np.zeros(1, np.int64)
+        self.status = np.zeros(capacity, np.uint8)
+        self.fault_at = np.zeros(capacity, np.int32)
+        rows = np.zeros((len(_ROW_COLUMNS), capacity), np.int64)
+        self.schema, self.time, self.reply_to, self.incarnation, self.sequence = rows[:5]
+        self.source_partition, self.source_offset, self.id_offset, self.id_length = rows[5:9]
+        self.id_hi, self.id_lo = rows[9:11].view(np.uint64)
+        self.words = np.zeros((wanted, capacity), np.uint64)
+        self.nulls = np.ones((wanted, capacity), np.uint8)
+
+    def record(self, row: int) -> bytes:
+        """The bytes of one record."""
+        return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
+    def id(self, row: int) -> str:
+        """The id of one event; its status must be OK."""
+        start = int(self.id_offset[row])
+        return self.buffer[start : start + int(self.id_length[row])].tobytes().decode()
+
+    def describe(self, row: int) -> str:
+        """Why a record could not be decoded, for a dead letter's header."""
+        status = Status(int(self.status[row]))
+        return f"{status.name}: at byte {int(self.fault_at[row])} of the record: {_REASONS[status]}"
+
+
+class Decoder:
+    """Decodes batches of event records; `schemas` are the versions it may meet, `wanted` field names.
+
+    A wanted field that a record's schema lacks is null.  `hash_key`: the two words of the key of id hashes;
+    None leaves id_hi and id_lo unset.  Not to be shared between threads.
+    """
+
+    def __init__(
+        self, schemas: Iterable[Schema], wanted: Sequence[str], hash_key: tuple[int, int] | None = (0, 0)
+    ) -> None:
+        self.wanted = tuple(wanted)
+        self._context = np.zeros(kernel.CONTEXT_WORDS, np.int64)
+        self._context_address = address(self._context)
+        self._tables = _schema_tables(list(schemas), self.wanted)
+        for place, table in zip(_TABLE_PLACES, self._tables):
+            self._context[place] = address(table)
+        self._context[kernel.VERSIONS] = len(self._tables[0])
+        self._context[kernel.WANTED] = len(self.wanted)
+        if hash_key is not None:
+            self._context[kernel.HASH_IDS] = 1
+            self._context.view(np.uint64)[[kernel.KEY0, kernel.KEY1]] = hash_key
+        self._decoded = Decoded(0, 0)
+        self._reserve(_FIRST_CAPACITY)
+
+    def decode(self, raw: Sequence[bytes]) -> Decoded:
+        """Decode records, up to the first control record."""
+        n = len(raw)
+        if n == 1:
+            joined: bytes = raw[0]
+            offsets = np.array((0, len(joined)), np.int64)
+        else:
+            joined = b"".join(raw)
+            offsets = np.zeros(n + 1, np.int64)
+            np.cumsum(np.fromiter(map(len, raw), np.int64, n), out=offsets[1:])
+        return self.decode_buffer(np.frombuffer(joined, np.uint8), offsets)
+
+    def decode_buffer(self, buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Decoded:
+        """The same for records that already lie in one buffer: record i is buffer[offsets[i]:offsets[i + 1]].
+
+        offsets int64[n + 1], never descending and inside the buffer; both C-contiguous.
+        """
+        n = len(offsets) - 1
+        self._reserve(n)
+        decoded, context = self._decoded, self._context
+        data = address(buffer)
+        context[kernel.DATA] = data
+        context[kernel.DATA_END] = data + len(buffer)
+        context[kernel.OFFSETS] = address(offsets)
+        context[kernel.N] = n
+        decoded.buffer, decoded.offsets = buffer, offsets
+        decoded.n = kernel.decode_records(self._context_address)
+        decoded.control = decoded.n < n
+        decoded.exceptions = int(context[kernel.EXCEPTIONS])
+        return decoded
+
+    def _reserve(self, rows: int) -> None:
+        if rows <= self._decoded.capacity and self._decoded.capacity:
+            return
+        capacity = max(_FIRST_CAPACITY, 1 << (rows - 1).bit_length())
+        decoded = self._decoded = Decoded(capacity, len(self.wanted))
+        context = self._context
+        context[kernel.CAPACITY] = capacity
+        context[kernel.WORDS], context[kernel.NULLS] = address(decoded.words), address(decoded.nulls)
+        context[kernel.STATUS], context[kernel.FAULT_AT] = address(decoded.status), address(decoded.fault_at)
+        for i, place in enumerate(_ROW_COLUMNS):
+            context[place] = address(decoded.schema) + 8 * capacity * i
+
+
+_TABLE_PLACES = (
+    kernel.SCHEMA_START,
+    kernel.SCHEMA_COUNT,
+    kernel.FIELD_KIND,
+    kernel.FIELD_SLOT,
+    kernel.FIELD_LIMIT,
+)
+
+
+def _schema_tables(schemas: list[Schema], wanted: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
+    """What the kernel knows of schemas: by version the place of its first field, and by field what to do."""
+    slot_by_name = {name: slot for slot, name in enumerate(wanted)}
+    if len(slot_by_name) != len(wanted):
+        raise ValueError("a field is wanted twice")
+    versions = max((schema.version + 1 for schema in schemas), default=0)
+    starts, counts = np.full(versions, -1, np.int64), np.zeros(versions, np.int64)
+    fields: list[Field] = []
+    for schema in schemas:
+        starts[schema.version], counts[schema.version] = len(fields), len(schema.fields)
+        fields += schema.fields
+    kinds = np.array([field.type.kind for field in fields], np.uint8)
+    slots = np.array([slot_by_name.get(field.name, -1) for field in fields], np.int32)
+    limits = np.array([field.type.unscaled_limit for field in fields], np.int64)
+    return starts, counts, kinds, slots, limits

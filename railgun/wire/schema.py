@@ -1,0 +1,92 @@
+"""Field types and schemas as the wire knows them: an ordered list of typed fields under a version number."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+PRECISION_LIMIT = 18
+STRING_LIMIT_BYTES = 64 * 1024
+FIELDS_LIMIT = 4096
+VERSION_LIMIT = 1 << 16
+
+
+class Kind(IntEnum):
+    """What a field holds. The numbers are the kernels' own; bytes on the wire carry msgpack's types."""
+
+    STRING = 1
+    LONG = 2
+    DOUBLE = 3
+    BOOLEAN = 4
+    DECIMAL = 5
+    TIMESTAMP = 6
+
+
+class FieldTypeError(ValueError):
+    """A decimal outside its limits; says which they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A field's type. `precision` and `scale` are 0 except for decimals."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.precision},{self.scale})"
+        return self.kind.name.lower()
+
+    @property
+    def unscaled_limit(self) -> int:
+        """The greatest absolute value of the 64-bit word: 10^precision - 1 for decimals, else 2^63 - 1."""
+        return int(10**self.precision - 1) if self.kind is Kind.DECIMAL else (1 << 63) - 1
+
+
+STRING = FieldType(Kind.STRING)
+LONG = FieldType(Kind.LONG)
+DOUBLE = FieldType(Kind.DOUBLE)
+BOOLEAN = FieldType(Kind.BOOLEAN)
+TIMESTAMP = FieldType(Kind.TIMESTAMP)
+
+
+def decimal_type(precision: int, scale: int) -> FieldType:
+    """`decimal(precision,scale)`. Raises FieldTypeError outside 1 <= p <= 18, 0 <= s <= p."""
+    if not 1 <= precision <= PRECISION_LIMIT:
+        raise FieldTypeError(f"a decimal has 1 to {PRECISION_LIMIT} digits, not {precision}")
+    if not 0 <= scale <= precision:
+        raise FieldTypeError(
+            f"a decimal({precision},s) has 0 to {precision} digits after the point, not {scale}"
+        )
+    return FieldType(Kind.DECIMAL, precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named, typed field of a schema."""
+
+    name: str
+    type: FieldType
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The fields of a stream's events under one version; the order is the order of values in a record."""
+
+    version: int
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.version < VERSION_LIMIT:
+            raise ValueError(f"schema version {self.version} is not in 0..{VERSION_LIMIT - 1}")
+        if len(self.fields) > FIELDS_LIMIT:
+            raise ValueError(f"a schema has at most {FIELDS_LIMIT} fields, not {len(self.fields)}")
+        if len({field.name for field in self.fields}) != len(self.fields):
+            raise ValueError(f"schema version {self.version} names a field twice")
+
+    def index(self, name: str) -> int:
+        """The place of a field among the values of a record, -1 where the schema lacks it."""
+        for i, field in enumerate(self.fields):
+            if field.name == name:
+                return i
+        return -1
