@@ -1,0 +1,90 @@
+"""How RocksDB is set up, and its failures as errors of this package."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteOptions,
+)
+
+from railgun.state.errors import StoreCorruptionError, StoreError
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """What one store may use: memory for writes not yet in tables, memory for blocks read, open files."""
+
+    write_buffer_bytes: int = 32 * _MIB
+    block_cache_bytes: int = 64 * _MIB
+    open_files: int = 256
+
+
+def open_database(folder: Path, limits: StoreLimits) -> Rdict:
+    """The database in a folder, made when there is none. One column family, so that one WAL orders all."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(limits.write_buffer_bytes // 2)
+    options.set_max_write_buffer_number(2)
+    options.set_max_open_files(limits.open_files)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_block_based_table_factory(_tables(limits))
+    # A first look-up of a new entity is a miss: the bloom filter of the memtable answers most of them.
+    options.set_memtable_prefix_bloom_ratio(0.05)
+    options.set_memtable_whole_key_filtering(True)
+    # A torn tail of the WAL is what a crash leaves; what is before it is a prefix of what was written.
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    # Spread the syncing of tables and WAL, so that the sync of a checkpoint finds little left to do.
+    options.set_bytes_per_sync(_MIB)
+    options.set_wal_bytes_per_sync(_MIB // 2)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(_MIB)
+    options.set_stats_dump_period_sec(0)
+    with failures(folder, "open"):
+        database = Rdict(str(folder), options)
+    database.set_write_options(WriteOptions())
+    return database
+
+
+def _tables(limits: StoreLimits) -> BlockBasedOptions:
+    tables = BlockBasedOptions()
+    tables.set_block_cache(Cache(limits.block_cache_bytes))
+    tables.set_bloom_filter(10, False)
+    tables.set_block_size(8 * 1024)
+    tables.set_format_version(5)
+    # Index and filter blocks count against the cache: otherwise memory would grow with the state.
+    tables.set_cache_index_and_filter_blocks(True)
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    return tables
+
+
+@contextmanager
+def failures(folder: Path, doing: str) -> Iterator[None]:
+    """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""
+    try:
+        yield
+    except Exception as error:
+        raise failure(folder, doing, error) from error
+
+
+def failure(folder: Path, doing: str, error: Exception) -> StoreError:
+    """The typed error for what the binding raised. The status's name is all that tells its kinds apart."""
+    reason = str(error)
+    if reason.startswith("Corruption"):
+        return StoreCorruptionError(folder, doing, reason)
+    return StoreError(
+        folder,
+        doing,
+        reason,
+        "Check the disk's space and health, then start again: the task recovers by itself",
+    )

@@ -1,0 +1,341 @@
+"""Items in RocksDB: a value carries its epoch, and what an epoch overwrites can be undone until it commits."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import TypeAlias
+
+from rocksdict import WriteBatch
+
+from railgun.state import keys
+from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
+from railgun.state.lock import FolderLock
+from railgun.state.resident import Image
+from railgun.state.rocks import StoreLimits, failure, failures, open_database
+from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entries
+
+# A value: epoch, format, body. Format 0 is a tombstone, 1 a body.
+VALUE_HEADER = Struct("<IB")
+HEADER_BYTES = VALUE_HEADER.size
+TOMBSTONE_FORMAT = 0
+BODY_FORMAT = 1
+
+BATCH_BYTES = 256 * 1024
+_ENTRY_BYTES = 32  # RocksDB's own of one entry, and some
+
+_META = Struct("<HIQ")
+_META_VERSION = 1
+
+Stored: TypeAlias = tuple[int, bytes | None]
+
+
+class Store:
+    """The stored state of one task. All calls from one thread, but `commit`, which may run in another.
+
+    folder: made when absent, locked while open (StoreLockedError). `recover` comes first.
+    Failures of RocksDB are StoreErrors naming the folder. After a failed write nothing is written any more:
+    every further write raises that error again.
+    """
+
+    def __init__(self, folder: Path, limits: StoreLimits | None = None) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(folder)
+        try:
+            self._database = open_database(folder, limits or StoreLimits())
+        except BaseException:
+            self._lock.release()
+            raise
+        self._committed: int | None = None
+        self._number = 0
+        self._failed: StoreError | None = None
+
+    # --- life ------------------------------------------------------------------------------------
+
+    @property
+    def committed_epoch(self) -> int:
+        """The last epoch committed; 0 before the first. Known once recovered."""
+        if self._committed is None:
+            raise EpochOrderError("the store has not been recovered yet")
+        return self._committed
+
+    def recover(self) -> tuple[int, bytes] | None:
+        """Undo the epochs that did not commit, newest first; (epoch, meta) of the last one that did, or None.
+
+        Idempotent, and safe to be cut off anywhere: an undo entry goes in the batch that restores its keys.
+        """
+        stored = self._read_meta()
+        committed = stored[0] if stored else 0
+        for _ in self.recovery_steps(committed):
+            pass
+        self._committed = committed
+        while not self.settle(1 << 20):
+            pass
+        return stored
+
+    def recovery_steps(self, committed: int) -> Iterable[None]:
+        """The steps of undoing every epoch after `committed`, one write each: for tests to stop between."""
+        while True:
+            last = self._last_key(keys.UNDO)
+            if last is None or keys.epoch_of(last) <= committed:
+                break
+            self._undo(last, committed)
+            yield
+        self._write_range(keys.graves_key(committed + 1, 0), keys.after(keys.GRAVES))
+        yield
+
+    def close(self) -> None:
+        """Close the database and let the folder go. What is uncommitted is undone by the next `recover`."""
+        try:
+            with failures(self.folder, "close"):
+                self._database.close()
+        finally:
+            self._lock.release()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get(self, wanted: list[bytes]) -> list[Stored]:
+        """(stored_epoch, body) for each key: (0, None) where nothing is, (epoch, None) at a tombstone."""
+        return [self._stored(key, value) for key, value in zip(wanted, self.get_values(wanted))]
+
+    def get_values(self, wanted: list[bytes]) -> list[bytes | None]:
+        """The values as stored, with their headers: for kernels that take them apart."""
+        try:
+            values: list[bytes | None] = self._database.get(wanted)
+        except Exception as error:
+            raise failure(self.folder, "read", error) from error
+        return values
+
+    def scan(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, int, bytes | None]]:
+        """At most `limit` (key, stored_epoch, body) of keys in [start, stop), in order, tombstones too."""
+        found: list[tuple[bytes, bytes]] = []
+        with failures(self.folder, "scan"):
+            for key, value in self._database.items(from_key=start):
+                if key >= stop or len(found) == limit:
+                    break
+                found.append((key, value))
+        return [(key, *self._stored(key, value)) for key, value in found]
+
+    def _stored(self, key: bytes, value: bytes | None) -> Stored:
+        if value is None:
+            return 0, None
+        if len(value) < HEADER_BYTES:
+            raise StoreCorruptionError(self.folder, "read", f"the value of {key.hex()} has no header")
+        epoch, form = VALUE_HEADER.unpack_from(value)
+        if form == BODY_FORMAT:
+            return epoch, value[HEADER_BYTES:]
+        if form == TOMBSTONE_FORMAT:
+            return epoch, None
+        raise StoreVersionError(self.folder, f"the value of {key.hex()} has format {form}")
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def write(self, images: Sequence[Image]) -> None:
+        """Write images, at most one of each key, in atomic batches of about 256 KiB.
+
+        An image whose `stored_epoch` is not its epoch is the first of its key in that epoch: the value it
+        replaces goes into the same batch, to be restored if the epoch does not commit.
+        Raises EpochOrderError, before anything is written, for an image of a committed epoch, or older than
+        what is stored; StoreError when RocksDB fails.
+        """
+        if not images:
+            return
+        wanted = [key for key, _, epoch, stored in images if stored != 0 and stored != epoch]
+        old = dict(zip(wanted, self.get_values(wanted))) if wanted else {}
+        self._check(images, old)
+        batch = _Batch()
+        for key, body, epoch, stored in images:
+            if stored != epoch:
+                batch.add_undo(epoch, key, old.get(key))
+            batch.add(key, body, epoch)
+            if batch.size_bytes >= BATCH_BYTES:
+                self._write_batch(batch)
+                batch = _Batch()
+        self._write_batch(batch)
+
+    def _check(self, images: Sequence[Image], old: dict[bytes, bytes | None]) -> None:
+        """The order that everything rests on, checked before a byte is written."""
+        committed = self.committed_epoch
+        if len({image[0] for image in images}) != len(images):
+            raise EpochOrderError("two images of one key in one write")
+        for key, _, epoch, stored in images:
+            if epoch <= committed or epoch < stored:
+                raise EpochOrderError(
+                    f"image of {key.hex()} of epoch {epoch}: stored is {stored}, committed {committed}"
+                )
+        for (key, value), stored in zip(
+            old.items(), (stored for _, _, epoch, stored in images if stored != 0 and stored != epoch)
+        ):
+            # A tombstone of a committed epoch is deleted at some time; an item need not know.
+            is_as_known = (
+                stored <= committed if value is None else VALUE_HEADER.unpack_from(value)[0] == stored
+            )
+            if not is_as_known:
+                raise EpochOrderError(f"the value of {key.hex()} is not of epoch {stored}")
+
+    def _write_batch(self, batch: "_Batch") -> None:
+        if batch.is_empty:
+            return
+        self._number += 1
+        self._write(batch.sealed(self._number))
+
+    def _write(self, batch: WriteBatch) -> None:
+        if self._failed is not None:
+            raise self._failed
+        try:
+            self._database.write(batch)
+        except Exception as error:
+            self._failed = failure(self.folder, "write", error)
+            raise self._failed from error
+
+    def _write_range(self, start: bytes, stop: bytes) -> None:
+        batch = WriteBatch(raw_mode=True)
+        batch.delete_range(start, stop)
+        self._write(batch)
+
+    # --- commit ----------------------------------------------------------------------------------
+
+    def commit(self, epoch: int, meta: bytes) -> None:
+        """Make everything written of `epoch`, and of those before, the state that `recover` gives, durably.
+
+        May run in another thread while images of later epochs are written: the WAL is synced without the
+        interpreter lock. Call `settle` afterwards, from the first thread.
+        """
+        if epoch != self.committed_epoch + 1:
+            raise EpochOrderError(f"commit of epoch {epoch} after {self.committed_epoch}")
+        batch = WriteBatch(raw_mode=True)
+        batch.put(keys.META, _META.pack(_META_VERSION, epoch, len(meta)) + meta)
+        self._write(batch)
+        try:
+            self._database.flush_wal(True)
+        except Exception as error:
+            self._failed = failure(self.folder, "sync", error)
+            raise self._failed from error
+        self._committed = epoch
+
+    def settle(self, limit: int) -> bool:
+        """Delete what the committed epochs leave behind: undo entries, then up to about `limit` tombstones.
+
+        True when nothing is left to do.
+        """
+        committed = self.committed_epoch
+        self._write_range(keys.UNDO, keys.undo_key(committed + 1, 0))
+        done = 0
+        stop = keys.graves_key(committed + 1, 0)
+        while done < limit:
+            graves = self._first_item(keys.GRAVES, stop)
+            if graves is None:
+                return True
+            done += self._bury(*graves)
+        return False
+
+    def purge(self, ranges: Iterable[tuple[bytes, bytes]]) -> None:
+        """Physically delete all keys in the [from, to) ranges, in one batch. Nothing restores them.
+
+        Only for what was given up in an epoch that is committed.
+        """
+        batch = WriteBatch(raw_mode=True)
+        for start, stop in ranges:
+            batch.delete_range(start, stop)
+        self._write(batch)
+
+    def _bury(self, graves_key: bytes, listed: bytes) -> int:
+        dead = [key for key, _ in undo_entries(self.folder, listed)]
+        batch = WriteBatch(raw_mode=True)
+        for key, (epoch, body) in zip(dead, self.get(dead)):
+            if body is None and 0 < epoch <= self.committed_epoch:
+                batch.delete(key)
+        batch.delete(graves_key)
+        self._write(batch)
+        return len(dead)
+
+    # --- recovery --------------------------------------------------------------------------------
+
+    def _read_meta(self) -> tuple[int, bytes] | None:
+        value = self.get_values([keys.META])[0]
+        if value is None:
+            return None
+        if len(value) < _META.size:
+            raise StoreCorruptionError(self.folder, "recover", "the commit record is cut short")
+        version, epoch, length = _META.unpack_from(value)
+        if version != _META_VERSION:
+            raise StoreVersionError(self.folder, f"the commit record has version {version}")
+        if len(value) != _META.size + length:
+            raise StoreCorruptionError(self.folder, "recover", "the commit record has the wrong length")
+        return epoch, value[_META.size :]
+
+    def _undo(self, entry_key: bytes, committed: int) -> None:
+        value = self.get_values([entry_key])[0]
+        if value is None:
+            raise StoreCorruptionError(self.folder, "recover", f"undo entry {entry_key.hex()} is gone")
+        batch = WriteBatch(raw_mode=True)
+        for key, old in undo_entries(self.folder, value):
+            if old is None:
+                batch.delete(key)
+                continue
+            epoch, body = self._stored(key, old)
+            if body is None and epoch <= committed:
+                batch.delete(key)
+            else:
+                batch.put(key, old)
+        batch.delete(entry_key)
+        self._write(batch)
+
+    def _last_key(self, prefix: bytes) -> bytes | None:
+        with failures(self.folder, "recover"):
+            cursor = self._database.iter()
+            cursor.seek_for_prev(keys.after(prefix))
+            cursor.status()
+            found = bytes(cursor.key()) if cursor.valid() else None
+        return found if found is not None and found.startswith(prefix) else None
+
+    def _first_item(self, prefix: bytes, stop: bytes) -> tuple[bytes, bytes] | None:
+        with failures(self.folder, "settle"):
+            cursor = self._database.iter()
+            cursor.seek(prefix)
+            cursor.status()
+            if not cursor.valid():
+                return None
+            key, value = bytes(cursor.key()), bytes(cursor.value())
+        return (key, value) if key < stop else None
+
+
+class _Batch:
+    """One atomic write in the making: images, what they overwrite per epoch, the keys they bury."""
+
+    def __init__(self) -> None:
+        self._batch = WriteBatch(raw_mode=True)
+        self._undo: dict[int, list[bytes]] = {}
+        self._graves: dict[int, list[bytes]] = {}
+        self.size_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return self.size_bytes == 0
+
+    def add(self, key: bytes, body: bytes | None, epoch: int) -> None:
+        if body is None:
+            self._batch.put(key, VALUE_HEADER.pack(epoch, TOMBSTONE_FORMAT))
+            self._graves.setdefault(epoch, []).append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
+            self.size_bytes += 2 * (len(key) + _ENTRY_BYTES)
+        else:
+            self._batch.put(key, VALUE_HEADER.pack(epoch, BODY_FORMAT) + body)
+            self.size_bytes += len(key) + len(body) + _ENTRY_BYTES
+
+    def add_undo(self, epoch: int, key: bytes, old: bytes | None) -> None:
+        entries = self._undo.get(epoch)
+        if entries is None:
+            entries = self._undo[epoch] = []
+        if old is None:
+            entries.append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
+            self.size_bytes += len(key) + _ENTRY_BYTES
+        else:
+            entries.append(UNDO_ENTRY.pack(len(key), len(old)) + key + old)
+            self.size_bytes += len(key) + len(old) + _ENTRY_BYTES
+
+    def sealed(self, number: int) -> WriteBatch:
+        for epoch, entries in self._undo.items():
+            self._batch.put(keys.undo_key(epoch, number), b"".join(entries))
+        for epoch, entries in self._graves.items():
+            self._batch.put(keys.graves_key(epoch, number), b"".join(entries))
+        return self._batch
