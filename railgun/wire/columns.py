@@ -1,0 +1,57 @@
+"""Typed columns of many events, in memory: what the columnar door makes and the columnar encoder takes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire.schema import FieldType
+
+REF_LENGTH_BITS = 24
+REF_LENGTH_MASK = (1 << REF_LENGTH_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of n events, C-contiguous.
+
+    words uint64[n]: int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
+    offset << 24 | length in bytes into `heap` (string).  nulls uint8[n], 1 where null; None: no nulls.
+    heap uint8[...]: UTF-8; None for other types.
+    """
+
+    type: FieldType
+    words: NDArray[np.uint64]
+    nulls: NDArray[np.uint8] | None = None
+    heap: NDArray[np.uint8] | None = None
+
+    def string(self, row: int) -> str:
+        """The text of one row of a string column that is not null there."""
+        assert self.heap is not None
+        ref = int(self.words[row])
+        start = ref >> REF_LENGTH_BITS
+        return self.heap[start : start + (ref & REF_LENGTH_MASK)].tobytes().decode()
+
+    def take(self, rows: NDArray[np.int64]) -> "Column":
+        """The same column with only these rows; the heap is shared."""
+        nulls = None if self.nulls is None else self.nulls[rows]
+        return Column(self.type, self.words[rows], nulls, self.heap)
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """n events that passed the door: ids (a string column without nulls), times int64[n] in ms since 1970
+    UTC, and one column per field, in schema order."""
+
+    ids: Column
+    times: NDArray[np.int64]
+    fields: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, rows: NDArray[np.int64]) -> "EventColumns":
+        """Only these rows, in this order."""
+        return EventColumns(
+            self.ids.take(rows), self.times[rows], tuple(field.take(rows) for field in self.fields)
+        )

@@ -1,0 +1,128 @@
+"""Events to records: one at a time from Python values, many at a time from columns; control records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire import encode_kernel as kernel
+from railgun.wire.columns import REF_LENGTH_MASK, Column, EventColumns
+from railgun.wire.decode_kernel import CONTROL, EVENT
+from railgun.wire.schema import Kind
+from reservoir.compiled import address
+
+NO_REPLY = -1
+
+_EVENT = bytes((EVENT,))
+_CONTROL = bytes((CONTROL,))
+_encode = msgspec.msgpack.Encoder().encode
+_decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+class ControlRecordError(ValueError):
+    """Bytes that are no control record; says why."""
+
+
+def encode_event(
+    schema_version: int,
+    event_id: str,
+    time_ms: int,
+    values: Sequence[Any],
+    reply_to: int = NO_REPLY,
+    incarnation: int = 0,
+    sequence: int = 0,
+    source: tuple[int, int] | None = None,
+) -> bytes:
+    """One event record.
+
+    `values` in schema order, as the door gives them: int for long, timestamp and unscaled decimal, float for
+    double, bool, str, None for null; values missing at the end are null.
+    """
+    head = (schema_version, event_id, time_ms, reply_to, incarnation, sequence, source)
+    return _EVENT + _encode((*head, *values))
+
+
+def encode_control(definition: dict[str, Any]) -> bytes:
+    """One control record: a map that JSON could say, with its `kind`."""
+    return _CONTROL + _encode(definition)
+
+
+def decode_control(record: bytes) -> dict[str, Any]:
+    """The map of a control record. Raises ControlRecordError."""
+    if record[:1] != _CONTROL:
+        raise ControlRecordError(
+            f"no control record: its first byte is {record[:1].hex() or 'missing'}, not 02"
+        )
+    try:
+        definition = _decode_map(record[1:])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ControlRecordError(f"a control record whose map cannot be read: {error}") from error
+    if not isinstance(definition.get("kind"), str):
+        raise ControlRecordError("a control record without a kind")
+    return definition
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """n records in one buffer: record i is buffer[offsets[i]:offsets[i + 1]] (uint8, int64[n + 1])."""
+
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def to_list(self) -> list[bytes]:
+        """Each record as bytes of its own."""
+        data = self.buffer.tobytes()
+        ends = self.offsets.tolist()
+        return [data[start:end] for start, end in pairwise(ends)]
+
+
+def encode_columns(
+    schema_version: int,
+    events: EventColumns,
+    reply_to: int = NO_REPLY,
+    incarnation: int = 0,
+    first_sequence: int = 0,
+    source: tuple[int, NDArray[np.int64]] | None = None,
+) -> Records:
+    """Many event records, the same bytes as `encode_event` gives; sequences count up from `first_sequence`.
+
+    source: the partition of the input topic and the offsets int64[n] there.
+    """
+    n = len(events)
+    table = np.zeros((len(events.fields), kernel.FIELD_WORDS), np.int64)
+    for row, column in zip(table, events.fields):
+        row[:] = _description(column)
+    out = np.empty(_worst_case_bytes(events), np.uint8)
+    offsets = np.empty(n + 1, np.int64)
+    context = np.zeros(kernel.CONTEXT_WORDS, np.int64)
+    context[: kernel.SOURCE_PARTITION] = n, schema_version, reply_to, incarnation, first_sequence
+    context[kernel.SOURCE_PARTITION] = -1 if source is None else source[0]
+    context[kernel.SOURCE_OFFSETS] = 0 if source is None else address(source[1])
+    assert events.ids.heap is not None
+    context[kernel.TIMES] = address(events.times)
+    context[kernel.ID_WORDS] = address(events.ids.words)
+    context[kernel.ID_HEAP] = address(events.ids.heap)
+    context[kernel.FIELDS], context[kernel.FIELD_COUNT] = address(table), len(table)
+    context[kernel.OUT], context[kernel.OUT_OFFSETS] = address(out), address(offsets)
+    size_bytes = kernel.encode_records(address(context))
+    return Records(out[:size_bytes], offsets)
+
+
+def _description(column: Column) -> tuple[int, int, int, int]:
+    nulls = 0 if column.nulls is None else address(column.nulls)
+    heap = 0 if column.heap is None else address(column.heap)
+    return int(column.type.kind), address(column.words), nulls, heap
+
+
+def _worst_case_bytes(events: EventColumns) -> int:
+    fixed = kernel.HEADER_LIMIT_BYTES + kernel.VALUE_LIMIT_BYTES * len(events.fields)
+    strings = [column for column in (events.ids, *events.fields) if column.type.kind is Kind.STRING]
+    text = sum(int((column.words & np.uint64(REF_LENGTH_MASK)).sum()) for column in strings)
+    return fixed * len(events) + text + kernel.OVERRUN_BYTES
