@@ -91,7 +91,7 @@ class LongLiteral(Expression):
 
 @dataclass(frozen=True, slots=True)
 class DecimalLiteral(Expression):
-    """A number with a point: `unscaled / 10**scale`; decimal beside decimals, otherwise double."""
+    """A number with a point: `unscaled / 10**scale`, scale ≥ 1; decimal beside decimals, else double."""
 
     unscaled: int
     scale: int
@@ -119,6 +119,8 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Negation(Expression):
+    """A minus; one that stands right before a number is part of the literal instead."""
+
     operand: Expression
 
 

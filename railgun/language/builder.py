@@ -15,7 +15,7 @@ from railgun.language.literals import (
     double_literal,
     like_pattern,
     long_literal,
-    negated,
+    negative,
     unquote,
 )
 
@@ -117,7 +117,10 @@ class Builder(Transformer[Token, Any]):
         return ast.Arithmetic(ast.ArithmeticOperator(str(token)), left, right, position=left.position)
 
     def minus(self, token: Token, operand: ast.Expression) -> ast.Expression:
-        return negated(operand, _start(token))
+        return ast.Negation(operand, position=_start(token))
+
+    def negative(self, token: Token, number: ast.Expression) -> ast.Expression:
+        return negative(number, _start(token))
 
     def long(self, token: Token) -> ast.LongLiteral:
         return long_literal(str(token), _start(token))
@@ -144,9 +147,7 @@ class Builder(Transformer[Token, Any]):
         function = _FUNCTIONS.get(token.lower())
         if function is None:
             if token.lower() in _AGGREGATORS:
-                raise Misfit(
-                    f"{token!s} is an aggregator: it cannot stand in an expression", _start(token)
-                )
+                raise Misfit(f"{token!s} is an aggregator: it cannot stand in an expression", _start(token))
             near = nearest(str(token), _FUNCTIONS)
             hint = f"did you mean {near}?" if near else f"they are {', '.join(sorted(_FUNCTIONS))}"
             raise Misfit(f"unknown function {str(token)[:80]!r}", _start(token), hint)

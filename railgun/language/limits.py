@@ -2,6 +2,8 @@
 
 TEXT_LIMIT_BYTES = 16 * 1024
 DEPTH_LIMIT = 64
+# Nodes of a query's expressions, once what BETWEEN and CASE repeat is written out.
+SIZE_LIMIT = 20_000
 ITEMS_LIMIT = 100
 IN_LIMIT = 1_000
 GROUP_BY_LIMIT = 32

@@ -2,11 +2,10 @@
 
 import math
 
-from railgun.language.ast import DecimalLiteral, DoubleLiteral, Expression, LongLiteral, Negation
+from railgun.language.ast import DecimalLiteral, DoubleLiteral, Expression, LongLiteral
 from railgun.language.limits import LIKE_PATTERN_LIMIT_BYTES, NUMBER_LIMIT_DIGITS
 
 LONG_MAX = (1 << 63) - 1
-LONG_MIN = -(1 << 63)
 
 
 class Misfit(Exception):
@@ -57,20 +56,17 @@ def double_literal(text: str, offset: int) -> DoubleLiteral:
     return DoubleLiteral(value, position=offset)
 
 
-def negated(operand: Expression, offset: int) -> Expression:
-    """A minus before a number is the number's own; before anything else an operation.
-
-    −(−2**63) stays an operation, because its value (null) is no number.
-    """
-    match operand:
-        case LongLiteral(value=value) if value != LONG_MIN:
+def negative(number: Expression, offset: int) -> Expression:
+    """The number with the sign before it."""
+    match number:
+        case LongLiteral(value):
             return LongLiteral(-value, position=offset)
-        case DecimalLiteral(unscaled=unscaled, scale=scale):
+        case DecimalLiteral(unscaled, scale):
             return DecimalLiteral(-unscaled, scale, position=offset)
-        case DoubleLiteral(value=number):
-            return DoubleLiteral(-number + 0.0, position=offset)
+        case DoubleLiteral(value):
+            return DoubleLiteral(-value + 0.0, position=offset)
         case _:
-            return Negation(operand, position=offset)
+            raise TypeError(f"no number: {number!r}")
 
 
 def like_pattern(pattern: str, offset: int) -> str:

@@ -8,10 +8,10 @@ from importlib import resources
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from railgun.language.ast import Expression, LongLiteral, Node, Query, children
+from railgun.language.ast import Between, Case, Expression, LongLiteral, Node, Query, children
 from railgun.language.builder import Builder
 from railgun.language.errors import QueryError, position_of
-from railgun.language.limits import DEPTH_LIMIT, TEXT_LIMIT_BYTES
+from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
 from railgun.language.literals import LONG_MAX, Misfit, too_big
 from railgun.language.syntax_errors import unexpected_character, unexpected_token
 
@@ -36,7 +36,7 @@ def parse_query(text: str) -> Query:
     try:
         _check_text(text)
         query: Query = _parser().parse(text)  # type: ignore[assignment]
-        _check_tree(query)
+        _measured(query, 0)
     except Misfit as misfit:
         raise QueryError(misfit.message, position_of(text, misfit.offset), hint=misfit.hint) from None
     except UnexpectedToken as error:
@@ -61,14 +61,23 @@ def _check_text(text: str) -> None:
                 raise Misfit(f"parentheses nested deeper than {DEPTH_LIMIT}", match.start())
 
 
-def _check_tree(query: Query) -> None:
-    """Refuse what is nested too deep, before anything recursive meets it."""
-    waiting: list[tuple[Node, int]] = [(query, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        depth += isinstance(node, Expression)
-        if depth > DEPTH_LIMIT:
-            raise Misfit(f"an expression nested deeper than {DEPTH_LIMIT}", node.position)
-        if isinstance(node, LongLiteral) and node.value > LONG_MAX:
-            raise too_big(node.position)
-        waiting += [(child, depth) for child in children(node)]
+def _measured(node: Node, depth: int) -> int:
+    """How many nodes the typed tree below a node has; refuses what is nested too deep.
+
+    BETWEEN and a CASE with an operand say that operand once and test it several times, so that nesting
+    them would multiply.
+    """
+    depth += isinstance(node, Expression)
+    if depth > DEPTH_LIMIT:
+        raise Misfit(f"an expression nested deeper than {DEPTH_LIMIT}", node.position)
+    if isinstance(node, LongLiteral) and node.value > LONG_MAX:
+        raise too_big(node.position)
+    sizes = [_measured(child, depth) for child in children(node)]
+    size = sum(sizes, 1)
+    if isinstance(node, Between):
+        size += sizes[0]
+    elif isinstance(node, Case) and node.operand is not None:
+        size += sizes[0] * len(node.branches)
+    if size > SIZE_LIMIT:
+        raise Misfit("an expression too large once written out", node.position)
+    return size

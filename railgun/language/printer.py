@@ -75,10 +75,17 @@ def _print(expression: ast.Expression) -> tuple[str, int]:
             level = _SUM if operator in _SUMS else _PRODUCT
             return f"{_at(left, level)} {operator} {_at(right, level + 1)}", level
         case ast.Negation(operand):
-            text = _at(operand, _UNARY)
-            return f"- {text}" if text.startswith("-") else f"-{text}", _UNARY
+            return f"-{_print_signed(operand)}", _UNARY
         case _:
             return _print_atom(expression), _UNARY + 1
+
+
+def _print_signed(operand: ast.Expression) -> str:
+    """What a minus stands before: a bare number would swallow it, and two signs keep apart."""
+    text = _at(operand, _UNARY)
+    if isinstance(operand, ast.LongLiteral | ast.DecimalLiteral | ast.DoubleLiteral):
+        return f"({text})"
+    return f" {text}" if text.startswith("-") else text
 
 
 def _predicate(expression: ast.Expression, negation: str) -> str:

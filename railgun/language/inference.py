@@ -1,0 +1,236 @@
+"""The types of expressions: syntax over a stream's fields to typed trees, or what does not fit and where."""
+
+from collections.abc import Mapping, Sequence
+
+from railgun.language import ast
+from railgun.language.conversions import at_scale, decimal_constant, literal, to_double, typed_as
+from railgun.language.errors import nearest
+from railgun.language.literals import Misfit
+from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.types import (
+    BOOLEAN,
+    DECIMAL_DIGITS,
+    DOUBLE,
+    LONG,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal,
+)
+
+_NEGATABLE = (Kind.LONG, Kind.DOUBLE, Kind.DECIMAL)
+_LISTED_FIELDS = 12
+
+
+class Inference:
+    """Types expressions over the fields of one stream. Misfit is the only error."""
+
+    def __init__(self, fields: Mapping[str, Type], stream: str) -> None:
+        self.fields = fields
+        self.stream = stream
+
+    def infer(self, node: ast.Expression) -> TypedExpression:
+        match node:
+            case ast.FieldReference():
+                return self.field(node)
+            case ast.Arithmetic(operator, left, right):
+                return self._arithmetic(node, Operation(operator), *self._pair(left, right))
+            case ast.Comparison(operator, left, right):
+                return _comparison(node, Operation(operator), *self._pair(left, right))
+            case ast.And(operands) | ast.Or(operands):
+                operation = Operation.AND if isinstance(node, ast.And) else Operation.OR
+                parts = tuple(self._of_kind(part, operation.upper(), Kind.BOOLEAN) for part in operands)
+                return Apply(BOOLEAN, operation, parts)
+            case ast.Not(operand):
+                return Apply(BOOLEAN, Operation.NOT, (self._of_kind(operand, "NOT", Kind.BOOLEAN),))
+            case ast.Negation(operand):
+                typed = self._of_kind(operand, "a minus", *_NEGATABLE)
+                return Apply(typed.type, Operation.NEGATE, (typed,))
+            case ast.IsNull(operand):
+                return Apply(BOOLEAN, Operation.IS_NULL, (self.infer(operand),))
+            case ast.Between(operand, low, high):
+                return self._between(node, operand, low, high)
+            case ast.InList():
+                return self._in_list(node)
+            case ast.Like(operand, pattern):
+                typed = self._of_kind(operand, "LIKE", Kind.STRING)
+                return Apply(BOOLEAN, Operation.LIKE, (typed, Constant(STRING, pattern)))
+            case ast.Case():
+                return self._case(node)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return literal(node)
+
+    def predicate(self, node: ast.Expression) -> TypedExpression:
+        """The typed tree of a WHERE."""
+        return self._of_kind(node, "WHERE", Kind.BOOLEAN)
+
+    def field(self, node: ast.FieldReference) -> Field:
+        """A field of the stream by its exact name."""
+        if node.name in self.fields:
+            return Field(self.fields[node.name], node.name)
+        near = nearest(node.name, self.fields)
+        if near is not None:
+            hint = f"did you mean {near}?"
+        elif node.quoted:
+            hint = "text goes in single quotes"
+        else:
+            names = list(self.fields)[:_LISTED_FIELDS]
+            hint = f"its fields are {', '.join(names)}{' ...' if len(self.fields) > len(names) else ''}"
+        raise Misfit(f"stream {self.stream} has no field {node.name[:80]!r}", node.position, hint)
+
+    def _of_kind(self, node: ast.Expression, where: str, *kinds: Kind) -> TypedExpression:
+        typed = self.infer(node)
+        if typed.type.kind not in kinds:
+            raise Misfit(f"{where} takes {' or '.join(kinds)}, not {typed.type}", node.position)
+        return typed
+
+    def _pair(
+        self, left: ast.Expression, right: ast.Expression, known: TypedExpression | None = None
+    ) -> tuple[TypedExpression, TypedExpression]:
+        """Both operands; a literal with a point is a decimal where the other one is.
+
+        known: the typed left operand, where it has been inferred before.
+        """
+        a, b = known or self.infer(left), self.infer(right)
+        if isinstance(left, ast.DecimalLiteral) and b.type.kind is Kind.DECIMAL:
+            a = decimal_constant(left)
+        elif isinstance(right, ast.DecimalLiteral) and a.type.kind is Kind.DECIMAL:
+            b = decimal_constant(right)
+        return a, b
+
+    # --- operators
+
+    def _arithmetic(
+        self, node: ast.Arithmetic, operation: Operation, a: TypedExpression, b: TypedExpression
+    ) -> TypedExpression:
+        if a.type == TIMESTAMP and operation in (Operation.ADD, Operation.SUBTRACT):
+            if b.type == LONG:
+                return Apply(TIMESTAMP, operation, (a, b))
+            if b.type == TIMESTAMP and operation is Operation.SUBTRACT:
+                return Apply(LONG, operation, (a, b))
+        if not (a.type.is_numeric and b.type.is_numeric):
+            raise Misfit(
+                f"{a.type} {operation} {b.type} is not defined", node.position, _number_hint(a.type, b.type)
+            )
+        if operation is Operation.DIVIDE or DOUBLE in (a.type, b.type):
+            return Apply(DOUBLE, operation, (to_double(a), to_double(b)))
+        if a.type == LONG and b.type == LONG:
+            return Apply(LONG, operation, (a, b))
+        multiplies = operation is Operation.MULTIPLY
+        scale = a.type.scale + b.type.scale if multiplies else max(a.type.scale, b.type.scale)
+        if scale > DECIMAL_DIGITS:
+            raise Misfit(
+                f"{a.type} {operation} {b.type} would have {scale} digits after the point; "
+                f"a decimal has at most {DECIMAL_DIGITS}",
+                node.position,
+                "beside a double (1e0) it is computed in doubles",
+            )
+        return Apply(decimal(DECIMAL_DIGITS, scale), operation, (a, b))
+
+    def _between(
+        self, node: ast.Between, operand: ast.Expression, low: ast.Expression, high: ast.Expression
+    ) -> TypedExpression:
+        known = self.infer(operand)
+        above = _comparison(node, Operation.GREATER_EQUAL, *self._pair(operand, low, known))
+        below = _comparison(node, Operation.LESS_EQUAL, *self._pair(operand, high, known))
+        return Apply(BOOLEAN, Operation.AND, (above, below))
+
+    def _in_list(self, node: ast.InList) -> TypedExpression:
+        known = self.infer(node.operand)
+        pairs = [(item, *self._pair(node.operand, item, known)) for item in node.items]
+        equal = [_comparison(item, Operation.EQUAL, a, b) for item, a, b in pairs]
+        if known.type == NULL:
+            return Constant(BOOLEAN, None)
+        if isinstance(node.operand, ast.DecimalLiteral):
+            # It may be a decimal beside some items and a double beside others: one test for each.
+            return equal[0] if len(equal) == 1 else Apply(BOOLEAN, Operation.OR, tuple(equal))
+        return Apply(BOOLEAN, Operation.IN, (known, *(b for _, _, b in pairs)))
+
+    # --- branches and functions
+
+    def _case(self, node: ast.Case) -> TypedExpression:
+        operand = node.operand
+        if operand is None:
+            conditions = [self._of_kind(when, "WHEN", Kind.BOOLEAN) for when, _ in node.branches]
+        else:
+            known = self.infer(operand)
+            conditions = [
+                _comparison(when, Operation.EQUAL, *self._pair(operand, when, known))
+                for when, _ in node.branches
+            ]
+        default = node.default or ast.NullLiteral(position=node.position)
+        common, values = self._of_one_type(node, "CASE", [*(then for _, then in node.branches), default])
+        parts = [part for pair in zip(conditions, values[:-1]) for part in pair]
+        return Apply(common, Operation.CASE, (*parts, values[-1]))
+
+    def _call(self, node: ast.Call) -> TypedExpression:
+        if node.function is ast.Function.COALESCE:
+            common, values = self._of_one_type(node, "COALESCE", node.arguments)
+            return Apply(common, Operation.COALESCE, tuple(values))
+        kinds = _NEGATABLE if node.function is ast.Function.ABS else (Kind.STRING,)
+        typed = self._of_kind(node.arguments[0], node.function.upper(), *kinds)
+        return Apply(typed.type, Operation(node.function), (typed,))
+
+    def _of_one_type(
+        self, node: ast.Expression, where: str, branches: Sequence[ast.Expression]
+    ) -> tuple[Type, list[TypedExpression]]:
+        """That one type, and the branches brought to it.
+
+        Long widens to double; a literal with a point takes the scale of the decimals beside it.
+        """
+        values = [self.infer(branch) for branch in branches]
+        scales = {value.type.scale for value in values if value.type.kind is Kind.DECIMAL}
+        if len(scales) == 1:
+            scale = scales.pop()
+            for index, branch in enumerate(branches):
+                if isinstance(branch, ast.DecimalLiteral):
+                    values[index] = at_scale(branch, scale)
+        kinds = {value.type.kind for value in values} - {Kind.NULL}
+        if kinds == {Kind.LONG, Kind.DOUBLE}:
+            values = [value if value.type == NULL else to_double(value) for value in values]
+        types = dict.fromkeys(value.type for value in values if value.type != NULL)
+        if not types:
+            raise Misfit(f"{where} with nothing but NULL has no type", node.position)
+        first = next(iter(types))
+        if len({(type_.kind, type_.scale) for type_ in types}) > 1:
+            odd = next(i for i, value in enumerate(values) if value.type not in (NULL, first))
+            raise Misfit(
+                f"the branches of {where} have the types {' and '.join(map(str, types))}",
+                branches[odd].position,
+                _branch_hint(types),
+            )
+        common = max(types, key=lambda type_: type_.precision)
+        return common, [typed_as(value, common) for value in values]
+
+
+# --- comparisons
+
+
+def _comparison(
+    node: ast.Expression, operation: Operation, a: TypedExpression, b: TypedExpression
+) -> TypedExpression:
+    if NULL in (a.type, b.type):
+        return Constant(BOOLEAN, None)
+    if a.type.kind != b.type.kind and not (a.type.is_numeric and b.type.is_numeric):
+        hint = _number_hint(a.type, b.type)
+        raise Misfit(f"{a.type} cannot be compared with {b.type}", node.position, hint)
+    return Apply(BOOLEAN, operation, (a, b))
+
+
+def _number_hint(a: Type, b: Type) -> str | None:
+    if STRING in (a, b) and (a.is_numeric or b.is_numeric):
+        return "a string is no number; nothing converts in silence"
+    if TIMESTAMP in (a, b) and (a.is_numeric or b.is_numeric):
+        return "timestamp - timestamp is a long, in ms; timestamp ± long a timestamp"
+    return None
+
+
+def _branch_hint(types: Mapping[Type, None]) -> str | None:
+    kinds = {type_.kind for type_ in types}
+    if kinds == {Kind.DECIMAL, Kind.LONG}:
+        return "beside decimals write a number with a point, such as 0.0"
+    return "only long widens, to double"

@@ -1,0 +1,145 @@
+"""A query over a stream's fields: the metrics it makes, typed, in the form that metrics share."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from railgun.language import ast
+from railgun.language.ast import Aggregator
+from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.inference import Inference
+from railgun.language.literals import Misfit
+from railgun.language.names import metric_name
+from railgun.language.printer import print_query
+from railgun.language.typed import TypedExpression
+from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
+
+# Digits that an average of decimals has beyond its argument's.
+_AVERAGE_DIGITS = 4
+_COUNTS = (Aggregator.COUNT, Aggregator.COUNT_DISTINCT)
+_ORDERED = (Aggregator.MIN, Aggregator.MAX, Aggregator.FIRST, Aggregator.LAST, Aggregator.PREV)
+_RESERVED_PREFIXES = ("late_", "duplicate_")
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMetric:
+    """One metric, checked and typed.
+
+    argument: None for `count(*)` alone. predicate: boolean; None where every event counts.
+    group_by: field names, sorted, each once: the order written does not matter.
+    canonical: the text of the query that makes this metric alone, without its name; two metrics of one
+    stream with equal texts have equal values.
+    """
+
+    name: str
+    stream: str
+    aggregator: Aggregator
+    argument: TypedExpression | None
+    predicate: TypedExpression | None
+    group_by: tuple[str, ...]
+    window: ast.Window
+    result_type: Type
+    canonical: str
+
+
+def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
+    """The type of an aggregator's result over an argument's type; None where it does not take that type."""
+    if aggregator in _COUNTS:
+        return LONG
+    if argument is None:
+        return None
+    if aggregator in _ORDERED:
+        return argument
+    if not argument.is_numeric:
+        return None
+    if aggregator is Aggregator.SUM:
+        if argument.kind is Kind.DECIMAL:
+            return decimal(RESULT_DIGITS, argument.scale)
+        return INTEGER128 if argument == LONG else DOUBLE
+    if aggregator is Aggregator.AVG and argument.kind is Kind.DECIMAL:
+        return decimal(RESULT_DIGITS, argument.scale + _AVERAGE_DIGITS)
+    return DOUBLE
+
+
+def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[ResolvedMetric]:
+    """The metrics of a query, one per select item, in the order written.
+
+    fields: the fields of the stream and their types. stream: its name, which the query has to give.
+
+    Raises QueryError, with the place, where the query does not fit them.
+    """
+    try:
+        return _Resolver(query, fields, stream).metrics()
+    except Misfit as misfit:
+        raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
+
+
+class _Resolver:
+    def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str) -> None:
+        self.query = query
+        self.stream = stream
+        self.inference = Inference(fields, stream)
+
+    def metrics(self) -> list[ResolvedMetric]:
+        written = self.query.stream
+        if written.name != self.stream:
+            near = nearest(written.name, [self.stream])
+            hint = f"did you mean {near}?" if near else f"this is stream {self.stream}"
+            raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
+        group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
+        where = self.query.where
+        predicate = None if where is None else self.inference.predicate(where)
+        metrics: dict[str, ResolvedMetric] = {}
+        for item in self.query.items:
+            metric = self._metric(item, predicate, group_by)
+            if metric.name in metrics:
+                place = item.position if item.name is None else item.name_position
+                raise Misfit(f"two metrics are named {metric.name}", place, "give one of them a name with AS")
+            metrics[metric.name] = metric
+        return list(metrics.values())
+
+    def _metric(
+        self, item: ast.SelectItem, predicate: TypedExpression | None, group_by: tuple[str, ...]
+    ) -> ResolvedMetric:
+        argument = None if item.argument is None else self.inference.infer(item.argument)
+        result = self._result_type(item, argument)
+        alone = dataclasses.replace(
+            self.query,
+            items=(dataclasses.replace(item, name=None),),
+            group_by=tuple(ast.FieldReference(name) for name in group_by),
+        )
+        canonical = print_query(alone)
+        return ResolvedMetric(
+            name=self._name(item, group_by, canonical),
+            stream=self.stream,
+            aggregator=item.aggregator,
+            argument=argument,
+            predicate=predicate,
+            group_by=group_by,
+            window=self.query.window,
+            result_type=result,
+            canonical=canonical,
+        )
+
+    def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:
+        type_ = None if argument is None else argument.type
+        place = item.position if item.argument is None else item.argument.position
+        if type_ is not None and type_.kind is Kind.NULL:
+            raise Misfit(f"{item.aggregator} of nothing but NULL", place)
+        result = result_type(item.aggregator, type_)
+        if result is None:
+            raise Misfit(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
+        return result
+
+    def _name(self, item: ast.SelectItem, group_by: tuple[str, ...], canonical: str) -> str:
+        if item.name is None:
+            return metric_name(
+                item.aggregator, item.argument, self.query.where, group_by, self.query.window, canonical
+            )
+        for prefix in _RESERVED_PREFIXES:
+            if item.name.startswith(prefix):
+                raise Misfit(
+                    f"a metric's name cannot begin with {prefix}: replies use such names themselves",
+                    item.name_position,
+                )
+        return item.name

@@ -1,0 +1,79 @@
+"""Typed expressions: the tree of a checked expression, every conversion in it explicit.
+
+Equal trees have equal values on every event, so they are what metrics share and what programs are made of.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from railgun.language.types import Type
+
+# long, timestamp: int; decimal: its scaled integer; double: float, never −0.0; boolean: bool; string: str.
+ConstantValue = int | float | bool | str | None
+
+
+class Operation(StrEnum):
+    """What an Apply does. Each gives null where an operand is null, except as noted.
+
+    Arithmetic takes operands of one kind, that of its result, except decimals (long or decimal of any
+    scale) and timestamps. Comparisons take any two numbers, or two of one kind.
+    """
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+    NEGATE = "negate"
+    ABS = "abs"
+    EQUAL = "="
+    UNEQUAL = "<>"
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+    AND = "and"  # two operands or more, three-valued
+    OR = "or"  # two operands or more, three-valued
+    NOT = "not"
+    IS_NULL = "is_null"  # never null
+    IN = "in"  # the operand, then the items; three-valued
+    LIKE = "like"  # the operand, then the pattern: a constant string
+    CASE = "case"  # condition, value, condition, value, ..., otherwise
+    COALESCE = "coalesce"  # the first that is not null
+    LOWER = "lower"
+    UPPER = "upper"
+    TO_DOUBLE = "to_double"  # a long or decimal, rounded to nearest, ties to even
+
+
+@dataclass(frozen=True, slots=True)
+class TypedExpression:
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Field(TypedExpression):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(TypedExpression):
+    """A literal. Constants of different types are never equal, though 1 = 1.0 = True in Python."""
+
+    value: ConstantValue
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(TypedExpression):
+    operation: Operation
+    arguments: tuple[TypedExpression, ...]
+
+
+def fields_of(expression: TypedExpression) -> frozenset[str]:
+    """The names of the fields that an expression reads."""
+    match expression:
+        case Field(name=name):
+            return frozenset((name,))
+        case Apply(arguments=arguments):
+            return frozenset().union(*(fields_of(argument) for argument in arguments))
+        case _:
+            return frozenset()

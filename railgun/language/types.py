@@ -1,0 +1,78 @@
+"""The types of fields, expressions and results."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from railgun.language.errors import nearest
+
+# What a field or an expression of type decimal holds; sums and averages of decimals hold up to 38 digits.
+DECIMAL_DIGITS = 18
+RESULT_DIGITS = 38
+
+
+class Kind(StrEnum):
+    STRING = "string"
+    LONG = "long"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    DECIMAL = "decimal"
+    TIMESTAMP = "timestamp"
+    INTEGER128 = "integer128"
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type. `precision` and `scale` speak of decimals alone and are 0 elsewhere.
+
+    `integer128` is the type of a sum of longs alone, `null` that of a bare NULL alone.
+    """
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else str(self.kind)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it takes part in arithmetic: long, double, decimal."""
+        return self.kind in (Kind.LONG, Kind.DOUBLE, Kind.DECIMAL)
+
+
+STRING = Type(Kind.STRING)
+LONG = Type(Kind.LONG)
+DOUBLE = Type(Kind.DOUBLE)
+BOOLEAN = Type(Kind.BOOLEAN)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+INTEGER128 = Type(Kind.INTEGER128)
+NULL = Type(Kind.NULL)
+
+_PLAIN = {str(type_): type_ for type_ in (STRING, LONG, DOUBLE, BOOLEAN, TIMESTAMP)}
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", re.ASCII)
+
+
+class TypeTextError(ValueError):
+    """Text that names no type; says which there are."""
+
+
+def decimal(precision: int, scale: int) -> Type:
+    return Type(Kind.DECIMAL, precision, scale)
+
+
+def parse_type(text: str) -> Type:
+    """A field's type as definitions write it: `string`, `decimal(12,2)` ... Raises TypeTextError."""
+    found = _PLAIN.get(text)
+    if found is not None:
+        return found
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        near = nearest(text, [*_PLAIN, "decimal(p,s)"])
+        meant = f"; did you mean {near}?" if near else ""
+        raise TypeTextError(f"unknown type {text[:40]!r}: {', '.join(_PLAIN)} or decimal(p,s){meant}")
+    precision, scale = int(match[1]), int(match[2])
+    if not (1 <= precision <= DECIMAL_DIGITS and scale <= precision):
+        raise TypeTextError(f"{text}: 1 ≤ precision ≤ {DECIMAL_DIGITS} and scale ≤ precision")
+    return decimal(precision, scale)
