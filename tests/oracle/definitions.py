@@ -1,0 +1,145 @@
+"""Streams and metrics as plain data, and the definitions file (TOML) that states them."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tests.oracle.durations import parse_duration, parse_retention
+from tests.oracle.errors import DefinitionRefused
+from tests.oracle.syntax import Metric
+from tests.oracle.types import Type, parse_type
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+ALL = "*"
+_RESERVED_STREAMS = ("replies", "catalog", "positions")
+_KEYS = {
+    "time", "id", "partitioners", "lateness", "late_policy", "max_future", "retention", "partitions",
+    "record_replies", "dedup_events", "fields",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One stream; `retention_ms` None is for ever, `max_future_ms` None is the default of its lateness."""
+
+    name: str
+    fields: Mapping[str, Type]
+    time: str | None = None
+    id: str | None = None
+    partitioners: tuple[str, ...] = (ALL,)
+    lateness_ms: int = 5_000
+    late_policy: str = "rewrite"
+    max_future_ms: int | None = None
+    retention_ms: int | None = 30 * 86_400_000
+    partitions: int = 1
+    dedup_events: int = 1_000_000
+
+    @property
+    def future_limit_ms(self) -> int:
+        return min(1_000, self.lateness_ms) if self.max_future_ms is None else self.max_future_ms
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """A definitions file: its streams by name and the texts of its metrics, in order."""
+
+    streams: Mapping[str, Stream]
+    queries: tuple[str, ...] = ()
+
+
+@dataclass
+class Catalogue:
+    """What is registered of one stream: its definition and its metrics by name, in order."""
+
+    stream: Stream
+    metrics: dict[str, Metric] = field(default_factory=dict)
+
+    def admit(self, metric: Metric) -> None:
+        """Check a metric's name against the rules of the stream; raises DefinitionRefused."""
+        name = metric.name
+        if not NAME.fullmatch(name) or name.startswith(("late_", "duplicate_")) or name == self.stream.id:
+            raise DefinitionRefused(f"{name!r} cannot name a metric")
+        if name in self.metrics:
+            raise DefinitionRefused(f"{name!r} is taken")
+
+
+def parse_definitions(text: str) -> Definitions:
+    """Read a definitions file; raises DefinitionRefused."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DefinitionRefused(str(error)) from error
+    if set(table) - {"streams", "metrics"}:
+        raise DefinitionRefused(f"unknown keys {sorted(set(table) - {'streams', 'metrics'})}")
+    streams = {name: checked(_stream(name, body)) for name, body in table.get("streams", {}).items()}
+    return Definitions(streams, tuple(metric["sql"] for metric in table.get("metrics", [])))
+
+
+def _stream(name: str, body: Mapping[str, object]) -> Stream:
+    if set(body) - _KEYS:
+        raise DefinitionRefused(f"{name}: unknown keys {sorted(set(body) - _KEYS)}")
+    fields = body.get("fields", {})
+    partitioners = body.get("partitioners", [ALL])
+    partitions, dedup_events = body.get("partitions", 1), body.get("dedup_events", 1_000_000)
+    if not isinstance(fields, dict) or not isinstance(partitioners, list):
+        raise DefinitionRefused(f"{name}: fields are a table, partitioners a list")
+    if not isinstance(partitions, int) or not isinstance(dedup_events, int):
+        raise DefinitionRefused(f"{name}: partitions and dedup_events are integers")
+    return Stream(
+        name=name,
+        fields={key: parse_type(str(value)) for key, value in fields.items()},
+        time=_optional_text(body, "time"),
+        id=_optional_text(body, "id"),
+        partitioners=tuple(partitioners),
+        lateness_ms=parse_duration(body.get("lateness", "5s"), "lateness"),
+        late_policy=str(body.get("late_policy", "rewrite")),
+        max_future_ms=parse_duration(body["max_future"], "max_future") if "max_future" in body else None,
+        retention_ms=parse_retention(body.get("retention", "30d")),
+        partitions=partitions,
+        dedup_events=dedup_events,
+    )
+
+
+def _optional_text(body: Mapping[str, object], key: str) -> str | None:
+    return str(body[key]) if key in body else None
+
+
+def checked(stream: Stream) -> Stream:
+    """The stream itself where it can be registered; raises DefinitionRefused."""
+    for name in (stream.name, *stream.fields):
+        if not NAME.fullmatch(name):
+            raise DefinitionRefused(f"{name!r} is no name")
+    if stream.name in _RESERVED_STREAMS:
+        raise DefinitionRefused(f"stream {stream.name!r} is reserved")
+    _check_roles(stream)
+    if stream.late_policy not in ("rewrite", "discard"):
+        raise DefinitionRefused(f"late_policy {stream.late_policy!r}")
+    if stream.partitions < 1 or stream.dedup_events < 1:
+        raise DefinitionRefused("partitions and dedup_events are at least 1")
+    if stream.future_limit_ms > stream.lateness_ms:
+        raise DefinitionRefused("max_future is above lateness")
+    if stream.retention_ms is not None and stream.retention_ms < stream.lateness_ms:
+        raise DefinitionRefused("retention is below lateness")
+    return stream
+
+
+def _check_roles(stream: Stream) -> None:
+    if stream.time is not None and stream.fields.get(stream.time) != Type("timestamp"):
+        raise DefinitionRefused(f"time {stream.time!r} is no timestamp field")
+    if stream.id is not None and (
+        stream.id not in stream.fields or stream.fields[stream.id].kind not in ("string", "long")
+    ):
+        raise DefinitionRefused(f"id {stream.id!r} is no string or long field")
+    if not stream.partitioners or len(set(stream.partitioners)) != len(stream.partitioners):
+        raise DefinitionRefused("partitioners are some, each once")
+    for name in stream.partitioners:
+        if name != ALL and (name not in stream.fields or stream.fields[name].kind not in ("string", "long")):
+            raise DefinitionRefused(f"partitioner {name!r} is no string or long field")
+
+
+def with_field(stream: Stream, name: str, declared: str) -> Stream:
+    """The stream with one field more; raises DefinitionRefused."""
+    if name in stream.fields:
+        raise DefinitionRefused(f"field {name!r} is taken")
+    return checked(replace(stream, fields={**stream.fields, name: parse_type(declared)}))

@@ -1,0 +1,81 @@
+"""One metric of a task: which accepted events it holds, group by group, and its value at a clock."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.aggregates import Aggregate
+from tests.oracle.errors import QueryRefused
+from tests.oracle.expressions import evaluate, holds
+from tests.oracle.inference import infer
+from tests.oracle.syntax import Metric
+from tests.oracle.types import BOOLEAN, Type, Value
+from tests.oracle.values import Result
+from tests.oracle.windows import MINUS_INFINITY, interval
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """An accepted event: the time it was accepted at, and its fields as they were sent."""
+
+    time: int
+    fields: Mapping[str, Value]
+
+
+@dataclass
+class _Group:
+    """The times and prepared values of the events of a group that count, in order of time, then offset."""
+
+    times: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+
+class LiveMetric:
+    """A metric from its `add` record on; `bound` is R there: events at or before it are never in it."""
+
+    def __init__(self, metric: Metric, fields: Mapping[str, Type], serial: int, bound: int | float) -> None:
+        self.metric = metric
+        self.serial = serial
+        self.bound = bound
+        self.warm = False
+        self.argument = None if metric.argument is None else infer(metric.argument, fields)
+        self.where = None if metric.where is None else infer(metric.where, fields)
+        if self.where is not None and self.where.type != BOOLEAN:
+            raise QueryRefused(f"WHERE takes a boolean, not {self.where.type}")
+        for name in metric.group_by:
+            if name not in fields:
+                raise QueryRefused(f"no field {name!r}")
+        self.aggregate = Aggregate(metric.aggregator, None if self.argument is None else self.argument.type)
+        self.groups: dict[tuple[Value, ...], _Group] = {}
+
+    def add(self, event: Accepted) -> None:
+        """Take an accepted event in, which is later in the log than all taken in before."""
+        row = dict(event.fields)
+        if event.time <= self.bound or not holds(self.where, row):
+            return
+        value: Value = True
+        if self.argument is not None:
+            value = evaluate(self.argument, row)
+            if value is None:
+                return
+        group = self.groups.setdefault(self._key(row), _Group())
+        place = bisect_right(group.times, event.time)
+        group.times.insert(place, event.time)
+        group.values.insert(place, value if self.argument is None else self.aggregate.prepare(value))
+
+    def value(self, fields: Mapping[str, Value], clock: int | float) -> Result:
+        """The aggregate of what the window holds at `clock` of the group that these fields name."""
+        group = self.groups.get(self._key(fields), _Group())
+        times = interval(self.metric.window, clock)
+        first, end = bisect_left(group.times, times.first), bisect_right(group.times, times.last)
+        return self.aggregate.result(group.values[first:end])
+
+    def lacks(self, earliest: int, clock: int | float) -> bool:
+        """Whether the window reaches back to the bound, and the task accepted something at or before it."""
+        if self.bound == MINUS_INFINITY or earliest > self.bound:
+            return False
+        return interval(self.metric.window, clock).first <= self.bound
+
+    def _key(self, fields: Mapping[str, Value]) -> tuple[Value, ...]:
+        return tuple(fields.get(name) for name in self.metric.group_by)

@@ -1,0 +1,200 @@
+"""A stream by the book: the front-end's part, and one task for each partition of each partitioner."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from tests.oracle.definitions import ALL, Catalogue, Stream, checked, parse_definitions, with_field
+from tests.oracle.durations import parse_duration, parse_retention
+from tests.oracle.errors import DefinitionRefused, EventRefused, QueryRefused
+from tests.oracle.live_metric import LiveMetric
+from tests.oracle.murmur2 import partition
+from tests.oracle.query import parse_query
+from tests.oracle.records import (
+    AddField,
+    AddMetric,
+    Control,
+    DropMetric,
+    EventRecord,
+    SetLateness,
+    SetRetention,
+    Warm,
+)
+from tests.oracle.steps import Reply
+from tests.oracle.syntax import Metric
+from tests.oracle.task import Task, TaskReply
+from tests.oracle.types import Row
+from tests.oracle.values import json_value, read_value
+from tests.oracle.windows import MINUS_INFINITY
+
+Json = Any
+
+
+def home(stream: Stream, metric: Metric) -> str:
+    """The partitioner at which a metric lives; raises QueryRefused where there is none."""
+    for partitioner in stream.partitioners:
+        if partitioner in metric.group_by:
+            return partitioner
+    if ALL in stream.partitioners:
+        return ALL
+    raise QueryRefused(f"{metric.name}: group by one of {', '.join(stream.partitioners)}")
+
+
+class StreamOracle:
+    """Answers as the whole product must: events and changes go in one after another.
+
+    A reply has the form that clients get: `{"id", "time", "metrics"}` and, where there is something to say,
+    `late`, `duplicate`, `warming`, `partial`.
+
+    `clock_ms`, where set, is the front-end's own clock: it stamps events of a stream without a time field
+    and refuses those too far ahead of it. Without it no event is too far ahead.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.catalogue = Catalogue(stream)
+        self.clock_ms: int | None = None
+        self.arrived = MINUS_INFINITY
+        self.serials: dict[str, int] = {}
+        self.fresh_serials, self.made_ids = count(1), count(1)
+        self.tasks = {
+            partitioner: [Task(stream) for _ in range(1 if partitioner == ALL else stream.partitions)]
+            for partitioner in stream.partitioners
+        }
+
+    @property
+    def stream(self) -> Stream:
+        return self.catalogue.stream
+
+    # --- events
+
+    def score(self, event: Mapping[str, Json], made_id: str | None = None) -> Reply:
+        """The reply to a client's event; raises EventRefused.
+
+        `made_id` is for a stream without an id field; without it one is made, which the reply does not tell.
+        """
+        record = self.read(event, made_id or f"made {next(self.made_ids)}")
+        values = dict.fromkeys(self.catalogue.metrics)
+        known_id = made_id if self.stream.id is None else record.id
+        reply: Reply = {"id": known_id, "time": record.time, "metrics": values}
+        for partitioner in self.stream.partitioners:
+            task = self._task(partitioner, record.fields)
+            answer = None if task is None else task.apply(record)
+            if answer is not None:
+                self._merge(reply, partitioner, answer)
+        return reply
+
+    def read(self, event: Mapping[str, Json], made_id: str) -> EventRecord:
+        """The front-end's part: types checked, id and time found, unknown fields left out."""
+        fields: Row = {}
+        for name, declared in self.stream.fields.items():
+            value = read_value(event.get(name), declared, name)
+            if value is not None:
+                fields[name] = value
+        identity = made_id if self.stream.id is None else fields.get(self.stream.id)
+        if not isinstance(identity, str | int):
+            raise EventRefused("no id")
+        return EventRecord(identity, self._time(fields), fields)
+
+    def _time(self, fields: Row) -> int:
+        if self.stream.time is None:
+            if self.clock_ms is None:
+                raise EventRefused("a stream without a time field needs the front-end's clock")
+            self.arrived = max(self.arrived, self.clock_ms)
+            return int(self.arrived)
+        time = fields.get(self.stream.time)
+        if not isinstance(time, int):
+            raise EventRefused(f"no {self.stream.time}")
+        if self.clock_ms is not None and time > self.clock_ms + self.stream.future_limit_ms:
+            raise EventRefused(f"{self.stream.time} is too far ahead of the front-end's clock")
+        return time
+
+    def _task(self, partitioner: str, fields: Mapping[str, Any]) -> Task | None:
+        if partitioner == ALL:
+            return self.tasks[ALL][0]
+        key = fields.get(partitioner)
+        return None if key is None else self.tasks[partitioner][partition(key, self.stream.partitions)]
+
+    def _merge(self, reply: Reply, partitioner: str, answer: TaskReply) -> None:
+        """Take over what a task says of the metrics at home there; a task is never asked about others."""
+        for name, value in answer.values.items():
+            reply["metrics"][name] = json_value(value)
+        if answer.late is not None:
+            reply.setdefault("late", {})[partitioner] = answer.late
+        if answer.duplicate:
+            reply.setdefault("duplicate", []).append(partitioner)
+        if answer.warming:
+            reply.setdefault("warming", []).extend(answer.warming)
+        if answer.partial:
+            reply.setdefault("partial", {}).update(answer.partial)
+
+    # --- changes: each is a control record in every partition
+
+    def add_metrics(self, sql: str, *, warm: bool = True) -> list[str]:
+        """Register a query's metrics; with `warm` they are filled before anything else happens."""
+        metrics = parse_query(sql)
+        trial = Catalogue(self.stream, dict(self.catalogue.metrics))
+        for metric in metrics:
+            if metric.stream != self.stream.name:
+                raise QueryRefused(f"no stream {metric.stream!r}")
+            home(self.stream, metric)
+            LiveMetric(metric, self.stream.fields, 0, MINUS_INFINITY)
+            trial.admit(metric)
+            trial.metrics[metric.name] = metric
+        for metric in metrics:
+            self.catalogue.metrics[metric.name] = metric
+            self.serials[metric.name] = next(self.fresh_serials)
+            self._tell(home(self.stream, metric), AddMetric(metric, self.serials[metric.name]))
+            if warm:
+                self.warm(metric.name)
+        return [metric.name for metric in metrics]
+
+    def warm(self, name: str) -> None:
+        """Write the `warm` record of a metric's newest `add`; of a dropped metric too."""
+        for partitioner in self.stream.partitioners:
+            self._tell(partitioner, Warm(self.serials[name]))
+
+    def drop_metric(self, name: str) -> None:
+        if name not in self.catalogue.metrics:
+            raise DefinitionRefused(f"no metric {name!r}")
+        self._tell(home(self.stream, self.catalogue.metrics.pop(name)), DropMetric(name))
+
+    def add_field(self, name: str, declared: str) -> None:
+        self._evolve(with_field(self.stream, name, declared), AddField(name, declared))
+
+    def set_lateness(self, duration: str) -> None:
+        lateness_ms = parse_duration(duration, "lateness")
+        self._evolve(replace(self.stream, lateness_ms=lateness_ms), SetLateness(lateness_ms))
+
+    def set_retention(self, duration: str) -> None:
+        retention_ms = parse_retention(duration)
+        self._evolve(replace(self.stream, retention_ms=retention_ms), SetRetention(retention_ms))
+
+    def set_clock(self, clock_ms: int) -> None:
+        self.clock_ms = clock_ms
+
+    def _evolve(self, stream: Stream, record: Control) -> None:
+        self.catalogue.stream = checked(stream)
+        for partitioner in stream.partitioners:
+            self._tell(partitioner, record)
+
+    def _tell(self, partitioner: str, record: Control) -> None:
+        for task in self.tasks[partitioner]:
+            task.apply(record)
+
+
+class Oracle:
+    """All the streams of a definitions file, with its metrics registered."""
+
+    def __init__(self, definitions: str) -> None:
+        parsed = parse_definitions(definitions)
+        self.streams = {name: StreamOracle(stream) for name, stream in parsed.streams.items()}
+        for sql in parsed.queries:
+            self.stream_of(sql).add_metrics(sql)
+
+    def stream_of(self, sql: str) -> StreamOracle:
+        """The stream that a query is about; raises QueryRefused."""
+        name = parse_query(sql)[0].stream
+        if name not in self.streams:
+            raise QueryRefused(f"no stream {name!r}")
+        return self.streams[name]
