@@ -1,4 +1,4 @@
-"""Items in RocksDB: a value carries its epoch, and what an epoch overwrites can be undone until it commits."""
+"""Items in RocksDB: each value carries its epoch; what an epoch overwrites can be undone until it commits."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The bytes of an undo entry: the keys that one write batch was first to write in an epoch, and old values."""
+"""The bytes of an undo entry: the keys that a write batch was first to write in an epoch, and old values."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,0 +1,130 @@
+"""Kernels of the hot path: find a row, check a remembered address, stamp a row, mark it dirty.
+
+The address of a row stays readable for as long as the table lives, but the row may have moved, been evicted
+or deleted: `row_is` tells. Between `load` and the next stamp no row of the current stamp goes away.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.row_context import (
+    FLAG_USED,
+    GROUP_BYTES,
+    GROUP_CELLS,
+    GROUP_MASK,
+    GROUP_VERSION,
+    LOW32,
+    ROW_EPOCHS,
+    ROW_HI,
+    ROW_LO,
+    ROW_TAGS,
+    ROWS_BASE,
+    ROWS_COPY,
+    ROWS_EPOCH,
+    ROWS_GROUPS,
+    ROWS_MASK,
+    ROWS_SALT,
+    ROWS_SEGMENTS,
+    ROWS_SHIFT,
+    ROWS_STAMP,
+    ROWS_TABLE,
+    SEGMENT_MARK,
+    SEGMENT_RECORD_BYTES,
+)
+from railgun.state.row_images import append_image, mark_stored
+from railgun.state.status import DONE, ROWS_DRAIN
+from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@jit
+def row_tag(group: Any, lo: Any) -> Any:
+    """The word that the hash table knows a row by: the hash, spread so that groups do not share slots."""
+    return lo + np.uint64(group) * _SPREAD
+
+
+@jit
+def find_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
+    """Address of the resident row of an entity (hi, lo: uint64), or 0."""
+    table = ldi64(ctx + ROWS_TABLE)
+    mask = ld64(ctx + ROWS_MASK)
+    tag = row_tag(group, lo)
+    at = tag & mask
+    while True:
+        entry = table + np.int64(at << np.uint64(4))
+        row = ldi64(entry + 8)
+        if row == 0:
+            return np.int64(0)
+        if ld64(entry) == tag and row_is(ctx, row, group, hi, lo):
+            return row
+        at = (at + np.uint64(1)) & mask
+
+
+@jit
+def row_is(ctx: int, row: int, group: Any, hi: Any, lo: Any) -> Any:
+    """Is this still the row of that entity? For any address that was once a row's; 0 is not allowed."""
+    return (
+        ld64(row + ROW_HI) == hi
+        and ld64(row + ROW_LO) == lo ^ ld64(ctx + ROWS_SALT)
+        and (ld64(row + ROW_TAGS) & GROUP_MASK) == np.uint64(group)
+    )
+
+
+@jit
+def row_hi(row: int) -> Any:
+    """Upper half of the hash of a row's entity, uint64."""
+    return ld64(row + ROW_HI)
+
+
+@jit
+def row_lo(ctx: int, row: int) -> Any:
+    """Lower half of the hash of a row's entity, uint64."""
+    return ld64(row + ROW_LO) ^ ld64(ctx + ROWS_SALT)
+
+
+@jit
+def row_group(row: int) -> Any:
+    """Group index of a row; 65535 for an empty slot."""
+    return np.int64(ld64(row + ROW_TAGS) & GROUP_MASK)
+
+
+@jit
+def read_touch(ctx: int, row: int) -> None:
+    """Stamp a row: it stays until the next stamp."""
+    stamp = ld64(ctx + ROWS_STAMP)
+    tags = ld64(row + ROW_TAGS)
+    if tags >> np.uint64(32) != stamp:
+        st64(row + ROW_TAGS, (tags & GROUP_MASK) | FLAG_USED | (stamp << np.uint64(32)))
+
+
+@jit
+def touch_row(ctx: int, row: int) -> Any:
+    """Stamp a row and mark it dirty in the current epoch: to be called before its cells are changed.
+
+    DONE, or ROWS_DRAIN when its image of the old epoch has to be copied and the copy buffer is full: nothing
+    is changed then; drain and call again.
+    """
+    epoch = ld64(ctx + ROWS_EPOCH)
+    epochs = ld64(row + ROW_EPOCHS)
+    if epochs & LOW32 != epoch:
+        if epochs & LOW32 != np.uint64(0):
+            if not copy_row(ctx, row):
+                return ROWS_DRAIN
+            epochs = ld64(row + ROW_EPOCHS)
+        st64(row + ROW_EPOCHS, epochs | epoch)
+        segment = (row - ldi64(ctx + ROWS_BASE)) >> ldi64(ctx + ROWS_SHIFT)
+        sti64(ldi64(ctx + ROWS_SEGMENTS) + segment * SEGMENT_RECORD_BYTES + SEGMENT_MARK, np.int64(epoch))
+    read_touch(ctx, row)
+    return DONE
+
+
+@jit
+def copy_row(ctx: int, row: int) -> bool:
+    """Put a dirty row's image into the copy buffer and mark the row clean. False when there is no room."""
+    group = ldi64(ctx + ROWS_GROUPS) + np.int64(ld64(row + ROW_TAGS) & GROUP_MASK) * GROUP_BYTES
+    if not append_image(ctx, ctx + ROWS_COPY, row, ldi64(group + GROUP_CELLS), ldi64(group + GROUP_VERSION)):
+        return False
+    mark_stored(row)
+    return True

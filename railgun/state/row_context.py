@@ -1,0 +1,85 @@
+"""Where the words of the entity table lie: its context, groups, classes, segments, and the head of a row.
+
+Kernels get the address of the context, an int64 array; `X` below is the byte offset of a word in it.
+"""
+
+import numpy as np
+
+# --- a row: four words of head, then cells ---------------------------------------------------------
+ROW_HEAD_WORDS = 4
+ROW_HEAD_BYTES = 8 * ROW_HEAD_WORDS
+ROW_HI = 0  # entity hash, upper half
+ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
+ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next one
+ROW_TAGS = 24  # group (low 16 bits) | flags (bits 16 to 31) | stamp of the last use << 32
+
+LOW32 = np.uint64(0xFFFFFFFF)
+GROUP_MASK = np.uint64(0xFFFF)
+GROUP_FREE = 0xFFFF  # no group has this number: the slot is empty
+FLAG_USED = np.uint64(1 << 16)  # used since the clock's hand last passed
+FREE_TAGS = np.uint64(GROUP_FREE)
+
+# --- the context ------------------------------------------------------------------------------------
+(
+    ROWS_EPOCH,  # the current epoch
+    ROWS_STAMP,  # the current batch, 32 bits: its rows are never evicted
+    ROWS_SALT,  # random, uint64
+    ROWS_TABLE,  # address of the hash table: entries of (tag, address of the row; 0 = empty)
+    ROWS_MASK,  # its entries - 1
+    ROWS_COUNT,  # its entries in use: resident rows
+    ROWS_BASE,  # address of segment 0
+    ROWS_SHIFT,  # log2 of the bytes of a segment
+    ROWS_SEGMENTS,  # address of the table of segments
+    ROWS_SEGMENT_COUNT,
+    ROWS_GROUPS,  # address of the table of groups
+    ROWS_GROUP_COUNT,
+    ROWS_CLASSES,  # address of the table of classes
+    ROWS_PENDING_EPOCH,  # the old epoch
+    ROWS_PENDING_SEGMENT,  # where the scan for its rows is
+    ROWS_PENDING_ROW,
+    ROWS_COPY,  # the copy buffer, an image buffer (BUFFER_WORDS)
+) = range(0, 17 * 8, 8)
+BUFFER_WORDS = 6
+ROWS_OUT = ROWS_COPY + BUFFER_WORDS * 8  # images on their way to the store, an image buffer
+ROWS_CONTEXT_WORDS = 17 + 2 * BUFFER_WORDS - 1
+
+# --- an image buffer: bytes of (key, body) and a table of (start, end, epoch, stored_epoch) ----------
+(
+    BUFFER_BYTES,  # address
+    BUFFER_LIMIT,  # its bytes
+    BUFFER_USED,
+    BUFFER_IMAGES,  # address of int64[capacity][4]
+    BUFFER_CAPACITY,
+    BUFFER_COUNT,
+) = range(0, 6 * 8, 8)
+IMAGE_BYTES = 4 * 8
+
+# --- the table of groups, by group index -------------------------------------------------------------
+(
+    GROUP_CELLS,  # cell words of a row; 0: there is no such group
+    GROUP_CLASS,  # which class has slots for it
+    GROUP_VERSION,  # of its layout
+) = range(0, 3 * 8, 8)
+GROUP_BYTES = 4 * 8
+
+# --- the table of classes: one per width of a row ----------------------------------------------------
+(
+    CLASS_BYTES,  # bytes of a slot
+    CLASS_FREE,  # address of the first free slot, 0 = none
+    CLASS_CARVE,  # address of the next slot never used in the segment being carved
+    CLASS_CARVE_END,
+    CLASS_HAND_SEGMENT,  # the clock's hand
+    CLASS_HAND_ROW,
+    CLASS_LIVE,  # rows
+    CLASS_HELD,  # segments
+) = range(0, 8 * 8, 8)
+CLASS_RECORD_BYTES = 8 * 8
+
+# --- the table of segments ---------------------------------------------------------------------------
+(
+    SEGMENT_CLASS,  # -1: belongs to none
+    SEGMENT_LIVE,  # rows in it
+    SEGMENT_MARK,  # last epoch in which a row of it became dirty
+    SEGMENT_CARVED,  # address behind the last slot ever carved in it for this class
+) = range(0, 4 * 8, 8)
+SEGMENT_RECORD_BYTES = 4 * 8

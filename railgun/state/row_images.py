@@ -1,0 +1,134 @@
+"""Kernels: the image of a row as bytes, and back. FORMAT.md has the picture.
+
+A body is the version of the layout, a bitmap of the cells that are not zero, and those cells.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.keys import ROW_KEY_BYTES
+from railgun.state.row_context import (
+    BUFFER_BYTES,
+    BUFFER_CAPACITY,
+    BUFFER_COUNT,
+    BUFFER_IMAGES,
+    BUFFER_LIMIT,
+    BUFFER_USED,
+    GROUP_MASK,
+    IMAGE_BYTES,
+    LOW32,
+    ROW_EPOCHS,
+    ROW_HEAD_BYTES,
+    ROW_HI,
+    ROW_LO,
+    ROW_TAGS,
+    ROWS_SALT,
+)
+from reservoir.compiled import jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+
+VERSION_BYTES = 4
+_LETTER = np.uint8(ord("r"))
+
+
+@jit
+def image_bytes_max(cells: int) -> int:
+    """The most bytes that key and body of a row of so many cells can take, and one word of slack."""
+    return ROW_KEY_BYTES + VERSION_BYTES + ((cells + 7) >> 3) + 8 * cells + 8
+
+
+@jit
+def swap64(word: Any) -> Any:
+    """The bytes of a uint64 in the opposite order."""
+    word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
+        (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+    )
+    word = ((word & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)) | (
+        (word >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+    )
+    return (word << np.uint64(32)) | (word >> np.uint64(32))
+
+
+@jit
+def write_row_key(target: int, group: Any, hi: Any, lo: Any) -> None:
+    """The 19 bytes of the key of a row."""
+    g = np.uint64(group)
+    st8(target, _LETTER)
+    st8(target + 1, np.uint8((g >> np.uint64(8)) & np.uint64(0xFF)))
+    st8(target + 2, np.uint8(g & np.uint64(0xFF)))
+    st64(target + 3, swap64(hi))
+    st64(target + 11, swap64(lo))
+
+
+@jit
+def _write_body(target: int, cells_at: int, cells: int, version: int) -> int:
+    """The body of a row; returns the address behind it. May scribble on the word after that."""
+    st32(target, np.uint32(version))
+    bitmap = target + VERSION_BYTES
+    at = bitmap + ((cells + 7) >> 3)
+    for first in range(0, cells, 8):
+        bits = np.uint8(0)
+        for j in range(min(8, cells - first)):
+            word = ld64(cells_at + 8 * (first + j))
+            st64(at, word)
+            if word != np.uint64(0):
+                bits |= np.uint8(1 << j)
+                at += 8
+        st8(bitmap + (first >> 3), bits)
+    return at
+
+
+@jit
+def append_image(ctx: int, buffer: int, row: int, cells: int, version: int) -> bool:
+    """Put the image of a dirty row, of its dirty_epoch, into an image buffer. False when it has no room."""
+    used = ldi64(buffer + BUFFER_USED)
+    count = ldi64(buffer + BUFFER_COUNT)
+    if used + image_bytes_max(cells) > ldi64(buffer + BUFFER_LIMIT) or count == ldi64(
+        buffer + BUFFER_CAPACITY
+    ):
+        return False
+    start = ldi64(buffer + BUFFER_BYTES) + used
+    lo = ld64(row + ROW_LO) ^ ld64(ctx + ROWS_SALT)
+    write_row_key(start, ld64(row + ROW_TAGS) & GROUP_MASK, ld64(row + ROW_HI), lo)
+    end = _write_body(start + ROW_KEY_BYTES, row + ROW_HEAD_BYTES, cells, version)
+    image = ldi64(buffer + BUFFER_IMAGES) + count * IMAGE_BYTES
+    epochs = ld64(row + ROW_EPOCHS)
+    sti64(image, used)
+    sti64(image + 8, used + (end - start))
+    sti64(image + 16, np.int64(epochs & LOW32))
+    sti64(image + 24, np.int64(epochs >> np.uint64(32)))
+    sti64(buffer + BUFFER_USED, used + (end - start))
+    sti64(buffer + BUFFER_COUNT, count + 1)
+    return True
+
+
+@jit
+def mark_stored(row: int) -> None:
+    """What is dirty is clean, since its image will be stored before any later one: stored_epoch says so."""
+    st64(row + ROW_EPOCHS, (ld64(row + ROW_EPOCHS) & LOW32) << np.uint64(32))
+
+
+@jit
+def body_version(body: int) -> Any:
+    """The version of the layout of a body."""
+    return np.int64(ld32(body))
+
+
+@jit
+def read_body(body: int, end: int, target: int, cells: int) -> bool:
+    """Unpack the cells of a body into `cells` words at target. False when its length is not what it says."""
+    bitmap = body + VERSION_BYTES
+    at = bitmap + ((cells + 7) >> 3)
+    if at > end:
+        return False
+    for first in range(0, cells, 8):
+        bits = ld8(bitmap + (first >> 3))
+        for j in range(min(8, cells - first)):
+            word = np.uint64(0)
+            if bits & np.uint8(1 << j):
+                if at + 8 > end:
+                    return False
+                word = ld64(at)
+                at += 8
+            st64(target + 8 * (first + j), word)
+    return at == end
