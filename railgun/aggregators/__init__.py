@@ -1,1 +1,1 @@
-"""The aggregate functions: words of state with add, remove and result, one file per family."""
+"""Aggregators: the cells that an entity row keeps for them, and the kernels that add, remove and answer."""

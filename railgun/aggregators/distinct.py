@@ -1,0 +1,37 @@
+"""`count_distinct`: a counted multiset of values, or, where nothing is ever removed, a plain set.
+
+Cell: the root of a map from the value's two words (a string's hash: equality is enough, so its bytes are not
+kept) to how many there are. The second word of the root is the number of entries: the answer.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.exact.scratch import stack_words
+from railgun.aggregators.trees import FOUND_WORDS
+from railgun.state.ordered_map import om_count, om_get, om_insert
+from reservoir.compiled import jit, ld64
+
+u = np.uint64
+
+
+@jit
+def count_value(ctx: int, root: int, v0: Any, v1: Any, delta: int) -> Any:
+    """Count a value in (delta 1) or out (delta −1) of a multiset; 0 or a status."""
+    return min(np.int64(om_count(ctx, root, v0, v1, np.int64(delta))), np.int64(0))
+
+
+@jit
+def add_to_set(ctx: int, root: int, v0: Any, v1: Any) -> Any:
+    """Put a value into a set; writes nothing, not even a dirty page, when it is there. 0 or a status."""
+    found = om_get(ctx, root, v0, v1, stack_words(FOUND_WORDS))
+    if found != 0:
+        return min(np.int64(found), np.int64(0))
+    return min(np.int64(om_insert(ctx, root, np.int64(1), v0, v1, u(1), u(0))), np.int64(0))
+
+
+@jit
+def distinct_values(root: int) -> Any:
+    """How many different values there are."""
+    return ld64(root + 8)

@@ -1,0 +1,94 @@
+"""The fast path of sums of doubles: 256 bits in four words, least bit 2^-96, unrolled."""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.exact.doubles import NARROW_LSB
+from reservoir.compiled import clz64, jit, ld64, st64
+
+u = np.uint64
+
+SUM_LIMBS = 4
+SQUARE_LIMBS = 8
+
+
+@jit
+def add_narrow(where: int, mantissa: Any, place: int, negative: bool) -> None:
+    """Add ± mantissa · 2^place to the four words at an address; place is at most PLACE_MAX."""
+    bits = u(place & 63)
+    # Two steps, since a shift by 64 is not defined; the mantissa has 53 bits.
+    low = mantissa << bits
+    high = (mantissa >> u(1)) >> (u(63) - bits)
+    mask = u(0) - u(negative)
+    at = where + 8 * (place >> 6)
+    old = ld64(at)
+    word = old + (low ^ mask)
+    carry = u(word < old)
+    low = word + u(negative)
+    carry |= u(low < word)
+    st64(at, low)
+    old = ld64(at + 8)
+    word = old + (high ^ mask)
+    over = u(word < old)
+    high = word + carry
+    carry = over | u(high < word)
+    st64(at + 8, high)
+    # What is left to add to the words above is mask + carry: nothing, or one more or less.
+    step = mask + carry
+    at += 16
+    end = where + 8 * SUM_LIMBS
+    while step != u(0) and at < end:
+        old = ld64(at)
+        word = old + step
+        st64(at, word)
+        if negative:
+            step = u(0) - u(old == u(0))
+        else:
+            step = u(word == u(0))
+        at += 8
+
+
+@jit
+def round_narrow(where: int) -> Any:
+    """Bits of the double nearest to the four words at an address: never subnormal, never overflows."""
+    first = ld64(where)
+    second = ld64(where + 8)
+    third = ld64(where + 16)
+    fourth = ld64(where + 24)
+    sign = fourth & (u(1) << u(63))
+    if sign != u(0):
+        first = u(0) - first
+        carry = u(first == u(0))
+        second = ~second + carry
+        carry = u(carry != u(0) and second == u(0))
+        third = ~third + carry
+        carry = u(carry != u(0) and third == u(0))
+        fourth = ~fourth + carry
+    below = False
+    exponent = np.int64(NARROW_LSB)
+    if fourth != u(0):
+        high, low = fourth, third
+        below = (first | second) != u(0)
+        exponent += 255
+    elif third != u(0):
+        high, low = third, second
+        below = first != u(0)
+        exponent += 191
+    elif second != u(0):
+        high, low = second, first
+        exponent += 127
+    elif first != u(0):
+        high, low = first, u(0)
+        exponent += 63
+    else:
+        return u(0)
+    shift = clz64(high)
+    exponent -= shift
+    high = (high << u(shift)) | ((low >> u(1)) >> u(63 - shift))
+    low <<= u(shift)
+    kept = high >> u(11)
+    # Up when the 11 bits that go are above half, or at half with more beneath or an odd bit kept.
+    sticky = u(low != u(0) or below) | (kept & u(1))
+    kept += ((high & u(0x7FF)) + u(0x3FF) + sticky) >> u(11)
+    return ((u(exponent + 1022) << u(52)) + kept) | sign

@@ -1,0 +1,139 @@
+"""Exact sums of doubles and of their squares: add, remove, and what is rounded from them.
+
+A cell is [id of the wide page or 0, accumulator]: 256 bits with least bit 2^-96 for Σx, 512 bits with least
+bit 2^-192 for Σx². A value that does not fit goes to the wide page instead (wide_double.py). Whether it
+fits depends on the value alone, so it is removed from where it was added.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.codes import NULL, VALUE
+from railgun.aggregators.exact.doubles import NARROW_LSB, PLACE_MAX, fit_small, normal_mantissa, place_of
+from railgun.aggregators.exact.limbs import add_shifted, clear, magnitude
+from railgun.aggregators.exact.narrow import SQUARE_LIMBS, SUM_LIMBS, add_narrow, round_narrow
+from railgun.aggregators.exact.rounding import INFINITY_BITS, round_limbs
+from railgun.aggregators.exact.scratch import stack_words
+from railgun.aggregators.exact.variance import WORK_LIMBS, variance
+from railgun.aggregators.wide_double import (
+    WIDE_SQUARE_LIMBS,
+    WIDE_SQUARE_LSB,
+    WIDE_SUM_LIMBS,
+    WIDE_SUM_LSB,
+    add_wide_square,
+    add_wide_sum,
+    reset_wide,
+    wide_total,
+)
+from reservoir.compiled import jit, ld64, mulhi64, st64
+
+u = np.uint64
+
+SUM_WORDS = 1 + SUM_LIMBS
+SQUARES_WORDS = 1 + SQUARE_LIMBS
+_NARROW_SQUARE_LSB = 2 * NARROW_LSB
+_NARROW_WORK = SQUARE_LIMBS + WORK_LIMBS
+_WIDE_WORK = WIDE_SQUARE_LIMBS + WORK_LIMBS
+
+
+@jit
+def add_sum(ctx: int, cell: int, word: Any, negative: bool) -> Any:
+    """Add a double (its bits) to Σx, or remove it if `negative`; 0 or a status of the pool."""
+    place = place_of(word)
+    if u(place) <= PLACE_MAX:
+        add_narrow(cell + 8, normal_mantissa(word), place, ((word >> u(63)) != u(0)) != negative)
+        return np.int64(0)
+    return _add_sum_unusual(ctx, cell, word, negative)
+
+
+@jit
+def _add_sum_unusual(ctx: int, cell: int, word: Any, negative: bool) -> Any:
+    """Zero, a small double whose bits may fit all the same, or one for the wide page."""
+    if place_of(word) < 0:
+        mantissa, lost = fit_small(word)
+        if not lost:
+            add_narrow(cell + 8, mantissa, 0, ((word >> u(63)) != u(0)) != negative)
+            return np.int64(0)
+    return add_wide_sum(ctx, cell, word, negative)
+
+
+@jit
+def add_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
+    """Add the square of a double (its bits) to Σx², or remove it if `negative`; 0 or a status of the pool."""
+    place = place_of(word)
+    mantissa = normal_mantissa(word)
+    if u(place) > PLACE_MAX:
+        lost = True
+        if place < 0:
+            mantissa, lost = fit_small(word)
+            place = np.int64(0)
+        if lost:
+            return add_wide_square(ctx, cell, word, negative)
+    low, high = mantissa * mantissa, mulhi64(mantissa, mantissa)
+    add_shifted(cell + 8, SQUARE_LIMBS, low, high, 2 * place, negative)
+    return np.int64(0)
+
+
+@jit
+def reset_accumulator(ctx: int, cell: int, limbs: int) -> Any:
+    """Empty a cell of either kind (`limbs` of its narrow accumulator); 0 or a status of the pool."""
+    status = reset_wide(ctx, cell)
+    if status == 0:
+        clear(cell + 8, limbs)
+    return status
+
+
+@jit
+def sum_double(ctx: int, cell: int, out: int) -> Any:
+    """Write the bits of Σx rounded once; VALUE, NULL beyond the doubles' range, or a status."""
+    if ld64(cell) == u(0):
+        st64(out, round_narrow(cell + 8))
+        return np.int64(VALUE)
+    return _sum_wide(ctx, cell, out)
+
+
+@jit
+def _sum_wide(ctx: int, cell: int, out: int) -> Any:
+    total = stack_words(WIDE_SUM_LIMBS)
+    status = wide_total(ctx, cell, SUM_LIMBS, WIDE_SUM_LIMBS, total)
+    if status != 0:
+        return status
+    negative = magnitude(total, total, WIDE_SUM_LIMBS)
+    bits = round_limbs(total, WIDE_SUM_LIMBS, WIDE_SUM_LSB, False)
+    if bits == INFINITY_BITS:
+        return np.int64(NULL)
+    st64(out, bits | (u(negative) << u(63)))
+    return np.int64(VALUE)
+
+
+@jit
+def variance_double(ctx: int, cell: int, squares: int, n: Any, base: Any, out: int) -> Any:
+    """Write the bits of the variance of n values over `base` (n or n − 1, not 0); VALUE, NULL or a status."""
+    if ld64(cell) != u(0) or ld64(squares) != u(0):
+        return _variance_wide(ctx, cell, squares, n, base, out)
+    total = stack_words(SUM_LIMBS)
+    work = stack_words(_NARROW_WORK)
+    magnitude(total, cell + 8, SUM_LIMBS)
+    st64(out, variance(total, SUM_LIMBS, squares + 8, SQUARE_LIMBS, _NARROW_SQUARE_LSB, n, base, 0, work))
+    return np.int64(VALUE)
+
+
+@jit
+def _variance_wide(ctx: int, cell: int, squares: int, n: Any, base: Any, out: int) -> Any:
+    total = stack_words(WIDE_SUM_LIMBS)
+    total_squares = stack_words(WIDE_SQUARE_LIMBS)
+    work = stack_words(_WIDE_WORK)
+    status = wide_total(ctx, cell, SUM_LIMBS, WIDE_SUM_LIMBS, total)
+    if status == 0:
+        status = wide_total(ctx, squares, SQUARE_LIMBS, WIDE_SQUARE_LIMBS, total_squares)
+    if status != 0:
+        return status
+    magnitude(total, total, WIDE_SUM_LIMBS)
+    bits = variance(
+        total, WIDE_SUM_LIMBS, total_squares, WIDE_SQUARE_LIMBS, WIDE_SQUARE_LSB, n, base, 0, work
+    )
+    if bits == INFINITY_BITS:
+        return np.int64(NULL)
+    st64(out, bits)
+    return np.int64(VALUE)
