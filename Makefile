@@ -17,16 +17,19 @@ help:  ## what can be made
 
 setup: $(STAMP)  ## .venv with the pinned dependencies; does nothing when it is up to date
 
-# The build of the one dependency that comes as source is pinned too, by the constraints.
+# One dependency comes as source: the tools that build it are installed first, from the same lock.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BUILD_TOOLS := sed -nE '/^(pip|setuptools)==/,/^    \# via/p' requirements-dev.lock
+
 $(STAMP): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
 	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
 	@echo "Setting up $(VENV): the first time this downloads about 200 MB."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@PIP_CONSTRAINT=requirements-dev.lock PIP_BUILD_CONSTRAINT=requirements-dev.lock \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup  ## score a year of real flights and check a sample by brute force

@@ -48,7 +48,10 @@ CLEAN = {
 }
 
 _LONG_FUNCTION = "def long_one():\n" + "    x = 1\n" * source_rules.FUNCTION_LINES_MAX
-_MADE_UP_CLI = {"railgun/__main__.py": _HEAD + "import sys\nsys.exit('run' not in sys.argv)\n"}
+_MADE_UP_CLI = {
+    "railgun/__init__.py": _HEAD,
+    "railgun/__main__.py": _HEAD + "import sys\nsys.exit('run' not in sys.argv)\n",
+}
 
 PLANTED: list[tuple[Rule, dict[str, str], str]] = [
     (source_rules.file_sizes, {"room/a.py": _HEAD + "x = 1\n" * source_rules.FILE_LINES_MAX}, "601 lines"),
