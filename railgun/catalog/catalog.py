@@ -1,0 +1,187 @@
+"""The catalogue: streams, their schemas and metrics, as the outcome of a log of changes. Does no I/O."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.definitions import metrics_from_sql
+from railgun.catalog.errors import CatalogError
+from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.wire.schema import Schema
+
+FIRST_VERSION = 1
+
+
+@dataclass(slots=True)
+class StreamEntry:
+    """A stream in the catalogue.
+
+    created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
+    the order added; each with the place of its `add`.
+    """
+
+    stream: StreamDefinition
+    created: int
+    schemas: dict[int, Schema]
+    metrics: dict[str, AddMetric] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that new events are recorded under."""
+        return self.schemas[max(self.schemas)]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a definition differs from what is registered and cannot, or shall not, be changed by `apply`."""
+
+    stream: str
+    what: str
+    registered: str
+    wanted: str
+
+    def __str__(self) -> str:
+        return f"{self.stream}: {self.what} is {self.registered}, the definition says {self.wanted}"
+
+
+class Catalog:
+    """Streams by name, in the order created. Changed by `apply` alone, one change at a time.
+
+    last_place: of the last change ever made, where `changes` lacks later ones because they undid each other.
+    """
+
+    def __init__(self, changes: Iterable[Change] = (), last_place: int = 0) -> None:
+        self.streams: dict[str, StreamEntry] = {}
+        self.last_place = 0
+        for change in changes:
+            self.apply(change)
+        self.last_place = max(self.last_place, last_place)
+
+    @property
+    def definitions(self) -> dict[str, StreamDefinition]:
+        """The streams' definitions by name."""
+        return {name: entry.stream for name, entry in self.streams.items()}
+
+    def entry(self, stream: str) -> StreamEntry:
+        """A stream's entry. Raises CatalogError where there is none."""
+        entry = self.streams.get(stream)
+        if entry is None:
+            raise CatalogError(f"there is no stream {stream[:80]!r}")
+        return entry
+
+    def apply(self, change: Change) -> None:
+        """Make one change, whose place must be above all before it. Raises CatalogError, changing nothing."""
+        if change.place <= self.last_place:
+            raise CatalogError(f"change {change.place} comes after change {self.last_place}")
+        match change:
+            case PutStream():
+                self._put(change)
+            case DropStream():
+                self.entry(change.name)
+                del self.streams[change.name]
+            case AddMetric():
+                metrics = self.entry(change.metric.stream).metrics
+                if change.metric.name in metrics:
+                    raise CatalogError(f"{change.metric.stream} has a metric {change.metric.name} already")
+                metrics[change.metric.name] = change
+            case DropMetric():
+                metrics = self.entry(change.stream).metrics
+                added = metrics.get(change.name)
+                if added is None or added.place != change.added:
+                    raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
+                del metrics[change.name]
+        self.last_place = change.place
+
+    def _put(self, change: PutStream) -> None:
+        stream, schema = change.stream, change.stream.schema(change.schema_version)
+        entry = self.streams.get(stream.name)
+        if entry is None:
+            self.streams[stream.name] = StreamEntry(stream, change.place, {change.schema_version: schema})
+            return
+        check_evolution(entry.stream, stream)
+        expected = next_version(entry, stream)
+        if change.schema_version != expected:
+            raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
+        entry.stream = stream
+        entry.schemas[change.schema_version] = schema
+
+    def changes(self) -> Iterator[Change]:
+        """The shortest log that makes the streams and metrics of now, in the order of places.
+
+        Streams have their first place and newest definition; schemas of the past are not in it.
+        """
+        made: list[Change] = []
+        for entry in self.streams.values():
+            made.append(PutStream(entry.created, entry.stream, entry.schema.version))
+            made += entry.metrics.values()
+        yield from sorted(made, key=lambda change: change.place)
+
+
+def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
+    """The schema version of a changed definition: the same where its fields are."""
+    version = entry.schema.version
+    return version if entry.schema == stream.schema(version) else version + 1
+
+
+def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
+    """Raise CatalogError where a stream cannot become what the new definition says."""
+    for what in ("time", "id", "partitioners", "partitions"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            raise CatalogError(f"{old.name}: {what} is fixed at creation: {before!r}, not {after!r}")
+    if new.fields[: len(old.fields)] != old.fields:
+        raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
+
+
+def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Change], list[Difference]]:
+    """What `apply` of a file does: the changes that create what is missing, and what differs.
+
+    Streams and metrics that the file lacks are left alone, and so is what differs; a field that a registered
+    stream lacks is added at its end.  Places follow the catalogue's last one.
+
+    Raises DefinitionError for a metric that does not fit its stream as registered.
+    """
+    place = catalog.last_place
+    changes: list[Change] = []
+    differences: list[Difference] = []
+    streams = catalog.definitions
+    for name, wanted in definitions.streams.items():
+        entry = catalog.streams.get(name)
+        if entry is None:
+            place += 1
+            changes.append(PutStream(place, wanted, FIRST_VERSION))
+            streams[name] = wanted
+            continue
+        grown, differing = _grown(entry.stream, wanted)
+        differences += differing
+        if grown != entry.stream:
+            place += 1
+            changes.append(PutStream(place, grown, next_version(entry, grown)))
+            streams[name] = grown
+    for metric in definitions.metrics:
+        entry = catalog.streams.get(metric.stream)
+        registered = None if entry is None else entry.metrics.get(metric.name)
+        if registered is None:
+            place += 1
+            changes += [AddMetric(place, each) for each in metrics_from_sql(metric.sql, streams)]
+        elif registered.metric.sql != metric.sql:
+            what = f"metric {metric.name}"
+            differences.append(Difference(metric.stream, what, registered.metric.sql, metric.sql))
+    return changes, differences
+
+
+def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
+    """The registered stream with the wanted one's new fields, and what else differs."""
+    differences = [
+        Difference(old.name, each.name, repr(getattr(old, each.name)), repr(getattr(wanted, each.name)))
+        for each in dataclasses.fields(old)
+        if each.name not in ("name", "fields") and getattr(old, each.name) != getattr(wanted, each.name)
+    ]
+    types = old.types
+    for each in wanted.fields:
+        if each.name in types and types[each.name] != each.type:
+            what = f"field {each.name}"
+            differences.append(Difference(old.name, what, str(types[each.name]), str(each.type)))
+    added = tuple(each for each in wanted.fields if each.name not in types)
+    return dataclasses.replace(old, fields=old.fields + added), differences

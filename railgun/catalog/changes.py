@@ -1,0 +1,147 @@
+"""Changes of the catalogue: what it is made of, and what control records in the logs of tasks carry.
+
+Every change has a *place*: a number that only grows, one for each change.  A task that has applied place p
+skips changes with places up to p; a copy, a replica and a rebuilt task so agree on what was in force when.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from railgun.catalog.definitions import define_metric
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.language.errors import QueryError
+from railgun.language.parser import parse_query
+from railgun.language.resolve import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class PutStream:
+    """A stream begins, or goes on with other fields or settings: the whole definition.
+
+    schema_version: of its fields; greater than that of the same stream before iff the fields differ.
+    """
+
+    kind: ClassVar[str] = "stream"
+    place: int
+    stream: StreamDefinition
+    schema_version: int
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": stream_to_json(self.stream), "schema_version": self.schema_version}
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    """A stream ends, with all its metrics."""
+
+    kind: ClassVar[str] = "drop_stream"
+    place: int
+    name: str
+
+    def body(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class AddMetric:
+    """A metric begins to warm. Its place tells it from an earlier metric of the same name."""
+
+    kind: ClassVar[str] = "add"
+    place: int
+    metric: MetricDefinition
+
+    def body(self) -> dict[str, Any]:
+        metric = self.metric
+        return {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
+
+
+@dataclass(frozen=True, slots=True)
+class DropMetric:
+    """A metric ends: the one that was added at `added`."""
+
+    kind: ClassVar[str] = "drop"
+    place: int
+    stream: str
+    name: str
+    added: int
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": self.stream, "name": self.name, "added": self.added}
+
+
+Change = PutStream | DropStream | AddMetric | DropMetric
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A metric has filled in one task: the one that was added at `added`. Not a change of the catalogue: the
+    task's active copy writes it to the task's own log, and it has no place."""
+
+    kind: ClassVar[str] = "warm"
+    stream: str
+    name: str
+    added: int
+
+
+def change_to_json(change: Change | Warm) -> dict[str, Any]:
+    """The whole change as JSON can say it: an entry of the catalogue, or the map of a control record."""
+    if isinstance(change, Warm):
+        return {"kind": change.kind, "stream": change.stream, "name": change.name, "added": change.added}
+    return {"kind": change.kind, "place": change.place, **change.body()}
+
+
+def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> Change | Warm:
+    """The change that `change_to_json` wrote; `streams` as they are before it.
+
+    Raises DefinitionError: bytes of another version or a damaged entry, which must stop whoever reads them.
+    """
+    try:
+        match body["kind"]:
+            case PutStream.kind:
+                return PutStream(
+                    _whole(body["place"]), stream_from_json(body["stream"]), _whole(body["schema_version"])
+                )
+            case DropStream.kind:
+                return DropStream(_whole(body["place"]), str(body["name"]))
+            case AddMetric.kind:
+                return AddMetric(_whole(body["place"]), _metric(body, streams))
+            case DropMetric.kind:
+                return DropMetric(
+                    _whole(body["place"]), str(body["stream"]), str(body["name"]), _whole(body["added"])
+                )
+            case Warm.kind:
+                return Warm(str(body["stream"]), str(body["name"]), _whole(body["added"]))
+            case unknown:
+                raise DefinitionError(
+                    ("kind",), f"unknown kind of change {unknown!r}", "written by a newer version of Railgun?"
+                )
+    except KeyError as error:
+        raise DefinitionError((str(error.args[0]),), "the key is missing from a change") from None
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise DefinitionError((), f"{value!r} is no place or version of a change")
+    return value
+
+
+def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> MetricDefinition:
+    stream = streams.get(body["stream"])
+    if stream is None:
+        raise DefinitionError(("stream",), f"there is no stream {body['stream']!r}")
+    try:
+        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name)
+    except QueryError as error:
+        raise DefinitionError(("sql",), str(error)) from error
+    if len(resolved) != 1:
+        raise DefinitionError(("sql",), f"one metric belongs here, not {len(resolved)}")
+    metric = define_metric(resolved[0], stream, ("sql",))
+    if (metric.name, metric.home) != (body["name"], body["home"]):
+        raise DefinitionError(
+            ("sql",),
+            f"it makes {metric.name} at home at {metric.home}, not {body['name']} at {body['home']}",
+        )
+    return metric

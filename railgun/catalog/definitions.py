@@ -1,0 +1,115 @@
+"""Definitions files (TOML): streams and metrics, checked; and metrics from the SQL of a request."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from railgun.catalog.errors import DefinitionError, Location, meant
+from railgun.catalog.model import (
+    ALL,
+    Definitions,
+    MetricDefinition,
+    StreamDefinition,
+    home_partitioner,
+)
+from railgun.catalog.names import check_metric_name
+from railgun.catalog.stream_reading import stream_from_table
+from railgun.catalog.tables import Table
+from railgun.language.errors import QueryError
+from railgun.language.parser import parse_query
+from railgun.language.printer import print_query
+from railgun.language.resolve import ResolvedMetric, resolve
+
+FILE_LIMIT_BYTES = 16 * 1024 * 1024
+
+
+def load_definitions(path: Path | str) -> Definitions:
+    """Read a definitions file. Raises DefinitionError, with the file's name, and OSError."""
+    file = Path(path)
+    if file.stat().st_size > FILE_LIMIT_BYTES:
+        raise DefinitionError((), f"larger than {FILE_LIMIT_BYTES} bytes", file=str(path))
+    try:
+        return parse_definitions(file.read_bytes().decode())
+    except UnicodeDecodeError as error:
+        raise DefinitionError((), f"no UTF-8 at byte {error.start}", file=str(path)) from None
+    except DefinitionError as error:
+        raise error.in_file(str(path)) from None
+
+
+def parse_definitions(text: str) -> Definitions:
+    """Streams and metrics of a definitions file's text. Raises DefinitionError."""
+    try:
+        root = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DefinitionError((), f"no TOML: {error}") from None
+    except RecursionError:
+        raise DefinitionError((), "no definitions: nested too deep") from None
+    table = Table(root, (), ("streams", "metrics"))
+    bodies = table.get("streams") or {}
+    if not isinstance(bodies, Mapping):
+        raise DefinitionError(("streams",), "tables belong here, as in [streams.payments]")
+    streams = {name: stream_from_table(name, body, ("streams", name)) for name, body in bodies.items()}
+    return Definitions(streams, _metrics(table.get("metrics"), streams))
+
+
+def _metrics(entries: object, streams: Mapping[str, StreamDefinition]) -> tuple[MetricDefinition, ...]:
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise DefinitionError(("metrics",), "a list of tables belongs here, as in [[metrics]]")
+    metrics: list[MetricDefinition] = []
+    place_by_name: dict[tuple[str, str], int] = {}
+    for i, entry in enumerate(entries):
+        loc: Location = ("metrics", i, "sql")
+        sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
+        for metric in metrics_from_sql(sql, streams, loc):
+            earlier = place_by_name.setdefault((metric.stream, metric.name), i)
+            if earlier != i:
+                raise DefinitionError(
+                    loc,
+                    f"{metric.name} is the name of a metric of metrics.{earlier} too",
+                    "give one of them another name with AS",
+                )
+            metrics.append(metric)
+    return tuple(metrics)
+
+
+def metrics_from_sql(
+    sql: object, streams: Mapping[str, StreamDefinition], loc: Location = ("sql",)
+) -> list[MetricDefinition]:
+    """The metrics of one query, one per select item. Raises DefinitionError with the place in the query."""
+    if not isinstance(sql, str):
+        raise DefinitionError(loc, "a query is text")
+    try:
+        query = parse_query(sql)
+        stream = streams.get(query.stream.name)
+        if stream is None:
+            name = query.stream.name
+            raise DefinitionError(loc, f"there is no stream {name[:80]!r}", meant(name, streams))
+        return [define_metric(each, stream, loc) for each in resolve(query, stream.types, stream.name)]
+    except QueryError as error:
+        raise DefinitionError(loc, str(error)) from error
+
+
+def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Location) -> MetricDefinition:
+    """A metric with its home, its name checked. Raises DefinitionError."""
+    name = check_metric_name(resolved.name, stream.id, loc)
+    home = home_partitioner(stream.partitioners, resolved.group_by)
+    if home is None:
+        wanted = " or ".join(stream.partitioners)
+        raise DefinitionError(
+            loc,
+            f"{name} is grouped by {', '.join(resolved.group_by) or 'nothing'} and has no home: stream "
+            f"{stream.name} is partitioned by {', '.join(stream.partitioners)}",
+            f"add {wanted} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
+        )
+    alone = parse_query(resolved.canonical)
+    item = dataclasses.replace(alone.items[0], name=name)
+    return MetricDefinition(
+        name=name,
+        stream=stream.name,
+        sql=print_query(dataclasses.replace(alone, items=(item,))),
+        home=home,
+        resolved=resolved,
+    )

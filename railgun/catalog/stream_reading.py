@@ -1,0 +1,142 @@
+"""Stream definitions from and to plain tables: the body of a TOML table or of a JSON request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from railgun.catalog.errors import DefinitionError, Location, meant
+from railgun.catalog.model import ALL, FieldDefinition, LatePolicy, StreamDefinition
+from railgun.catalog.names import check_name, check_stream_name
+from railgun.catalog.tables import FOREVER, Table
+from railgun.language.duration import format_duration
+from railgun.language.types import Kind, Type, TypeTextError, parse_type
+
+PARTITIONS_LIMIT = 4_096
+PARTITIONERS_LIMIT = 32
+DEDUP_EVENTS_LIMIT = 100_000_000
+FIELDS_LIMIT = 1_000
+
+_KEYS = (
+    "time",
+    "id",
+    "partitioners",
+    "lateness",
+    "late_policy",
+    "max_future",
+    "retention",
+    "partitions",
+    "record_replies",
+    "dedup_events",
+    "fields",
+)
+_DEFAULT = StreamDefinition("", ())
+
+
+def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
+    """A stream from its table, every key checked. Raises DefinitionError."""
+    return _stream(check_stream_name(name, loc), Table(body, loc, _KEYS))
+
+
+def stream_from_json(body: object) -> StreamDefinition:
+    """A stream from the body of a request: the keys of the file, and `name`. Raises DefinitionError."""
+    table = Table(body, (), ("name", *_KEYS))
+    name = check_stream_name(table.required("name", "the stream's name"), ("name",))
+    return _stream(name, table)
+
+
+def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
+    """What `stream_from_json` reads back to an equal definition."""
+    body: dict[str, Any] = {"name": stream.name}
+    if stream.time is not None:
+        body["time"] = stream.time
+    if stream.id is not None:
+        body["id"] = stream.id
+    body["partitioners"] = list(stream.partitioners)
+    body["lateness"] = format_duration(stream.lateness_ms)
+    body["late_policy"] = str(stream.late_policy)
+    if stream.max_future_ms is not None:
+        body["max_future"] = format_duration(stream.max_future_ms)
+    body["retention"] = FOREVER if stream.retention_ms is None else format_duration(stream.retention_ms)
+    body["partitions"] = stream.partitions
+    body["record_replies"] = stream.record_replies
+    body["dedup_events"] = stream.dedup_events
+    body["fields"] = {field.name: str(field.type) for field in stream.fields}
+    return body
+
+
+def _stream(name: str, table: Table) -> StreamDefinition:
+    fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
+    lateness_ms = table.duration_ms("lateness")
+    stream = StreamDefinition(
+        name=name,
+        fields=fields,
+        time=table.text("time"),
+        id=table.text("id"),
+        partitioners=table.names("partitioners", _DEFAULT.partitioners),
+        lateness_ms=_DEFAULT.lateness_ms if lateness_ms is None else lateness_ms,
+        late_policy=LatePolicy(table.choice("late_policy", list(LatePolicy), _DEFAULT.late_policy)),
+        max_future_ms=table.duration_ms("max_future"),
+        retention_ms=table.duration_or_forever_ms("retention", 30 * 86_400_000),
+        partitions=table.integer("partitions", _DEFAULT.partitions, 1, PARTITIONS_LIMIT),
+        record_replies=table.flag("record_replies", _DEFAULT.record_replies),
+        dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
+    )
+    check_stream(stream, table.loc)
+    return stream
+
+
+def fields_from_table(body: object, loc: Location) -> tuple[FieldDefinition, ...]:
+    """Fields from a table of types by name. Raises DefinitionError."""
+    if not isinstance(body, Mapping):
+        raise DefinitionError(loc, "a table of field types by name belongs here")
+    if len(body) > FIELDS_LIMIT:
+        raise DefinitionError(loc, f"a stream has at most {FIELDS_LIMIT} fields, not {len(body)}")
+    return tuple(_field(name, text, (*loc, str(name)[:80])) for name, text in body.items())
+
+
+def _field(name: object, text: object, loc: Location) -> FieldDefinition:
+    checked = check_name(name, "field", loc)
+    if not isinstance(text, str):
+        raise DefinitionError(loc, "a field's type is text", 'as in "string" or "decimal(12,2)"')
+    try:
+        return FieldDefinition(checked, parse_type(text))
+    except TypeTextError as error:
+        raise DefinitionError(loc, str(error)) from None
+
+
+def check_stream(stream: StreamDefinition, loc: Location) -> None:
+    """Check what no key can say alone: the roles of fields, and durations against each other."""
+    types = stream.types
+    if stream.time is not None:
+        _check_role(types, stream.time, (Kind.TIMESTAMP,), "the time of events", (*loc, "time"))
+    if stream.id is not None:
+        _check_role(types, stream.id, (Kind.STRING, Kind.LONG), "an id", (*loc, "id"))
+    if len(stream.partitioners) > PARTITIONERS_LIMIT:
+        raise DefinitionError(
+            (*loc, "partitioners"), f"a stream has at most {PARTITIONERS_LIMIT} partitioners"
+        )
+    for name in stream.partitioners:
+        if name != ALL:
+            _check_role(types, name, (Kind.STRING, Kind.LONG), "a partitioner", (*loc, "partitioners"))
+    lateness = format_duration(stream.lateness_ms)
+    if stream.max_future_ms is not None and stream.max_future_ms > stream.lateness_ms:
+        raise DefinitionError(
+            (*loc, "max_future"),
+            f"max_future {format_duration(stream.max_future_ms)} is above lateness {lateness}",
+            "one clock that runs ahead would make all other events late",
+        )
+    if stream.retention_ms is not None and stream.retention_ms < stream.lateness_ms:
+        raise DefinitionError(
+            (*loc, "retention"),
+            f"retention {format_duration(stream.retention_ms)} is below lateness {lateness}",
+            "keep events at least as long as they may be late",
+        )
+
+
+def _check_role(
+    types: Mapping[str, Type], name: str, kinds: tuple[Kind, ...], what: str, loc: Location
+) -> None:
+    type_ = types.get(name)
+    if type_ is None:
+        raise DefinitionError(loc, f"there is no field {name[:80]!r}", meant(name, types))
+    if type_.kind not in kinds:
+        raise DefinitionError(loc, f"{name} is {type_}; {what} is {' or '.join(kinds)}")
