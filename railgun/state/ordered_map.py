@@ -1,0 +1,183 @@
+"""Ordered maps of any size in pages: a paged B+tree per map, reached from a root cell of two words.
+
+The root cell lies in an entity row: [id of the root page or 0, number of entries]; a cell of zeros is an
+empty map.  The caller marks the row dirty before it calls a kernel that changes the map.  Keys are two words
+compared as unsigned (callers bias what is signed); values are 1 or 2 words (`value_words`, fixed per map).
+
+All kernels return a number >= 0 or a status (`status.py`; BROKEN: a defect).  On a status nothing has
+changed; after `PagePool.handle(status)` the same call is made again.  `out` is the address of 4 words:
+k0, k1, v0, v1 (v1 left alone in a map of 1 value word).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.ordered_map_delete import om_delete, remove_at_path
+from railgun.state.ordered_map_graveyard import om_clear
+from railgun.state.ordered_map_insert import add_at_path, om_insert, plant
+from railgun.state.ordered_map_search import (
+    descend,
+    descend_edge,
+    entry_bytes,
+    path_entry,
+    path_index,
+    path_page,
+    same,
+    set_path,
+    step_leaf,
+)
+from railgun.state.page_access import mark_dirty, tick
+from railgun.state.page_layout import BROKEN, count_of
+from railgun.state.page_outbox import outbox_full
+from railgun.state.status import DRAIN
+from reservoir.compiled import copy_bytes, jit, ld64, ldi64, st64, sti64
+
+__all__ = [
+    "om_at_or_above",
+    "om_below",
+    "om_clear",
+    "om_count",
+    "om_delete",
+    "om_first",
+    "om_get",
+    "om_insert",
+    "om_last",
+    "om_scan",
+]
+
+
+@jit
+def _give(ctx: int, out: int) -> Any:
+    entry = path_entry(ctx)
+    st64(out, ld64(entry))
+    st64(out + 8, ld64(entry + 8))
+    st64(out + 16, ld64(entry + 16))
+    if entry_bytes(path_page(ctx, 0)) > 24:
+        st64(out + 24, ld64(entry + 24))
+    return np.int64(1)
+
+
+@jit
+def om_get(ctx: int, root: int, k0: Any, k1: Any, out: int) -> Any:
+    """The entry with this key: 1 and `out`, or 0."""
+    number = ldi64(root)
+    if number == 0:
+        return np.int64(0)
+    tick(ctx)
+    top = descend(ctx, number, np.uint64(k0), np.uint64(k1))
+    if top < 0:
+        return top
+    if path_index(ctx, 0) == count_of(path_page(ctx, 0)) or not same(
+        path_entry(ctx), np.uint64(k0), np.uint64(k1)
+    ):
+        return np.int64(0)
+    return _give(ctx, out)
+
+
+@jit
+def om_first(ctx: int, root: int, out: int) -> Any:
+    """The entry with the least key: 1 and `out`, or 0."""
+    number = ldi64(root)
+    if number == 0:
+        return np.int64(0)
+    tick(ctx)
+    top = descend_edge(ctx, number, False)
+    return top if top < 0 else _give(ctx, out)
+
+
+@jit
+def om_last(ctx: int, root: int, out: int) -> Any:
+    """The entry with the greatest key: 1 and `out`, or 0."""
+    number = ldi64(root)
+    if number == 0:
+        return np.int64(0)
+    tick(ctx)
+    top = descend_edge(ctx, number, True)
+    return top if top < 0 else _give(ctx, out)
+
+
+@jit
+def om_below(ctx: int, root: int, k0: Any, k1: Any, out: int) -> Any:
+    """The entry with the greatest key less than this one: 1 and `out`, or 0."""
+    number = ldi64(root)
+    if number == 0:
+        return np.int64(0)
+    tick(ctx)
+    top = descend(ctx, number, np.uint64(k0), np.uint64(k1))
+    if top < 0:
+        return top
+    at = path_index(ctx, 0)
+    if at > 0:
+        set_path(ctx, 0, path_page(ctx, 0), at - 1)
+        return _give(ctx, out)
+    found = step_leaf(ctx, top, True)
+    return found if found <= 0 else _give(ctx, out)
+
+
+@jit
+def om_at_or_above(ctx: int, root: int, k0: Any, k1: Any, out: int) -> Any:
+    """The entry with the least key not less than this one: 1 and `out`, or 0."""
+    found = _seek(ctx, root, k0, k1)
+    return found if found <= 0 else _give(ctx, out)
+
+
+@jit
+def om_scan(ctx: int, root: int, k0: Any, k1: Any, out: int, limit: int) -> Any:
+    """Some entries from the least key not less than this one on, in order, as they lie in one leaf.
+
+    Copies at most `limit` entries of 2 + value_words words each to `out`; returns how many, 0 at the end.
+    """
+    found = _seek(ctx, root, k0, k1)
+    if found <= 0:
+        return found
+    page = path_page(ctx, 0)
+    n = min(count_of(page) - path_index(ctx, 0), limit)
+    copy_bytes(out, path_entry(ctx), n * entry_bytes(page))
+    return n
+
+
+@jit
+def _seek(ctx: int, root: int, k0: Any, k1: Any) -> Any:
+    number = ldi64(root)
+    if number == 0:
+        return np.int64(0)
+    tick(ctx)
+    top = descend(ctx, number, np.uint64(k0), np.uint64(k1))
+    if top < 0:
+        return top
+    if path_index(ctx, 0) < count_of(path_page(ctx, 0)):
+        return np.int64(1)
+    return step_leaf(ctx, top, False)
+
+
+@jit
+def om_count(ctx: int, root: int, k0: Any, k1: Any, delta: int) -> Any:
+    """Counted multiset (1 value word): add `delta` to the count of a key; a count of 0 is no entry.
+
+    Returns the new count. A count below 0 is BROKEN: nobody removes what was never added.
+    """
+    if outbox_full(ctx):
+        return DRAIN
+    tick(ctx)
+    key0, key1 = np.uint64(k0), np.uint64(k1)
+    number = ldi64(root)
+    top = descend(ctx, number, key0, key1) if number else np.int64(0)
+    if top < 0:
+        return top
+    if number and path_index(ctx, 0) < count_of(path_page(ctx, 0)) and same(path_entry(ctx), key0, key1):
+        count = ldi64(path_entry(ctx) + 16) + delta
+        if count > 0:
+            mark_dirty(ctx, path_page(ctx, 0))
+            sti64(path_entry(ctx) + 16, count)
+        elif count == 0:
+            return remove_at_path(ctx, root, top)
+        return count if count > 0 else BROKEN
+    if delta <= 0:
+        return np.int64(0) if delta == 0 else BROKEN
+    value, none = np.uint64(delta), np.uint64(0)
+    if number:
+        added = add_at_path(ctx, root, top, key0, key1, value, none)
+    else:
+        added = plant(ctx, root, 1, key0, key1, value, none)
+    return np.int64(delta) if added > 0 else added

@@ -1,0 +1,80 @@
+"""Which page is where: an open-addressing hash table from 128-bit page ids to blocks, 8 bytes per entry.
+
+An entry is the upper 31 bits of the id's hash and the number of the block (in units of 64 bytes, plus 1);
+0 is an empty entry.  Ids themselves are compared in the head of the page.  Removal shifts back what follows,
+so that there are no tombstones.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.page_layout import DIRECTORY, DIRECTORY_MASK, HI, LO, MEMORY, PAGES
+from reservoir.compiled import jit, ldi64, sti64
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD_HI = np.uint64(0xC2B2AE3D27D4EB4F)
+_BLOCK = 0xFFFFFFFF
+
+
+@jit
+def _hash(hi: int, lo: int) -> Any:
+    mixed = (np.uint64(lo) ^ (np.uint64(hi) * _SPREAD_HI)) * _SPREAD
+    return np.int64(mixed >> np.uint64(33))
+
+
+@jit
+def _entry_of(ctx: int, hi: int, lo: int) -> Any:
+    """Address of the entry of a page, or minus that of the empty one where it would be."""
+    entries, mask = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_MASK)
+    memory = ldi64(ctx + MEMORY) - 64
+    wanted = _hash(hi, lo)
+    at = wanted & mask
+    while True:
+        entry = ldi64(entries + 8 * at)
+        if entry == 0:
+            return -(entries + 8 * at)
+        if entry >> 32 == wanted:
+            page = memory + ((entry & _BLOCK) << 6)
+            if ldi64(page + LO) == lo and ldi64(page + HI) == hi:
+                return entries + 8 * at
+        at = (at + 1) & mask
+
+
+@jit
+def find_page(ctx: int, hi: int, lo: int) -> Any:
+    """Address of a resident page, or 0."""
+    where = _entry_of(ctx, hi, lo)
+    if where < 0:
+        return np.int64(0)
+    return ldi64(ctx + MEMORY) + (((ldi64(where) & _BLOCK) - 1) << 6)
+
+
+@jit
+def enter_page(ctx: int, page: int) -> None:
+    """Enter a page, by the id in its head; if the id is there already it now leads to this block."""
+    hi, lo = ldi64(page + HI), ldi64(page + LO)
+    where = _entry_of(ctx, hi, lo)
+    if where < 0:
+        where = -where
+        sti64(ctx + PAGES, ldi64(ctx + PAGES) + 1)
+    sti64(where, (_hash(hi, lo) << 32) | (((page - ldi64(ctx + MEMORY)) >> 6) + 1))
+
+
+@jit
+def leave_page(ctx: int, page: int) -> None:
+    """Remove a page that is in the directory."""
+    entries, mask = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_MASK)
+    hole = (_entry_of(ctx, ldi64(page + HI), ldi64(page + LO)) - entries) >> 3
+    at = (hole + 1) & mask
+    while True:
+        entry = ldi64(entries + 8 * at)
+        if entry == 0:
+            break
+        home = (entry >> 32) & mask
+        if ((at - home) & mask) >= ((at - hole) & mask):
+            sti64(entries + 8 * hole, entry)
+            hole = at
+        at = (at + 1) & mask
+    sti64(entries + 8 * hole, 0)
+    sti64(ctx + PAGES, ldi64(ctx + PAGES) - 1)

@@ -1,0 +1,118 @@
+"""The arrays behind a page pool: context, slabs, slab table, directory, outbox; how a limit is divided.
+
+Of `limit_bytes`, at most an eighth is the directory, a small part the outbox, the rest slabs.  Slabs are
+reserved as one range of addresses at the start and touched in steps, so that memory in use follows need and
+addresses never change.
+"""
+
+import numpy as np
+
+from railgun.state.page_blocks import SLAB_ENTRY_WORDS, add_empty_slab
+from railgun.state.page_errors import PoolTooSmallError
+from railgun.state.page_layout import (
+    CLASSES,
+    CONTEXT_WORDS,
+    DEPTH_MAX,
+    DIRECTORY,
+    DIRECTORY_MASK,
+    EMPTY_SLAB,
+    EPOCH,
+    HEAD_WORDS,
+    LARGEST_BLOCK_WORDS,
+    MEMORY,
+    NEXT_ID,
+    OUTBOX,
+    OUTBOX_FULL,
+    PAGES_LIMIT,
+    PARTIAL_SLAB,
+    PROTECTED,
+    RANDOM,
+    SLAB_SHIFT,
+    SLAB_TABLE,
+    SLABS,
+    TREE_CLASS,
+    class_for,
+)
+from railgun.state.page_outbox import BODY_HEAD_BYTES, RECORD_BODY
+from reservoir.compiled import address
+
+SLABS_MIN = 12
+OUTBOX_BATCH_BYTES = 128 * 1024
+_STEP_BYTES = 2 << 20
+_POSTS_OF_ONE_OPERATION = 2 * DEPTH_MAX + 4
+
+
+class PageMemory:
+    """Arrays of one pool, and the context that tells kernels where they are.
+
+    page_words: block of the largest page of a tree; slab_bytes: a power of two, at least 16 such pages;
+    protected_ops: pages used within so many operations are not evicted.
+    """
+
+    def __init__(self, limit_bytes: int, page_words: int, slab_bytes: int, protected_ops: int) -> None:
+        if slab_bytes & (slab_bytes - 1) or slab_bytes < 16 * 8 * page_words:
+            raise ValueError(f"slab_bytes={slab_bytes} is no power of two of 16 pages or more")
+        entries = 1 << max(6, (limit_bytes // 64).bit_length() - 1)
+        largest_words = min(LARGEST_BLOCK_WORDS, slab_bytes // 8)
+        post_bytes = RECORD_BODY + BODY_HEAD_BYTES
+        reserve_bytes = max(
+            _POSTS_OF_ONE_OPERATION * (8 * page_words + 2 * post_bytes), 8 * largest_words + 2 * post_bytes
+        )
+        outbox_bytes = reserve_bytes + min(OUTBOX_BATCH_BYTES, limit_bytes // 16)
+        self.slabs_max = (limit_bytes - 8 * entries - outbox_bytes) // slab_bytes
+        if self.slabs_max < SLABS_MIN:
+            raise PoolTooSmallError(limit_bytes, 2 * (outbox_bytes + SLABS_MIN * slab_bytes))
+        self.slab_bytes = slab_bytes
+        self.words = np.zeros(CONTEXT_WORDS, np.int64)
+        self.outbox = np.zeros(outbox_bytes // 8, np.int64)
+        self._directory = np.zeros(entries, np.int64)
+        self._table = np.zeros(self.slabs_max * SLAB_ENTRY_WORDS, np.int64)
+        self._slabs = np.empty(self.slabs_max * slab_bytes + 64, np.uint8)
+        self._start = -address(self._slabs) % 64
+        self.context = address(self.words)
+        self._describe(page_words, protected_ops, outbox_bytes - reserve_bytes)
+
+    def _describe(self, page_words: int, protected_ops: int, full_bytes: int) -> None:
+        self.set(MEMORY, address(self._slabs) + self._start)
+        self.set(SLAB_SHIFT, self.slab_bytes.bit_length() - 1)
+        self.set(SLAB_TABLE, address(self._table))
+        self.set(EMPTY_SLAB, -1)
+        self.set(DIRECTORY, address(self._directory))
+        self.set(DIRECTORY_MASK, len(self._directory) - 1)
+        self.set(PAGES_LIMIT, 3 * len(self._directory) // 4)
+        self.set(OUTBOX, address(self.outbox))
+        self.set(OUTBOX_FULL, full_bytes)
+        self.set(TREE_CLASS, int(class_for(page_words - HEAD_WORDS)))
+        self.set(PROTECTED, protected_ops)
+        self.set(RANDOM, 1)
+        self.set(EPOCH, 1)
+        self.set(NEXT_ID, 1)
+        for size_class in range(CLASSES):
+            self.set(PARTIAL_SLAB + 8 * size_class, -1)
+
+    def get(self, word: int) -> int:
+        """A word of the context, by its offset in bytes."""
+        return int(self.words[word >> 3])
+
+    def set(self, word: int, value: int) -> None:
+        """Set a word of the context, by its offset in bytes."""
+        self.words[word >> 3] = value
+
+    def grow(self) -> bool:
+        """Touch and add the next empty slabs; False at the limit."""
+        slabs = self.get(SLABS)
+        more = min(self.slabs_max - slabs, max(1, _STEP_BYTES // self.slab_bytes))
+        if more == 0:
+            return False
+        begin = self._start + slabs * self.slab_bytes
+        self._slabs[begin : begin + more * self.slab_bytes] = 0
+        for slab in range(slabs + more - 1, slabs - 1, -1):
+            add_empty_slab(self.context, slab)
+        self.set(SLABS, slabs + more)
+        return True
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory in use, the untouched part of the slabs left out."""
+        fixed = self.words.nbytes + self.outbox.nbytes + self._directory.nbytes + self._table.nbytes
+        return fixed + self.get(SLABS) * self.slab_bytes

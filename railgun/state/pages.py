@@ -1,0 +1,280 @@
+"""The page pool: pages of trees, strings and wide accumulators, in memory bounded in bytes, all of them stored.
+
+Kernels reach it through one address, `PagePool.context`.  Where a kernel answers with a status, `handle`
+does what is asked for; then the kernel is called again.  Bytes of a stored page: PAGES.md.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from railgun.state.errors import EpochOrderError
+from railgun.state.keys import page_key, string_key
+from railgun.state.ordered_map import om_scan
+from railgun.state.ordered_map_graveyard import bury_step
+from railgun.state.page_access import absent_pages, load_page
+from railgun.state.page_blocks import blocks_there, need, need_nothing
+from railgun.state.page_errors import BrokenPageError, PageMissingError, PoolTooSmallError
+from railgun.state.page_eviction import age_to_evict, make_room, scan_old
+from railgun.state.page_layout import (
+    CLOCK,
+    DIRTY_NOW,
+    DIRTY_OLD,
+    EPOCH,
+    FAULT_HI,
+    FAULT_LO,
+    GRAVES,
+    GRAVES_COUNT,
+    NEXT_ID,
+    OUTBOX_USED,
+    PAGES,
+    PROTECTED,
+    SCAN_BLOCK,
+    SCAN_SLAB,
+    class_for,
+)
+from railgun.state.page_memory import PageMemory
+from railgun.state.page_outbox import BODY_HEAD_BYTES, RECORD_BODY, RECORD_KEY, index_outbox
+from railgun.state.resident import Image
+from railgun.state.status import DONE, DRAIN, FAULT, ROOM
+from railgun.state.strings import load_absent_string
+from reservoir.compiled import address
+
+_META = struct.Struct("<QQQ")
+_WORD = 0xFFFF_FFFF_FFFF_FFFF
+_KEY_BYTES = 17
+_INDEX_ROWS = 4096
+_EVICT_PAGES = 64
+_SCAN_BLOCKS = 65_536
+_WALK_ENTRIES = 256
+
+
+class ItemStore(Protocol):
+    """What the pool needs of the store (`store.Store`)."""
+
+    def get(self, wanted: list[bytes]) -> list[tuple[int, bytes | None]]:
+        """(stored_epoch, body) per key; (0, None) where nothing is."""
+
+    def write(self, images: Sequence[Image]) -> None:
+        """Write images, at most one of each key."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStats:
+    """What the pool has done and holds. faults: pages loaded; evictions: times that room was made."""
+
+    pages: int
+    size_bytes: int
+    operations: int
+    faults: int
+    evictions: int
+    images_written: int
+    graves: int
+
+
+class PagePool:
+    """Pages in memory and their traffic with the store; implements `Resident`. One thread uses it.
+
+    limit_bytes bounds all its memory. Raises PoolTooSmallError when one operation does not fit into it,
+    PageMissingError and BrokenPageError when the state contradicts itself, StoreError when the store fails.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        store: ItemStore,
+        *,
+        page_words: int = 256,
+        slab_bytes: int = 128 * 1024,
+        protected_ops: int = 32,
+    ) -> None:
+        self._memory = PageMemory(limit_bytes, page_words, slab_bytes, protected_ops)
+        self._limit_bytes = limit_bytes
+        self._store = store
+        self.context = self._memory.context
+        self._index = np.zeros((_INDEX_ROWS, 4), np.int64)
+        self._outbox_bytes = memoryview(self._memory.outbox).cast("B")
+        self._faults = self._evictions = self._written = 0
+
+    # --- serving kernels ---------------------------------------------------------------------------
+
+    def handle(self, status: int) -> None:
+        """Do what a kernel has asked for; then it is called again."""
+        if status == FAULT:
+            hi, lo = self._memory.get(FAULT_HI), self._memory.get(FAULT_LO)
+            self._load([(hi & _WORD, lo & _WORD)])
+        elif status == ROOM:
+            self._make_room()
+        elif status == DRAIN:
+            self.drain()
+        else:
+            raise BrokenPageError(status)
+
+    def prefetch(self, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
+        """Load the pages of these (hi, lo), uint64[n, 2], that are not resident; returns how many were not.
+
+        One look-up for all of them. At most as many as fit beside others: a part of the pool.
+        """
+        rows = np.ascontiguousarray(ids, np.uint64)
+        missing = np.empty(len(rows), np.int64)
+        n = int(absent_pages(self.context, address(rows), len(rows), address(missing)))
+        if n:
+            wanted = dict.fromkeys((int(rows[i, 0]), int(rows[i, 1])) for i in missing[:n])
+            self._load(list(wanted)[: max(1, self._memory.get(PAGES) // 4)])
+        return n
+
+    def _load(self, ids: list[tuple[int, int]]) -> None:
+        names = [string_key(hi, lo) if hi >> 63 else page_key(hi, lo) for hi, lo in ids]
+        for (hi, lo), key, (epoch, body) in zip(ids, names, self._store.get(names)):
+            self._faults += 1
+            signed_hi, signed_lo = _signed(hi), _signed(lo)
+            need_nothing(self.context)
+            if body is None:
+                if not hi >> 63:
+                    raise PageMissingError(key, "it is not stored")
+                self._need_block(0)
+                load_absent_string(self.context, signed_hi, signed_lo, epoch)
+                continue
+            if len(body) < BODY_HEAD_BYTES:
+                raise PageMissingError(key, f"a body of {len(body)} bytes")
+            self._need_block((len(body) - BODY_HEAD_BYTES) // 8)
+            image = np.frombuffer(body, np.uint8)
+            if not load_page(self.context, signed_hi, signed_lo, epoch, address(image), len(body)):
+                raise PageMissingError(key, "the body does not describe itself")
+
+    def _need_block(self, words: int) -> None:
+        need_nothing(self.context)
+        need(self.context, class_for(words), 1)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Until what `NEEDED` in the context asks for is there: new slabs, then eviction, harder each time."""
+        while not blocks_there(self.context):
+            if not self._memory.grow():
+                break
+        else:
+            return
+        self._evictions += 1
+        protected = self._memory.get(PROTECTED)
+        for age in (int(age_to_evict(self.context)), protected, protected):
+            pages = min(_EVICT_PAGES, self._memory.get(PAGES) // 8)
+            status = DRAIN
+            while status == DRAIN:
+                status = make_room(self.context, age, pages)
+                self.drain()
+            if status == DONE:
+                return
+        raise PoolTooSmallError(self._limit_bytes, 2 * self._limit_bytes)
+
+    # --- checkpoints (`Resident`) ------------------------------------------------------------------
+
+    def set_epoch(self, epoch: int) -> None:
+        if self._memory.get(DIRTY_OLD) or epoch < self._memory.get(EPOCH):
+            raise EpochOrderError(f"epoch {epoch} begins, {self._memory.get(DIRTY_OLD)} old pages unwritten")
+        if epoch != self._memory.get(EPOCH):
+            self._memory.set(DIRTY_OLD, self._memory.get(DIRTY_NOW))
+            self._memory.set(DIRTY_NOW, 0)
+        self._memory.set(EPOCH, epoch)
+        self._memory.set(SCAN_SLAB, 0)
+        self._memory.set(SCAN_BLOCK, 0)
+
+    def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
+        self.drain()
+        scan_old(self.context, limit_bytes, _SCAN_BLOCKS)
+        return self._take()
+
+    def drain(self) -> None:
+        images = self._take()
+        while images:
+            # A page's image and its deletion may both be here: one write takes one image of a key.
+            first = list({image[0]: image for image in reversed(images)}.values())
+            if len(first) == len(images):
+                self._store.write(images)
+                return
+            self._store.write(first[::-1])
+            written = {id(image) for image in first}
+            images = [image for image in images if id(image) not in written]
+
+    def exhausted(self) -> bool:
+        return self._memory.get(DIRTY_OLD) == 0 and self._memory.get(OUTBOX_USED) == 0
+
+    def committed(self, epoch: int) -> None:
+        """Nothing waits for it."""
+
+    def _take(self) -> list[Image]:
+        """Empty the outbox: its records as images, in order."""
+        images: list[Image] = []
+        if self._memory.get(OUTBOX_USED) == 0:
+            return images
+        n = int(index_outbox(self.context, address(self._index), _INDEX_ROWS))
+        outbox = self._outbox_bytes
+        for at, length, epoch, stored in self._index[:n].tolist():
+            key = bytes(outbox[at + RECORD_KEY : at + RECORD_KEY + _KEY_BYTES])
+            begin = at + RECORD_BODY
+            body = None if length < 0 else bytes(outbox[begin : begin + length])
+            images.append((key, body, epoch, stored))
+        self._written += n
+        self._memory.set(OUTBOX_USED, 0)
+        return images
+
+    def meta(self) -> bytes:
+        """What belongs into the commit record of a checkpoint, taken when its epoch closes."""
+        words = (NEXT_ID, GRAVES, GRAVES_COUNT)
+        return _META.pack(*(self._memory.get(word) for word in words))
+
+    def restore(self, meta: bytes) -> None:
+        """Go on from the `meta` of the last committed checkpoint: on an empty pool, before anything else."""
+        for word, value in zip((NEXT_ID, GRAVES, GRAVES_COUNT), _META.unpack(meta)):
+            self._memory.set(word, value)
+
+    # --- the graveyard, reading, numbers -----------------------------------------------------------
+
+    def bury(self, limit: int) -> int:
+        """Free at most `limit` pages of dropped maps; returns how many roots are still waiting."""
+        freed = 0
+        while freed < limit:
+            status = int(bury_step(self.context))
+            if status < 0:
+                self.handle(status)
+            elif status == 0:
+                break
+            else:
+                freed += 1
+        return self._memory.get(GRAVES_COUNT)
+
+    def walk(self, root: int, value_words: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint64]]]:
+        """All entries of the map with this root cell (its address), in order: uint64[n, 2 + value_words]."""
+        buffer = np.empty((_WALK_ENTRIES, 2 + value_words), np.uint64)
+        k0 = k1 = 0
+        while True:
+            n = int(om_scan(self.context, root, np.uint64(k0), np.uint64(k1), address(buffer), _WALK_ENTRIES))
+            if n < 0:
+                self.handle(n)
+                continue
+            if n == 0:
+                return
+            yield buffer[:n].copy()
+            following = (int(buffer[n - 1, 0]) << 64 | int(buffer[n - 1, 1])) + 1
+            if following >> 128:
+                return
+            k0, k1 = following >> 64, following & _WORD
+
+    def stats(self) -> PoolStats:
+        """Counts since the start, and what is held now."""
+        memory = self._memory
+        return PoolStats(
+            pages=memory.get(PAGES),
+            size_bytes=memory.size_bytes,
+            operations=memory.get(CLOCK),
+            faults=self._faults,
+            evictions=self._evictions,
+            images_written=self._written,
+            graves=memory.get(GRAVES_COUNT),
+        )
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word

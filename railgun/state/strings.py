@@ -1,0 +1,148 @@
+"""String items: the bytes behind a 128-bit hash, counted, kept in the page pool like pages.
+
+The id is the string's hash with the top bit of its upper word set.  An item that nobody holds any more is
+deleted when its page is next written or evicted.  All kernels return a number >= 0 or a status.
+
+`str_ready` comes first, in the same restart of the caller as the `str_retain` that follows: an item that
+nobody holds yet lives in memory only.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.page_access import mark_dirty, move_page, open_page, set_up_page, tick
+from railgun.state.page_blocks import blocks_there, need, need_nothing
+from railgun.state.page_layout import (
+    BODY,
+    BROKEN,
+    HEAD_BYTES,
+    STORED,
+    TEXT,
+    block_words,
+    class_for,
+    count_of,
+    make_state,
+    set_count,
+    set_state,
+    state_of,
+)
+from railgun.state.page_outbox import outbox_full
+from railgun.state.status import DRAIN, FAULT, ROOM
+from reservoir.compiled import copy_bytes, jit, ld8, ldi64, st32, sti64
+
+STRING_BYTES_MAX = 65_535
+LESS, EQUAL, GREATER = 0, 1, 2
+
+_BYTES = BODY + 8
+_UNKNOWN = 1 << 13  # no bytes yet: the item is not stored
+
+
+@jit
+def string_id_hi(hi: int) -> Any:
+    """Upper word of the id of the string with this upper word of its hash (int64)."""
+    return np.int64(np.uint64(hi) | np.uint64(1 << 63))
+
+
+@jit
+def load_absent_string(ctx: int, hi: int, lo: int, epoch: int) -> None:
+    """A page for a string that is not stored (its block is there); epoch: of its tombstone, or 0."""
+    page = set_up_page(ctx, 0, hi, lo, make_state(0, TEXT, 0, 0, 0) | _UNKNOWN)
+    st32(page + STORED, np.uint32(epoch))
+    sti64(page + BODY, 0)
+
+
+@jit
+def str_ready(ctx: int, hi: int, lo: int, text: int, size_bytes: int) -> Any:
+    """Make an item resident; a new one gets these bytes, held by nobody. 0, or FAULT, or ROOM.
+
+    BROKEN: longer than STRING_BYTES_MAX, or another string with this hash is there.
+    """
+    if size_bytes > STRING_BYTES_MAX:
+        return BROKEN
+    tick(ctx)
+    page = open_page(ctx, string_id_hi(hi), lo)
+    if page < 0:
+        return FAULT
+    if not state_of(page) & _UNKNOWN:
+        return np.int64(0) if count_of(page) == size_bytes else BROKEN
+    if HEAD_BYTES + 8 + size_bytes > 8 * block_words(page):
+        size_class = class_for(1 + ((size_bytes + 7) >> 3))
+        need_nothing(ctx)
+        need(ctx, size_class, 0)
+        if not blocks_there(ctx):
+            return ROOM
+        page = move_page(ctx, page, size_class)
+    if size_bytes:
+        sti64(page + _BYTES + ((size_bytes - 1) & ~7), 0)
+        copy_bytes(page + _BYTES, text, size_bytes)
+    set_count(page, size_bytes)
+    set_state(page, state_of(page) & ~_UNKNOWN)
+    return np.int64(0)
+
+
+@jit
+def _hold(ctx: int, hi: int, lo: int, change: int) -> Any:
+    if outbox_full(ctx):
+        return DRAIN
+    tick(ctx)
+    page = open_page(ctx, string_id_hi(hi), lo)
+    if page < 0:
+        return FAULT
+    holders = ldi64(page + BODY) + change
+    if holders < 0 or state_of(page) & _UNKNOWN:
+        return BROKEN
+    mark_dirty(ctx, page)
+    sti64(page + BODY, holders)
+    return holders
+
+
+@jit
+def str_retain(ctx: int, hi: int, lo: int) -> Any:
+    """One more holder: their number, or FAULT, DRAIN; BROKEN if the item is not `str_ready`."""
+    return _hold(ctx, hi, lo, 1)
+
+
+@jit
+def str_release(ctx: int, hi: int, lo: int) -> Any:
+    """One holder less: how many are left, or FAULT, DRAIN; BROKEN if there was none."""
+    return _hold(ctx, hi, lo, -1)
+
+
+@jit
+def str_address(ctx: int, hi: int, lo: int) -> Any:
+    """Address of the bytes, or FAULT; BROKEN if there is no such string."""
+    tick(ctx)
+    page = open_page(ctx, string_id_hi(hi), lo)
+    if page < 0:
+        return FAULT
+    return BROKEN if state_of(page) & _UNKNOWN else page + _BYTES
+
+
+@jit
+def str_length(ctx: int, hi: int, lo: int) -> Any:
+    """Length in bytes, or FAULT; BROKEN if there is no such string."""
+    tick(ctx)
+    page = open_page(ctx, string_id_hi(hi), lo)
+    if page < 0:
+        return FAULT
+    return BROKEN if state_of(page) & _UNKNOWN else count_of(page)
+
+
+@jit
+def str_compare(ctx: int, hi1: int, lo1: int, hi2: int, lo2: int) -> Any:
+    """Order of two strings by their UTF-8 bytes: LESS, EQUAL or GREATER; or FAULT or BROKEN."""
+    if lo1 == lo2 and string_id_hi(hi1) == string_id_hi(hi2):
+        return np.int64(EQUAL)
+    first, second = str_address(ctx, hi1, lo1), str_address(ctx, hi2, lo2)
+    if first < 0:
+        # The fault in the context is that of the second, if both are missing.
+        return str_address(ctx, hi1, lo1)
+    if second < 0:
+        return second
+    n1, n2 = str_length(ctx, hi1, lo1), str_length(ctx, hi2, lo2)
+    for at in range(min(n1, n2)):
+        a, b = ld8(first + at), ld8(second + at)
+        if a != b:
+            return np.int64(LESS) if a < b else np.int64(GREATER)
+    return np.int64(LESS) if n1 < n2 else np.int64(GREATER)
