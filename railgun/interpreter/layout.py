@@ -1,0 +1,102 @@
+"""Where the words of a program and of the interpreter's context lie: the one table both sides read.
+
+A program is data (docs/decisions/0001): tables of int64 words.  A *node* is one (window, filter, group-by)
+of the plan with the cells it owns in its group's rows; its update and result ops are runs in two tables.
+Offsets into rows are in bytes from the row's first word.
+"""
+
+NODE_WORDS = 16
+(
+    NODE_KIND,  # SLIDING, TUMBLING or INFINITE
+    NODE_DELAY,  # d: the head edge is at T - d
+    NODE_SIZE,  # w: sliding width, tumbling bucket
+    NODE_HEAD,  # edge whose crossings are added; -1 where the head is undelayed (arrivals only)
+    NODE_TAIL,  # edge whose crossings are removed; -1 where nothing expires by a cursor
+    NODE_FILTER,  # hot column of the predicate; -1 where there is none
+    NODE_GROUP,  # index of the group-by
+    NODE_ENTITY,  # hot column of the group-by's entity hash
+    NODE_BUCKET,  # byte offset of the bucket number (TUMBLING)
+    NODE_UPDATES,  # first update op
+    NODE_UPDATES_END,
+    NODE_RESULTS,  # first result op
+    NODE_RESULTS_END,
+    NODE_AFTER,  # only events later than this are in it (a fill's bound), least int64 where all are
+    NODE_FILLED_TIME,  # (time, seq) up to which a node that is filling has met events; greatest int64 once full
+    NODE_FILLED_SEQ,
+) = range(16)
+
+SLIDING, TUMBLING, INFINITE = range(3)
+
+UPDATE_WORDS = 8
+(
+    UPDATE_OP,
+    UPDATE_CELL,  # byte offset of the cell in the row
+    UPDATE_COUNT,  # byte offset of the argument's count cell
+    UPDATE_COLUMN,  # hot column of the argument: WORD, or ENTITY for the hash of a string; -1 for count(*)
+    UPDATE_STRING,  # hot column with the string's bytes; -1 where there is none
+    UPDATE_TYPE,  # how values compare: INT, DOUBLE or STRING
+) = range(6)
+
+RESULT_WORDS = 8
+(
+    RESULT_OP,
+    RESULT_CELL,
+    RESULT_SQUARES,  # byte offset of the cell of squares (variances)
+    RESULT_COUNT,
+    RESULT_TYPE,
+    RESULT_SCALE,  # decimal digits behind the point of the argument
+    RESULT_OUT,  # index of the metric among the outputs
+) = range(7)
+
+# The context of `resolve` and `run`, int64 words.
+(
+    RUN_FIRST,  # first record to run
+    RUN_LIMIT,  # one past the last: the edges are complete up to here
+    RUN_DRAIN,  # 1: apply the entries of record RUN_FIRST only: no arrivals, no results
+    RUN_STRIDE,  # records that the per-group and per-metric arrays have room for
+    RUN_STATUS,  # address of uint8[n]: not 0 where the record could not be read
+    RUN_CLOCK,  # address of int64[n]: T(i)
+    RUN_ACCEPTED,  # address of uint8[n]
+    RUN_TIME,  # address of int64[n]: the time at which an accepted record counts
+    RUN_SLOT,  # address of int32[n]: the row of an accepted record in frame 0
+    RUN_HASH_HI,  # address of uint64[groups][n]: entity of each record, by group
+    RUN_HASH_LO,
+    RUN_HASH_STRIDE,
+    RUN_GROUPS,
+    RUN_ROWS,  # address of int64[groups][stride]: the entity's row of each record; 0 where it has none
+    RUN_FRAMES,  # address of the reservoir's frame table
+    RUN_EDGE_START,  # address of int64[edges]: first entry of each edge
+    RUN_EDGE_END,
+    RUN_ENTRY_AT,  # address of int32[]: the record at which an entry crosses
+    RUN_ENTRY_FRAME,
+    RUN_ENTRY_ROW,
+    RUN_NODES,  # address of the node table, and the runs of it to go through
+    RUN_NODE_FIRST,
+    RUN_NODE_LAST,
+    RUN_UPDATES,
+    RUN_RESULTS,
+    RUN_PAIRS,  # address of int64[pairs][3]: (edge, group, entity column) whose entries need rows
+    RUN_PAIR_COUNT,
+    RUN_TABLE,  # address of the entity table's context
+    RUN_POOL,  # address of the page pool's context
+    RUN_MISSING,  # address of uint64[capacity][3]: (group, hi, lo) of rows that are not in memory
+    RUN_MISSING_CAPACITY,
+    RUN_MISSING_COUNT,
+    RUN_OUT,  # address of uint64[metrics][stride][2]
+    RUN_OUT_NULLS,  # address of uint8[metrics][stride]
+    RUN_HEAP,  # address of the bytes of string results
+    RUN_HEAP_CAPACITY,
+    RUN_HEAP_USED,
+    RUN_AT_NODE,  # where to go on: node, record, stage, next entry of the head and of the tail, op
+    RUN_AT_RECORD,
+    RUN_AT_STAGE,
+    RUN_AT_HEAD,
+    RUN_AT_TAIL,
+    RUN_AT_OP,
+    RUN_AT_PAIR,
+) = range(44)
+RUN_WORDS = 44
+
+# Statuses of `resolve` and `run` beside those of resident state (railgun.state.status).
+MISSING = -16  # rows are not in memory: load them
+HEAP = -17  # string results need a larger heap

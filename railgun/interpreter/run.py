@@ -1,0 +1,309 @@
+"""The interpreter: one compiled loop over a program, a batch and its changelog; results for every event.
+
+For each node and each record, in log order: rows that cross the head edge are added, the record itself is
+added where its time says so, rows that cross the tail edge are removed, then the results are read.  Adding
+comes before removing, so what crosses both edges at one record is added and then removed.  When state of
+variable size is not in memory the kernel stops with a status and goes on from the same op when called again.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.codes import NULL, TYPE_STRING
+from railgun.aggregators.dispatch import apply_add, apply_remove, apply_reset
+from railgun.aggregators.results import apply_result
+from railgun.interpreter import layout as at
+from railgun.state.strings import str_address, str_length
+from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.frames import (
+    code_cache,
+    code_hi,
+    code_lo,
+    column_at,
+    column_code,
+    column_heap,
+    column_null,
+    column_word,
+    frame_seq,
+    frame_time,
+)
+
+u = np.uint64
+
+_HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
+
+
+@jit
+def _update(ctx: int, op: int, adding: bool, frame: int, row: int, entity: int) -> Any:
+    """Apply one update op for one row of a frame to an entity's row; 0 or a status."""
+    column = ldi64(op + at.UPDATE_COLUMN * 8)
+    frames = ldi64(ctx + at.RUN_FRAMES * 8)
+    type_code = ldi64(op + at.UPDATE_TYPE * 8)
+    v0, v1 = u(0), u(0)
+    text, length = 0, 0
+    if column >= 0:
+        values = column_at(frames, frame, column)
+        if type_code == TYPE_STRING:
+            code = column_code(values, row)
+            v0, v1 = code_hi(values, code), code_lo(values, code)
+            if v0 == u(0):
+                return np.int64(0)
+            strings = ldi64(op + at.UPDATE_STRING * 8)
+            if adding and strings >= 0:
+                described = column_at(frames, frame, strings)
+                reference = column_word(described, row)
+                text = column_heap(described) + np.int64((reference >> u(24)) & u((1 << 38) - 1))
+                length = np.int64(reference & u(0xFFFFFF))
+        else:
+            if column_null(values, row) != 0:
+                return np.int64(0)
+            v0 = column_word(values, row)
+    code_of_op = ldi64(op + at.UPDATE_OP * 8)
+    cell, count = entity + ldi64(op + at.UPDATE_CELL * 8), entity + ldi64(op + at.UPDATE_COUNT * 8)
+    pool = ldi64(ctx + at.RUN_POOL * 8)
+    time, seq = frame_time(frames, frame, row), frame_seq(frames, frame, row)
+    if adding:
+        return apply_add(code_of_op, pool, cell, count, time, seq, v0, v1, type_code, text, length)
+    return apply_remove(code_of_op, pool, cell, count, time, seq, v0, v1, type_code)
+
+
+@jit
+def _apply(ctx: int, node: int, adding: bool, frame: int, row: int, entity: int) -> Any:
+    """Apply a node's update ops for one row, from the op in RUN_AT_OP on; 0, or a status with the op noted."""
+    filter_column = ldi64(node + at.NODE_FILTER * 8)
+    if filter_column >= 0:
+        if column_word(column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, filter_column), row) == u(0):
+            return np.int64(0)
+    updates = ldi64(ctx + at.RUN_UPDATES * 8)
+    first = ldi64(node + at.NODE_UPDATES * 8) + ldi64(ctx + at.RUN_AT_OP * 8)
+    for k in range(first, ldi64(node + at.NODE_UPDATES_END * 8)):
+        status = _update(ctx, updates + k * (at.UPDATE_WORDS * 8), adding, frame, row, entity)
+        if status != 0:
+            sti64(ctx + at.RUN_AT_OP * 8, k - ldi64(node + at.NODE_UPDATES * 8))
+            return status
+    sti64(ctx + at.RUN_AT_OP * 8, 0)
+    return np.int64(0)
+
+
+@jit
+def _enter_bucket(ctx: int, node: int, entity: int, bucket: int) -> Any:
+    """Empty a tumbling node's cells when the entity's row is of another bucket; 0 or a status."""
+    where = entity + ldi64(node + at.NODE_BUCKET * 8)
+    if ldi64(where) == bucket:
+        return np.int64(0)
+    updates, pool = ldi64(ctx + at.RUN_UPDATES * 8), ldi64(ctx + at.RUN_POOL * 8)
+    for k in range(ldi64(node + at.NODE_UPDATES * 8), ldi64(node + at.NODE_UPDATES_END * 8)):
+        op = updates + k * (at.UPDATE_WORDS * 8)
+        cell = entity + ldi64(op + at.UPDATE_CELL * 8)
+        status = apply_reset(ldi64(op), pool, cell, ldi64(op + at.UPDATE_TYPE * 8))
+        if status != 0:
+            return status
+    sti64(where, bucket)
+    return np.int64(0)
+
+
+@jit
+def less(clock: int, delta: int) -> Any:
+    """clock - delta for delta >= 0, held at the least int64."""
+    if clock < np.int64(-(2**63)) + delta:
+        return np.int64(-(2**63))
+    return clock - delta
+
+
+@jit
+def _entity_of(ctx: int, node: int, frame: int, row: int) -> Any:
+    """Address of the entity row of a crossing row; `resolve` has put it into the frame's cache."""
+    values = column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, ldi64(node + at.NODE_ENTITY * 8))
+    return ldi64(code_cache(values, column_code(values, row)))
+
+
+@jit
+def _add_in_window(ctx: int, node: int, clock: int, time: int, frame: int, row: int, entity: int) -> Any:
+    """Add a row that is at or before the head, unless it is behind the tail or its bucket is past."""
+    if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
+        size = ldi64(node + at.NODE_SIZE * 8)
+        bucket = less(clock, ldi64(node + at.NODE_DELAY * 8)) // size
+        if time // size != bucket:
+            return np.int64(0)
+        status = _enter_bucket(ctx, node, entity, bucket)
+        if status != 0:
+            return status
+    return _apply(ctx, node, True, frame, row, entity)
+
+
+@jit
+def _is_held(ctx: int, node: int, frame: int, row: int, time: int) -> bool:
+    """Has the node met this row: is it behind the bound of its fill, and has the fill come this far?"""
+    filled = ldi64(node + at.NODE_FILLED_TIME * 8)
+    if time <= ldi64(node + at.NODE_AFTER * 8) or time > filled:
+        return False
+    if time < filled:
+        return True
+    return frame_seq(ldi64(ctx + at.RUN_FRAMES * 8), frame, row) <= ldi64(node + at.NODE_FILLED_SEQ * 8)
+
+
+@jit
+def _heads(ctx: int, node: int, i: int) -> Any:
+    """Add the rows that cross the head edge at record i; 0 or a status.
+
+    A sliding node without a tail is a fill's: what its window has left already is not added.
+    """
+    edge = ldi64(node + at.NODE_HEAD * 8)
+    end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
+    entry = ldi64(ctx + at.RUN_AT_HEAD * 8)
+    times = ldi64(ctx + at.RUN_ENTRY_AT * 8)
+    clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
+    first_time = np.int64(-(2**63))
+    if ldi64(node + at.NODE_TAIL * 8) < 0 and ldi64(node + at.NODE_KIND * 8) == at.SLIDING:
+        first_time = less(clock, ldi64(node + at.NODE_DELAY * 8) + ldi64(node + at.NODE_SIZE * 8))
+    while entry < end and ldi32(times + entry * 4) <= i:
+        frame = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
+        row = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
+        time = frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)
+        if time > first_time and _is_held(ctx, node, frame, row, time):
+            status = _add_in_window(ctx, node, clock, time, frame, row, _entity_of(ctx, node, frame, row))
+            if status != 0:
+                sti64(ctx + at.RUN_AT_HEAD * 8, entry)
+                return status
+        entry += 1
+    sti64(ctx + at.RUN_AT_HEAD * 8, entry)
+    return np.int64(0)
+
+
+@jit
+def _tails(ctx: int, node: int, i: int) -> Any:
+    """Remove the rows that cross the tail edge at record i; 0 or a status."""
+    edge = ldi64(node + at.NODE_TAIL * 8)
+    end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
+    entry = ldi64(ctx + at.RUN_AT_TAIL * 8)
+    times = ldi64(ctx + at.RUN_ENTRY_AT * 8)
+    while entry < end and ldi32(times + entry * 4) <= i:
+        frame = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
+        row = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
+        status = np.int64(0)
+        if _is_held(ctx, node, frame, row, frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)):
+            status = _apply(ctx, node, False, frame, row, _entity_of(ctx, node, frame, row))
+        if status != 0:
+            sti64(ctx + at.RUN_AT_TAIL * 8, entry)
+            return status
+        entry += 1
+    sti64(ctx + at.RUN_AT_TAIL * 8, entry)
+    return np.int64(0)
+
+
+@jit
+def _arrival(ctx: int, node: int, i: int, entity: int) -> Any:
+    """Add record i itself where its time lies inside the window already; else its head cursor will meet it."""
+    if ld8(ldi64(ctx + at.RUN_ACCEPTED * 8) + i) == 0:
+        return np.int64(0)
+    time = ldi64(ldi64(ctx + at.RUN_TIME * 8) + i * 8)
+    clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
+    delay = ldi64(node + at.NODE_DELAY * 8)
+    if time > less(clock, delay) or time <= ldi64(node + at.NODE_AFTER * 8):
+        return np.int64(0)
+    if time >= ldi64(node + at.NODE_FILLED_TIME * 8):
+        return np.int64(0)
+    if ldi64(node + at.NODE_KIND * 8) == at.SLIDING:
+        if time <= less(clock, delay + ldi64(node + at.NODE_SIZE * 8)):
+            return np.int64(0)
+    slot = np.int64(ldi32(ldi64(ctx + at.RUN_SLOT * 8) + i * 4))
+    return _add_in_window(ctx, node, clock, time, 0, slot, entity)
+
+
+@jit
+def _string_result(ctx: int, out: int) -> Any:
+    """Replace a string's hash in a result by a reference to a copy of its bytes; 0 or a status."""
+    pool = ldi64(ctx + at.RUN_POOL * 8)
+    hi, lo = ld64(out), ld64(out + 8)
+    text = np.int64(str_address(pool, hi, lo))
+    if text < 0:
+        return text
+    length = np.int64(str_length(pool, hi, lo))
+    used = ldi64(ctx + at.RUN_HEAP_USED * 8)
+    if used + length > ldi64(ctx + at.RUN_HEAP_CAPACITY * 8):
+        return np.int64(at.HEAP)
+    copy_bytes(ldi64(ctx + at.RUN_HEAP * 8) + used, text, length)
+    sti64(ctx + at.RUN_HEAP_USED * 8, used + length)
+    st64(out, (u(used) << u(24)) | u(length))
+    return np.int64(0)
+
+
+@jit
+def _results(ctx: int, node: int, i: int, entity: int) -> Any:
+    """Write the node's results for record i; 0 or a status."""
+    if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
+        clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
+        bucket = less(clock, ldi64(node + at.NODE_DELAY * 8)) // ldi64(node + at.NODE_SIZE * 8)
+        status = _enter_bucket(ctx, node, entity, bucket)
+        if status != 0:
+            return status
+    pool, stride = ldi64(ctx + at.RUN_POOL * 8), ldi64(ctx + at.RUN_STRIDE * 8)
+    results = ldi64(ctx + at.RUN_RESULTS * 8)
+    first = ldi64(node + at.NODE_RESULTS * 8) + ldi64(ctx + at.RUN_AT_OP * 8)
+    for k in range(first, ldi64(node + at.NODE_RESULTS_END * 8)):
+        op = results + k * (at.RESULT_WORDS * 8)
+        where = ldi64(op + at.RESULT_OUT * 8) * stride + i
+        out = ldi64(ctx + at.RUN_OUT * 8) + where * 16
+        cell, squares = entity + ldi64(op + at.RESULT_CELL * 8), entity + ldi64(op + at.RESULT_SQUARES * 8)
+        count = entity + ldi64(op + at.RESULT_COUNT * 8)
+        type_code = ldi64(op + at.RESULT_TYPE * 8)
+        status = apply_result(ldi64(op), pool, cell, squares, count, type_code, ldi64(op + at.RESULT_SCALE * 8), out)
+        st8(ldi64(ctx + at.RUN_OUT_NULLS * 8) + where, np.uint8(status == NULL))
+        if status == 0 and type_code == TYPE_STRING:
+            status = _string_result(ctx, out)
+        if status < 0:
+            sti64(ctx + at.RUN_AT_OP * 8, k - ldi64(node + at.NODE_RESULTS * 8))
+            return status
+    sti64(ctx + at.RUN_AT_OP * 8, 0)
+    return np.int64(0)
+
+
+@jit
+def _record(ctx: int, node: int, i: int) -> Any:
+    """One record of one node, from the stage in RUN_AT_STAGE on; 0 or a status."""
+    stage, drain = ldi64(ctx + at.RUN_AT_STAGE * 8), ldi64(ctx + at.RUN_DRAIN * 8)
+    rows = ldi64(ctx + at.RUN_ROWS * 8) + ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_STRIDE * 8) * 8
+    status = np.int64(0)
+    if stage == _HEADS:
+        if ldi64(node + at.NODE_HEAD * 8) >= 0:
+            status = _heads(ctx, node, i)
+        stage = _HEADS if status != 0 else _ARRIVAL
+    if stage == _ARRIVAL:
+        if drain == 0 and ldi64(rows + i * 8) != 0:
+            status = _arrival(ctx, node, i, ldi64(rows + i * 8))
+        stage = _ARRIVAL if status != 0 else _TAILS
+    if stage == _TAILS:
+        if ldi64(node + at.NODE_TAIL * 8) >= 0:
+            status = _tails(ctx, node, i)
+        stage = _TAILS if status != 0 else _RESULTS
+    if stage == _RESULTS and drain == 0 and ldi64(rows + i * 8) != 0:
+        status = _results(ctx, node, i, ldi64(rows + i * 8))
+    sti64(ctx + at.RUN_AT_STAGE * 8, stage if status != 0 else _HEADS)
+    return status
+
+
+@jit
+def run(ctx: int) -> Any:
+    """Run the nodes over records RUN_FIRST to RUN_LIMIT; 0, or a status with the place noted to go on from.
+
+    Before the first call RUN_AT_NODE is RUN_NODE_FIRST, RUN_AT_RECORD is -1 and the other RUN_AT_ words 0.
+    """
+    first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
+    starts = ldi64(ctx + at.RUN_EDGE_START * 8)
+    record = ldi64(ctx + at.RUN_AT_RECORD * 8)
+    for n in range(ldi64(ctx + at.RUN_AT_NODE * 8), ldi64(ctx + at.RUN_NODE_LAST * 8)):
+        node = ldi64(ctx + at.RUN_NODES * 8) + n * (at.NODE_WORDS * 8)
+        if record < 0:
+            record = first
+            head, tail = ldi64(node + at.NODE_HEAD * 8), ldi64(node + at.NODE_TAIL * 8)
+            sti64(ctx + at.RUN_AT_HEAD * 8, ldi64(starts + head * 8) if head >= 0 else 0)
+            sti64(ctx + at.RUN_AT_TAIL * 8, ldi64(starts + tail * 8) if tail >= 0 else 0)
+        for i in range(record, limit):
+            status = _record(ctx, node, i)
+            if status != 0:
+                sti64(ctx + at.RUN_AT_NODE * 8, n)
+                sti64(ctx + at.RUN_AT_RECORD * 8, i)
+                return status
+        record = np.int64(-1)
+    return np.int64(0)

@@ -1,0 +1,84 @@
+"""The plan as a shared-prefix DAG: window -> filter -> group by -> metric (Railgun paper, section 4.1.2).
+
+Pure data, made from resolved metrics alone: what is equal is one node, whoever asked for it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from railgun.language import ast
+from railgun.language.resolve import ResolvedMetric
+from railgun.language.typed import TypedExpression
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNode:
+    """A group-by under one window and filter: its metrics share one row per entity. `fields` () is everything."""
+
+    fields: tuple[str, ...]
+    metrics: tuple[ResolvedMetric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterNode:
+    """A predicate under one window; None lets every event pass."""
+
+    predicate: TypedExpression | None
+    groups: tuple[GroupNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNode:
+    """One window with all that is computed over it."""
+
+    window: ast.Window
+    filters: tuple[FilterNode, ...]
+
+    @property
+    def head_ms(self) -> int:
+        """How far its head edge lies behind the clock."""
+        return self.window.delay_ms
+
+    @property
+    def tail_ms(self) -> int | None:
+        """How far its tail edge lies behind the clock; None where nothing expires event by event."""
+        if self.window.kind is not ast.WindowKind.SLIDING or self.window.size_ms is None:
+            return None
+        return self.window.delay_ms + self.window.size_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All metrics of one task."""
+
+    windows: tuple[WindowNode, ...]
+
+    @property
+    def edges_ms(self) -> tuple[int, ...]:
+        """The distinct edges that need a cursor, as distances behind the clock, ascending.
+
+        The undelayed head needs none: every accepted event is at or before the clock when it arrives.
+        """
+        heads = {window.head_ms for window in self.windows if window.head_ms > 0}
+        tails = {window.tail_ms for window in self.windows if window.tail_ms is not None}
+        return tuple(sorted(heads | tails))
+
+
+def build_plan(metrics: Iterable[ResolvedMetric]) -> Plan:
+    """Share every equal prefix; within a node the order is the one in which things first came."""
+    windows: dict[ast.Window, dict[TypedExpression | None, dict[tuple[str, ...], list[ResolvedMetric]]]] = {}
+    for metric in metrics:
+        groups = windows.setdefault(metric.window, {}).setdefault(metric.predicate, {})
+        groups.setdefault(metric.group_by, []).append(metric)
+    return Plan(
+        tuple(
+            WindowNode(
+                window,
+                tuple(
+                    FilterNode(predicate, tuple(GroupNode(fields, tuple(found)) for fields, found in groups.items()))
+                    for predicate, groups in filters.items()
+                ),
+            )
+            for window, filters in windows.items()
+        )
+    )

@@ -1,0 +1,85 @@
+"""Result words to values: what a metric's 128 bits and null flag mean, as Python values and Arrow columns."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from railgun.language.types import DECIMAL_DIGITS, RESULT_DIGITS, Kind, Type
+
+Value = int | float | bool | str | Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricColumn:
+    """One metric's results for n records.
+
+    words: uint64[n, 2], the low word first; 64-bit results leave the second unset.  nulls: uint8[n], 1 = null.
+    heap: uint8[…], the bytes that a string's word (offset << 24 | length) points into.
+    """
+
+    name: str
+    type: Type
+    words: npt.NDArray[np.uint64]
+    nulls: npt.NDArray[np.uint8]
+    heap: npt.NDArray[np.uint8]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether both words count: sums of longs, sums and averages of decimals."""
+        return self.type.kind is Kind.INTEGER128 or (
+            self.type.kind is Kind.DECIMAL and self.type.precision > DECIMAL_DIGITS
+        )
+
+    def value(self, row: int) -> Value:
+        """One result as a Python value."""
+        if self.nulls[row]:
+            return None
+        low = self.words[row, 0]
+        kind = self.type.kind
+        if kind is Kind.DOUBLE:
+            return float(low.view(np.float64))
+        if kind is Kind.BOOLEAN:
+            return bool(low)
+        if kind is Kind.STRING:
+            start, length = int(low) >> 24, int(low) & 0xFFFFFF
+            return self.heap[start : start + length].tobytes().decode()
+        number = int(low.view(np.int64))
+        if self.is_wide:
+            number = (int(self.words[row, 1].view(np.int64)) << 64) | int(low)
+        return Decimal(number).scaleb(-self.type.scale) if kind is Kind.DECIMAL else number
+
+    def arrow(self) -> pa.Array:
+        """The column as Arrow: long int64, integer128 decimal128(38, 0), timestamp int64 milliseconds."""
+        n = len(self.nulls)
+        valid = np.packbits(self.nulls == 0, bitorder="little")
+        buffers: list[Any] = [pa.py_buffer(valid)]
+        if self.type.kind is Kind.STRING:
+            return self._strings()
+        if self.is_wide:
+            type_ = pa.decimal128(RESULT_DIGITS, self.type.scale)
+            return pa.Array.from_buffers(type_, n, [*buffers, pa.py_buffer(np.ascontiguousarray(self.words))])
+        low = np.ascontiguousarray(self.words[:, 0])
+        if self.type.kind is Kind.BOOLEAN:
+            return pa.Array.from_buffers(pa.bool_(), n, [*buffers, pa.py_buffer(np.packbits(low != 0, bitorder="little"))])
+        if self.type.kind is Kind.DECIMAL:
+            both = np.empty((n, 2), np.int64)
+            both[:, 0] = low.view(np.int64)
+            both[:, 1] = both[:, 0] >> 63
+            return pa.Array.from_buffers(pa.decimal128(self.type.precision, self.type.scale), n, [*buffers, pa.py_buffer(both)])
+        type_ = pa.float64() if self.type.kind is Kind.DOUBLE else pa.int64()
+        return pa.Array.from_buffers(type_, n, [*buffers, pa.py_buffer(low)])
+
+    def _strings(self) -> pa.Array:
+        references = np.where(self.nulls == 0, self.words[:, 0], np.uint64(0))
+        starts = (references >> np.uint64(24)).astype(np.int64)
+        lengths = (references & np.uint64(0xFFFFFF)).astype(np.int64)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        picked = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        valid = np.packbits(self.nulls == 0, bitorder="little")
+        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(self.heap[picked])]
+        return pa.Array.from_buffers(pa.large_string(), len(lengths), buffers).cast(pa.string())

@@ -1,0 +1,259 @@
+"""Duplicates, lateness and the task's clock: which records of a batch are accepted, and when they count.
+
+One compiled pass in log order over a batch (docs/semantics.md: Lateness, Identity).  The duplicate memory
+is a ring of the last `dedup_events` acceptances (128-bit id hashes) with an open-addressing index over it,
+so the horizon is exact: the id that leaves it is the oldest accepted one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+
+TIME_MIN = -(2**63)
+"""The clock before the first accepted event: the page's minus infinity."""
+
+LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
+
+# Context words of `admit`, in this order.
+(_N, _STATUS, _TIME, _ID_HI, _ID_LO, _ACCEPTED, _LATE, _DUPLICATE, _AT, _CLOCK_AFTER, _CLOCK, _FLOOR, _LATENESS) = range(13)
+(_DISCARD, _RING_HI, _RING_LO, _RING_NEXT, _RING_COUNT, _RING_SIZE, _INDEX, _INDEX_MASK) = range(13, 21)
+_WORDS = 21
+
+_u = np.uint64
+_FIRST_RING_EVENTS = 1024
+
+
+@jit
+def _find(ctx, hi, lo):  # type: ignore[no-untyped-def]
+    """1 when the id is among the remembered ones."""
+    ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
+    at = np.int64(lo & _u(mask))
+    while True:
+        entry = np.int64(ld32(index + at * 4))
+        if entry == 0:
+            return 0
+        if ld64(ring_lo + (entry - 1) * 8) == lo and ld64(ring_hi + (entry - 1) * 8) == hi:
+            return 1
+        at = (at + 1) & mask
+
+
+@jit
+def _forget(ctx, entry):  # type: ignore[no-untyped-def]
+    """Take ring entry (counted from 1) out of the index, closing the gap it leaves in its probe run."""
+    ring_lo = ldi64(ctx + _RING_LO * 8)
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
+    at = np.int64(ld64(ring_lo + (entry - 1) * 8) & _u(mask))
+    while np.int64(ld32(index + at * 4)) != entry:
+        at = (at + 1) & mask
+    hole = at
+    while True:
+        at = (at + 1) & mask
+        follower = np.int64(ld32(index + at * 4))
+        if follower == 0:
+            break
+        home = np.int64(ld64(ring_lo + (follower - 1) * 8) & _u(mask))
+        # The follower may move into the hole unless its home lies cyclically in (hole, at].
+        if ((at - home) & mask) >= ((at - hole) & mask):
+            st32(index + hole * 4, np.uint32(follower))
+            hole = at
+    st32(index + hole * 4, np.uint32(0))
+
+
+@jit
+def remember(ctx, hi, lo):  # type: ignore[no-untyped-def]
+    """Append an accepted id; forgets the oldest when the ring is full."""
+    ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
+    size, count, position = ldi64(ctx + _RING_SIZE * 8), ldi64(ctx + _RING_COUNT * 8), ldi64(ctx + _RING_NEXT * 8)
+    if size == 0:
+        return
+    if count == size:
+        _forget(ctx, position + 1)
+    else:
+        sti64(ctx + _RING_COUNT * 8, count + 1)
+    st64(ring_hi + position * 8, hi)
+    st64(ring_lo + position * 8, lo)
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
+    at = np.int64(lo & _u(mask))
+    while ld32(index + at * 4) != np.uint32(0):
+        at = (at + 1) & mask
+    st32(index + at * 4, np.uint32(position + 1))
+    sti64(ctx + _RING_NEXT * 8, (position + 1) % size)
+
+
+@jit
+def _floor_of(clock, lateness):  # type: ignore[no-untyped-def]
+    """clock - lateness, held at the least int64 (lateness is not negative)."""
+    if clock < np.int64(TIME_MIN) + lateness:
+        return np.int64(TIME_MIN)
+    return clock - lateness
+
+
+@jit
+def admit(ctx):  # type: ignore[no-untyped-def]
+    """Decide every record of the batch, in log order. Returns the number of accepted records."""
+    n = ldi64(ctx + _N * 8)
+    status, time_in = ldi64(ctx + _STATUS * 8), ldi64(ctx + _TIME * 8)
+    id_hi, id_lo = ldi64(ctx + _ID_HI * 8), ldi64(ctx + _ID_LO * 8)
+    accepted, late, duplicate = ldi64(ctx + _ACCEPTED * 8), ldi64(ctx + _LATE * 8), ldi64(ctx + _DUPLICATE * 8)
+    at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
+    clock, floor = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8)
+    lateness, discard = ldi64(ctx + _LATENESS * 8), ldi64(ctx + _DISCARD * 8)
+    horizon = ldi64(ctx + _RING_SIZE * 8)
+    admitted = 0
+    for i in range(n):
+        st8(accepted + i, np.uint8(0))
+        st8(late + i, np.uint8(0))
+        st8(duplicate + i, np.uint8(0))
+        sti64(clock_after + i * 8, clock)
+        if ld8(status + i) != 0:
+            continue
+        hi, lo = ld64(id_hi + i * 8), ld64(id_lo + i * 8)
+        if horizon > 0 and _find(ctx, hi, lo) == 1:
+            st8(duplicate + i, np.uint8(1))
+            continue
+        time = ldi64(time_in + i * 8)
+        if time < floor:
+            if discard != 0:
+                st8(late + i, np.uint8(LATE_DISCARDED))
+                continue
+            st8(late + i, np.uint8(LATE_REWRITTEN))
+            time = floor
+        remember(ctx, hi, lo)
+        st8(accepted + i, np.uint8(1))
+        sti64(at + i * 8, time)
+        admitted += 1
+        if time > clock:
+            clock = time
+            floor = max(floor, _floor_of(clock, lateness))
+            sti64(clock_after + i * 8, clock)
+    sti64(ctx + _CLOCK * 8, clock)
+    sti64(ctx + _FLOOR * 8, floor)
+    return admitted
+
+
+@jit
+def remember_many(ctx, hi_address, lo_address, n):  # type: ignore[no-untyped-def]
+    """Append n accepted ids in order (recovery)."""
+    for i in range(n):
+        remember(ctx, ld64(hi_address + i * 8), ld64(lo_address + i * 8))
+
+
+@jit
+def _reindex(ctx):  # type: ignore[no-untyped-def]
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
+    ring_lo = ldi64(ctx + _RING_LO * 8)
+    for entry in range(1, ldi64(ctx + _RING_COUNT * 8) + 1):
+        at = np.int64(ld64(ring_lo + (entry - 1) * 8) & _u(mask))
+        while ld32(index + at * 4) != np.uint32(0):
+            at = (at + 1) & mask
+        st32(index + at * 4, np.uint32(entry))
+
+
+@dataclass(slots=True)
+class Admitted:
+    """What `Admission.admit` decided, one entry per record of the batch (arrays are reused by the next call).
+
+    `accepted`, `late` (LATE_…), `duplicate`: uint8[n]; `time_ms`: int64[n], the time at which an accepted
+    event counts; `clock_ms`: int64[n], T(i) after each record; `count`: accepted records.
+    """
+
+    accepted: npt.NDArray[np.uint8]
+    late: npt.NDArray[np.uint8]
+    duplicate: npt.NDArray[np.uint8]
+    time_ms: npt.NDArray[np.int64]
+    clock_ms: npt.NDArray[np.int64]
+    count: int
+
+
+class Admission:
+    """The clock, the floor and the duplicate memory of one task.
+
+    Memory: at most 24 bytes per remembered id, grown by doubling up to `dedup_events`.
+    """
+
+    def __init__(self, lateness_ms: int, discard: bool, dedup_events: int) -> None:
+        self._context = np.zeros(_WORDS, np.int64)
+        self.context_address = address(self._context)
+        self._context[[_CLOCK, _FLOOR]] = TIME_MIN
+        self._context[_LATENESS] = lateness_ms
+        self._context[_DISCARD] = int(discard)
+        self._horizon = dedup_events
+        self._hold_ring(np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64), np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64))
+        self._hold_outputs(256)
+
+    @property
+    def clock_ms(self) -> int:
+        """T: the greatest accepted time, TIME_MIN before the first."""
+        return int(self._context[_CLOCK])
+
+    @property
+    def floor_ms(self) -> int:
+        """F: what lies before it is late."""
+        return int(self._context[_FLOOR])
+
+    def restore(self, clock_ms: int, floor_ms: int) -> None:
+        """Put the clock and the floor where a checkpoint says they were."""
+        self._context[_CLOCK], self._context[_FLOOR] = clock_ms, floor_ms
+
+    def set_lateness(self, lateness_ms: int) -> None:
+        """Change the lateness in force; takes effect on the floor at once and never lowers it."""
+        self._context[_LATENESS] = lateness_ms
+        if self.clock_ms > TIME_MIN:
+            self._context[_FLOOR] = max(self.floor_ms, self.clock_ms - lateness_ms)
+
+    def admit(self, status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64], id_hi: Any, id_lo: Any, n: int) -> Admitted:
+        """Decide n records in log order. status != 0 marks a record that could not be read: never accepted."""
+        if n > self._capacity:
+            self._hold_outputs(n)
+        self._make_room(n)
+        context = self._context
+        context[_N] = n
+        context[_STATUS], context[_TIME] = address(status), address(time_ms)
+        context[_ID_HI], context[_ID_LO] = address(id_hi), address(id_lo)
+        count = int(admit(self.context_address))
+        return Admitted(self._accepted[:n], self._late[:n], self._duplicate[:n], self._at[:n], self._clock_after[:n], count)
+
+    def recall(self, id_hi: npt.NDArray[np.uint64], id_lo: npt.NDArray[np.uint64]) -> None:
+        """Rebuild the duplicate memory: accepted ids in order, oldest first."""
+        id_hi, id_lo = np.ascontiguousarray(id_hi), np.ascontiguousarray(id_lo)
+        self._make_room(len(id_hi))
+        remember_many(self.context_address, address(id_hi), address(id_lo), len(id_hi))
+
+    def _make_room(self, n: int) -> None:
+        """Grow the ring, while it is below the horizon, so that n more ids fit without forgetting early."""
+        size, count = int(self._context[_RING_SIZE]), int(self._context[_RING_COUNT])
+        if size >= self._horizon or count + n <= size:
+            return
+        target = min(self._horizon, max(2 * size, count + n))
+        # Below the horizon nothing was ever forgotten, so the ring is in order from its first entry.
+        hi, lo = np.zeros(target, np.uint64), np.zeros(target, np.uint64)
+        hi[:count], lo[:count] = self._ring_hi[:count], self._ring_lo[:count]
+        self._hold_ring(hi, lo)
+        self._context[_RING_COUNT] = count
+        self._context[_RING_NEXT] = count % target if target else 0
+        _reindex(self.context_address)
+
+    def _hold_ring(self, hi: npt.NDArray[np.uint64], lo: npt.NDArray[np.uint64]) -> None:
+        self._ring_hi, self._ring_lo = hi, lo
+        slots = 16
+        while slots < 2 * len(hi):
+            slots *= 2
+        self._index = np.zeros(slots, np.uint32)
+        context = self._context
+        context[_RING_HI], context[_RING_LO], context[_RING_SIZE] = address(hi), address(lo), len(hi)
+        context[_INDEX], context[_INDEX_MASK] = address(self._index), slots - 1
+        context[_RING_COUNT] = context[_RING_NEXT] = 0
+
+    def _hold_outputs(self, n: int) -> None:
+        self._capacity = n
+        self._accepted, self._late, self._duplicate = (np.zeros(n, np.uint8) for _ in range(3))
+        self._at, self._clock_after = (np.zeros(n, np.int64) for _ in range(2))
+        context = self._context
+        context[_ACCEPTED], context[_LATE] = address(self._accepted), address(self._late)
+        context[_DUPLICATE], context[_AT] = address(self._duplicate), address(self._at)
+        context[_CLOCK_AFTER] = address(self._clock_after)
