@@ -27,11 +27,15 @@ KEYWORDS = frozenset(
 
 @dataclass(frozen=True)
 class Token:
-    """`kind`: keyword (in upper case), name, integer, point, exponent, string (unquoted), symbol, end."""
+    """`kind`: keyword (in upper case), name, integer, point, exponent, string (unquoted), symbol, end.
+
+    `spelling` is how a keyword is written, for where it is a name after all.
+    """
 
     kind: str
     text: str
     position: int
+    spelling: str = ""
 
 
 def tokens(text: str) -> list[Token]:
@@ -60,7 +64,7 @@ def _token(kind: str, text: str, position: int) -> Token | None:
     if kind == "space":
         return None
     if kind == "name" and text.upper() in KEYWORDS:
-        return Token("keyword", text.upper(), position)
+        return Token("keyword", text.upper(), position, text)
     if kind == "string":
         return Token("string", text[1:-1].replace("''", "'"), position)
     if text == "!=":

@@ -84,6 +84,14 @@ class _Parser:
     def keyword(self, *texts: str) -> str | None:
         return self.accept("keyword", *texts)
 
+    def name(self) -> str:
+        """A name of a metric, a stream or a field to group by: keywords may be names there."""
+        if self.token.kind not in ("name", "keyword"):
+            raise self.refuse("a name")
+        self.at += 1
+        token = self.tokens[self.at - 1]
+        return token.spelling or token.text
+
     def end(self) -> None:
         self.expect("end")
 
@@ -95,14 +103,14 @@ class _Parser:
         while self.accept("symbol", ","):
             items.append(self.select_item())
         self.expect("keyword", "FROM")
-        stream = self.expect("name")
+        stream = self.name()
         where = self.expression() if self.keyword("WHERE") else None
         group_by: list[str] = []
         if self.keyword("GROUP"):
             self.expect("keyword", "BY")
-            group_by.append(self.expect("name"))
+            group_by.append(self.name())
             while self.accept("symbol", ","):
-                group_by.append(self.expect("name"))
+                group_by.append(self.name())
         self.expect("keyword", "OVER")
         window = self.window()
         self.end()
@@ -121,7 +129,7 @@ class _Parser:
         self.expect("symbol", ")")
         if not self.keyword("AS"):
             raise self.refuse("AS: the oracle makes no names")
-        return self.expect("name"), aggregator, argument
+        return self.name(), aggregator, argument
 
     def window(self) -> Window:
         kind = self.expect("keyword", "SLIDING", "TUMBLING", "INFINITE").lower()
@@ -242,7 +250,7 @@ class _Parser:
 
     def case(self) -> Expression:
         subject = None
-        if self.token != Token("keyword", "WHEN", self.token.position):
+        if (self.token.kind, self.token.text) != ("keyword", "WHEN"):
             subject = self.expression()
         branches: list[tuple[Expression, Expression]] = []
         while self.keyword("WHEN"):

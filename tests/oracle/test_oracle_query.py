@@ -42,6 +42,11 @@ def test_a_query_makes_one_metric_for_each_item() -> None:
     ]
 
 
+def test_keywords_may_be_names() -> None:
+    (metric,) = parse_query("SELECT last(a) AS delayed FROM Group GROUP BY over, By OVER INFINITE")
+    assert (metric.name, metric.stream, metric.group_by) == ("delayed", "Group", ("over", "By"))
+
+
 @pytest.mark.parametrize(
     ("text", "window"),
     [
