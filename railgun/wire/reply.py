@@ -1,0 +1,282 @@
+"""Reply records: the results of a batch for one front-end, by columns. FORMAT.md has the bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire import reply_kernel as kernel
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
+from railgun.wire.decode import Decoded
+from railgun.wire.encode import NO_REPLY
+from reservoir.compiled import address
+
+_FIRST_CAPACITY_BYTES = 1 << 16
+_EMPTY = np.zeros(8, np.uint8)
+
+
+class Shape(IntEnum):
+    """How a metric's result lies in memory: one word, two (128-bit integer), or a reference to a string."""
+
+    WORD = kernel.WORD
+    WIDE = kernel.WIDE
+    STRING = kernel.STRING
+
+
+class ReplyFlag(IntFlag):
+    """What a task says of one event."""
+
+    REWRITTEN = 1
+    DISCARDED = 2
+    DUPLICATE = 4
+
+
+class ReplyRecordError(ValueError):
+    """Bytes that are no reply record, or not a whole one; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyMetric:
+    """A metric in a reply: its type is that of the metric language, by its parts."""
+
+    name: str
+    kind: str
+    precision: int
+    scale: int
+    shape: Shape
+    warming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySource:
+    """The task that answers, and its metrics in the order of their results."""
+
+    stream: str
+    partitioner: str
+    partition: int
+    metrics: tuple[ReplyMetric, ...]
+
+
+class Partial(NamedTuple):
+    """A metric covers only what is later than `bound_ms`, in replies to rows first_row..after_row - 1."""
+
+    metric: int
+    bound_ms: int
+    first_row: int
+    after_row: int
+
+
+class ReplyEncoder:
+    """Writes reply records of one task while its set of metrics lasts. Not to be shared between threads."""
+
+    def __init__(self, source: ReplySource) -> None:
+        described = [
+            source.stream,
+            source.partitioner,
+            source.partition,
+            [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in source.metrics],
+        ]
+        self._description = np.frombuffer(msgspec.msgpack.encode(described), np.uint8)
+        self._shapes = np.array([int(metric.shape) for metric in source.metrics] or [0], np.uint8)
+        self._out = np.zeros(_FIRST_CAPACITY_BYTES, np.uint8)
+        self._context = context = np.zeros(kernel.CONTEXT_WORDS, np.int64)
+        self._context_address = address(context)
+        context[kernel.METRICS] = len(source.metrics)
+        context[kernel.SHAPES] = address(self._shapes)
+        context[kernel.DESCRIPTION] = address(self._description)
+        context[kernel.DESCRIPTION_BYTES] = len(self._description)
+        context[kernel.OUT], context[kernel.CAPACITY] = address(self._out), len(self._out)
+
+    def encode(
+        self,
+        decoded: Decoded,
+        flags: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        results: NDArray[np.uint64],
+        nulls: NDArray[np.uint8],
+        heap: NDArray[np.uint8],
+        generation: int = 0,
+        place: int = 0,
+        partials: Sequence[Partial] = (),
+    ) -> list[tuple[int, bytes]]:
+        """(destination, record) for every front-end that waits for rows of a batch.
+
+        decoded: the batch; its `reply_to` says who waits (negative: nobody).  flags uint8[n] (`ReplyFlag`),
+        offsets int64[n] in the task's log.  results uint64[metrics, stride, 2], nulls uint8[metrics, stride],
+        heap uint8[...]: as the interpreter writes them, C-contiguous, strings as references into the heap.
+        generation: of the task's owner; place: of the newest change of the catalogue in force.
+        partials: by rows of the batch.
+        """
+        n, context = decoded.n, self._context
+        context[kernel.RESULTS], context[kernel.RESULT_NULLS] = address(results), address(nulls)
+        context[kernel.STRIDE] = nulls.shape[1]
+        context[kernel.RESULT_HEAP] = address(heap)
+        context[kernel.IDS] = address(decoded.buffer)
+        context[kernel.ID_OFFSET], context[kernel.ID_LENGTH] = (
+            address(decoded.id_offset),
+            address(decoded.id_length),
+        )
+        context[kernel.INCARNATION] = address(decoded.incarnation)
+        context[kernel.SEQUENCE], context[kernel.TIME] = address(decoded.sequence), address(decoded.time)
+        context[kernel.OFFSETS], context[kernel.FLAGS] = address(offsets), address(flags)
+        context[kernel.GENERATION], context[kernel.PLACE] = generation, place
+        rows = np.empty(max(n, 1), np.int64)
+        context[kernel.ROWS] = address(rows)
+        reply_to = address(decoded.reply_to)
+        records: list[tuple[int, bytes]] = []
+        for destination in _destinations(decoded.reply_to, n):
+            chosen = kernel.select_rows(reply_to, n, destination, address(rows))
+            context[kernel.N] = chosen
+            records.append((destination, self._record(_chosen_partials(partials, rows[:chosen]))))
+        return records
+
+    def _record(self, partials: NDArray[np.int64]) -> bytes:
+        context = self._context
+        context[kernel.PARTIALS], context[kernel.PARTIAL_COUNT] = address(partials), len(partials)
+        size = kernel.encode_reply(self._context_address)
+        if size < 0:
+            self._out = np.zeros(-2 * size, np.uint8)
+            context[kernel.OUT], context[kernel.CAPACITY] = address(self._out), len(self._out)
+            size = kernel.encode_reply(self._context_address)
+        return self._out[:size].tobytes()
+
+
+def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:
+    if n == 1:
+        return [int(reply_to[0])] if reply_to[0] > NO_REPLY else []
+    return [each for each in np.unique(reply_to[:n]).tolist() if each > NO_REPLY]
+
+
+_NO_PARTIALS = np.zeros((0, kernel.PARTIAL_WORDS), np.int64)
+
+
+def _chosen_partials(partials: Sequence[Partial], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Partials by place among the chosen rows, which ascend."""
+    if not partials:
+        return _NO_PARTIALS
+    chosen = np.array(partials, np.int64)
+    chosen[:, 2:] = np.searchsorted(rows, chosen[:, 2:])
+    return np.ascontiguousarray(chosen[chosen[:, 2] < chosen[:, 3]])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyBatch:
+    """One reply record, by columns; arrays are views of its bytes and cannot be written to.
+
+    incarnation, sequence, time, offset int64[n]; flags uint8[n] (`ReplyFlag`).  nulls uint8[metrics, n].
+    planes uint64[p, n]: metric m's words begin at plane `first_plane[m]`, the low word first.  heap
+    uint8[...]: what the words of strings (offset << 24 | length) point at.
+    """
+
+    source: ReplySource
+    generation: int
+    place: int
+    incarnation: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    time: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    id_refs: NDArray[np.int64]
+    id_heap: bytes
+    nulls: NDArray[np.uint8]
+    planes: NDArray[np.uint64]
+    first_plane: tuple[int, ...]
+    heap: NDArray[np.uint8]
+    partials: list[Partial]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def ids(self) -> list[str]:
+        """The events' ids."""
+        heap = self.id_heap
+        places = ((ref >> REF_LENGTH_BITS, ref & REF_LENGTH_MASK) for ref in self.id_refs.tolist())
+        return [heap[start : start + length].decode() for start, length in places]
+
+    def words(self, metric: int) -> NDArray[np.uint64]:
+        """A metric's results: uint64[n, 1], or [n, 2] for wide ones, the low word first."""
+        first = self.first_plane[metric]
+        wide = self.source.metrics[metric].shape is Shape.WIDE
+        return self.planes[first : first + 1 + wide].T
+
+
+@lru_cache(maxsize=1024)
+def _read_description(described: bytes) -> tuple[ReplySource, tuple[int, ...]]:
+    try:
+        stream, partitioner, partition, metrics = msgspec.msgpack.decode(described)
+        listed = tuple(
+            ReplyMetric(name, kind, precision, scale, Shape(shape), warming)
+            for name, kind, precision, scale, shape, warming in metrics
+        )
+    except (msgspec.DecodeError, TypeError, ValueError) as error:
+        raise ReplyRecordError(f"a reply record whose description cannot be read: {error}") from error
+    widths = [2 if metric.shape is Shape.WIDE else 1 for metric in listed]
+    first_plane = tuple(sum(widths[:i]) for i in range(len(widths)))
+    return ReplySource(stream, partitioner, partition, listed), first_plane
+
+
+class _Reader:
+    """Takes sections off a record, each padded to whole words."""
+
+    def __init__(self, record: bytes) -> None:
+        self.record = record
+        self.at = 8 * kernel.HEAD_WORDS
+
+    def take(self, dtype: Any, count: int) -> NDArray[Any]:
+        array: NDArray[Any] = (
+            np.frombuffer(self.record, dtype, count, self.at) if count else _EMPTY[:0].view(dtype)
+        )
+        self.at += (array.nbytes + 7) & ~7
+        return array
+
+    def take_bytes(self, size: int) -> bytes:
+        taken = self.record[self.at : self.at + size]
+        self.at += (size + 7) & ~7
+        return taken
+
+
+def decode_reply(record: bytes) -> ReplyBatch:
+    """The columns of a reply record. Raises ReplyRecordError."""
+    if len(record) < 8 * kernel.HEAD_WORDS or record[0] != kernel.REPLY:
+        raise ReplyRecordError(
+            f"no reply record: {len(record)} bytes that begin with {record[:1].hex() or 'none'}"
+        )
+    head = np.frombuffer(record, np.int64, kernel.HEAD_WORDS).tolist()
+    n, metrics, planes, described, ids, heap, partials, generation, place = head[1:]
+    if min(head[1:8]) < 0 or max(head[1:8]) > len(record):
+        raise ReplyRecordError("a reply record whose head has impossible counts")
+    if len(record) != kernel.record_bytes(n, metrics, planes, described, ids, heap, partials):
+        raise ReplyRecordError(f"a reply record of {len(record)} bytes whose head promises others")
+    reader = _Reader(record)
+    source, first_plane = _read_description(reader.take_bytes(described))
+    widths = sum(2 if metric.shape is Shape.WIDE else 1 for metric in source.metrics)
+    if len(source.metrics) != metrics or widths != planes:
+        raise ReplyRecordError("a reply record whose head and description differ")
+    parts = reader.take(np.int64, kernel.PARTIAL_WORDS * partials).reshape(-1, kernel.PARTIAL_WORDS)
+    incarnation, sequence, time, offset = (reader.take(np.int64, n) for _ in range(4))
+    flags = reader.take(np.uint8, n)
+    id_refs, id_heap = reader.take(np.int64, n), reader.take_bytes(ids)
+    null_bytes = ((n + 7) // 8 + 7) & ~7
+    bits = reader.take(np.uint8, metrics * null_bytes).reshape(metrics, null_bytes)
+    return ReplyBatch(
+        source=source,
+        generation=generation,
+        place=place,
+        incarnation=incarnation,
+        sequence=sequence,
+        time=time,
+        offset=offset,
+        flags=flags,
+        id_refs=id_refs,
+        id_heap=id_heap,
+        nulls=np.unpackbits(bits, axis=1, count=n, bitorder="little"),
+        planes=reader.take(np.uint64, planes * n).reshape(planes, n),
+        first_plane=first_plane,
+        heap=reader.take(np.uint8, heap),
+        partials=[Partial(*part) for part in parts.tolist()],
+    )
