@@ -12,9 +12,17 @@ import numpy as np
 from railgun.aggregators.codes import NULL, VALUE
 from railgun.aggregators.exact.doubles import NARROW_LSB, PLACE_MAX, fit_small, normal_mantissa, place_of
 from railgun.aggregators.exact.limbs import add_shifted, clear, magnitude
-from railgun.aggregators.exact.narrow import SQUARE_LIMBS, SUM_LIMBS, add_narrow, round_narrow
+from railgun.aggregators.exact.narrow import (
+    SQUARE_LIMBS,
+    SUM_LIMBS,
+    add_narrow,
+    narrow_magnitude,
+    round_narrow,
+)
+from railgun.aggregators.exact.ratio import one_divisor
 from railgun.aggregators.exact.rounding import INFINITY_BITS, round_limbs
 from railgun.aggregators.exact.scratch import stack_words
+from railgun.aggregators.exact.short_variance import short_variance
 from railgun.aggregators.exact.variance import WORK_LIMBS, variance
 from railgun.aggregators.wide_double import (
     WIDE_SQUARE_LIMBS,
@@ -112,11 +120,24 @@ def variance_double(ctx: int, cell: int, squares: int, n: Any, base: Any, out: i
     """Write the bits of the variance of n values over `base` (n or n − 1, not 0); VALUE, NULL or a status."""
     if ld64(cell) != u(0) or ld64(squares) != u(0):
         return _variance_wide(ctx, cell, squares, n, base, out)
+    divisor = one_divisor(n, base, 0)
+    _, low, high, third, fourth = narrow_magnitude(cell + 8)
+    above = ld64(squares + 40) | ld64(squares + 48) | ld64(squares + 56) | ld64(squares + 64)
+    if divisor != u(0) and (third | fourth | above) == u(0):
+        bits, done = short_variance(low, high, squares + 8, 4, _NARROW_SQUARE_LSB, n, divisor)
+        if done:
+            st64(out, bits)
+            return np.int64(VALUE)
+    st64(out, _variance_narrow(cell, squares, n, base))
+    return np.int64(VALUE)
+
+
+@jit
+def _variance_narrow(cell: int, squares: int, n: Any, base: Any) -> Any:
     total = stack_words(SUM_LIMBS)
     work = stack_words(_NARROW_WORK)
     magnitude(total, cell + 8, SUM_LIMBS)
-    st64(out, variance(total, SUM_LIMBS, squares + 8, SQUARE_LIMBS, _NARROW_SQUARE_LSB, n, base, 0, work))
-    return np.int64(VALUE)
+    return variance(total, SUM_LIMBS, squares + 8, SQUARE_LIMBS, _NARROW_SQUARE_LSB, n, base, 0, work)
 
 
 @jit

@@ -9,8 +9,10 @@ import numpy as np
 
 from railgun.aggregators.exact.division import divide_word
 from railgun.aggregators.exact.limbs import add_shifted, magnitude, multiply_word
+from railgun.aggregators.exact.ratio import one_divisor
 from railgun.aggregators.exact.rounding import round_limbs
 from railgun.aggregators.exact.scratch import stack_words
+from railgun.aggregators.exact.short_variance import short_variance
 from railgun.aggregators.exact.variance import WORK_LIMBS, variance
 from reservoir.compiled import bits_f64, jit, ld64, mulhi64, st64
 
@@ -79,6 +81,10 @@ def mean_decimal(cell: int, n: Any, out: int) -> None:
 def variance_long(cell: int, squares: int, n: Any, base: Any, scale: int) -> Any:
     """Bits of the variance of n values of that scale over `base` (n or n − 1, not 0): never overflows."""
     total = stack_words(SUM_WORDS)
-    work = stack_words(_WORK)
     magnitude(total, cell, SUM_WORDS)
+    divisor = one_divisor(n, base, scale)
+    if divisor != u(0):
+        bits, _ = short_variance(ld64(total), ld64(total + 8), squares, SQUARES_WORDS, 0, n, divisor)
+        return bits
+    work = stack_words(_WORK)
     return variance(total, SUM_WORDS, squares, SQUARES_WORDS, 0, n, base, scale, work)

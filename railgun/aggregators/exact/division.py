@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import jit, ld64, st64
+from reservoir.compiled import clz64, jit, ld64, st64
 
 u = np.uint64
 
@@ -18,24 +18,20 @@ def divide_wide(high: Any, low: Any, divisor: Any) -> Any:
         part = ((part - upper * divisor) << u(32)) | (low & u(0xFFFFFFFF))
         lower = part // divisor
         return (upper << u(32)) | lower, part - lower * divisor
-    return _divide_long(high, low, divisor)
+    shift = u(clz64(divisor))
+    high = (high << shift) | ((low >> u(1)) >> (u(63) - shift))
+    quotient, rest = divide_normalized(high, low << shift, divisor << shift)
+    return quotient, rest >> shift
 
 
 @jit
-def _divide_long(high: Any, low: Any, divisor: Any) -> Any:
-    """Knuth's algorithm D (TAOCP 4.3.1) with two digits of 32 bits, divisor of 33 to 64 bits."""
-    shift = u(0)
-    while (divisor >> u(63)) == u(0):
-        divisor <<= u(1)
-        shift += u(1)
-    if shift != u(0):
-        high = (high << shift) | (low >> (u(64) - shift))
-        low <<= shift
+def divide_normalized(high: Any, low: Any, divisor: Any) -> Any:
+    """The same for a divisor with its top bit set: Knuth's algorithm D (TAOCP 4.3.1) in digits of 32 bits."""
     divisor_high = divisor >> u(32)
     divisor_low = divisor & u(0xFFFFFFFF)
     upper, high = _quotient_digit(high, low >> u(32), divisor, divisor_high, divisor_low)
     lower, high = _quotient_digit(high, low & u(0xFFFFFFFF), divisor, divisor_high, divisor_low)
-    return (upper << u(32)) | lower, high >> shift
+    return (upper << u(32)) | lower, high
 
 
 @jit

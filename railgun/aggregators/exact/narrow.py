@@ -50,8 +50,8 @@ def add_narrow(where: int, mantissa: Any, place: int, negative: bool) -> None:
 
 
 @jit
-def round_narrow(where: int) -> Any:
-    """Bits of the double nearest to the four words at an address: never subnormal, never overflows."""
+def narrow_magnitude(where: int) -> Any:
+    """Sign bit, and the four words (least first) of the absolute value, of the sum at an address."""
     first = ld64(where)
     second = ld64(where + 8)
     third = ld64(where + 16)
@@ -65,6 +65,13 @@ def round_narrow(where: int) -> Any:
         third = ~third + carry
         carry = u(carry != u(0) and third == u(0))
         fourth = ~fourth + carry
+    return sign, first, second, third, fourth
+
+
+@jit
+def round_narrow(where: int) -> Any:
+    """Bits of the double nearest to the four words at an address: never subnormal, never overflows."""
+    sign, first, second, third, fourth = narrow_magnitude(where)
     below = False
     exponent = np.int64(NARROW_LSB)
     if fourth != u(0):

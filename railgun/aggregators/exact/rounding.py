@@ -19,26 +19,30 @@ def round_normalized(high: Any, below: bool, exponent: int) -> Any:
     `high` is a uint64 with its top bit set, `below` says whether anything but zero lies under its last
     bit, `exponent` (int64) is the power of two of the top bit. Beyond the largest double: INFINITY_BITS.
     """
-    drop = np.int64(11)
-    base = exponent + np.int64(1022)
-    if base < 0:
-        drop -= base
-        base = np.int64(0)
-        if drop > 64:
-            return u(0)
-    elif base > 2045:
+    if exponent < -1022:
+        return _round_subnormal(high, below, -1022 - exponent)
+    if exponent > 1023:
         return INFINITY_BITS
-    half = u(1) << u(drop - 1)
+    kept = high >> u(11)
+    # Up when the 11 bits that go are above half, or at half with more beneath or an odd bit kept.
+    odd = (kept & u(1)) | u(below)
+    kept += ((high & u(0x7FF)) + u(0x3FF) + odd) >> u(11)
+    # The implicit bit and a carry out of the fraction both step the exponent up by one.
+    return (u(exponent + 1022) << u(52)) + kept
+
+
+@jit
+def _round_subnormal(high: Any, below: bool, under: int) -> Any:
+    """The same where the top bit is `under` places below that of the least normal double."""
+    if under > 53:
+        return u(0)
+    half = u(1) << u(10 + under)
     rest = high & ((half << u(1)) - u(1))
-    kept = u(0)
-    if drop < 64:
-        kept = high >> u(drop)
-    else:
-        rest = high
+    # Two steps, since a shift by 64 is not defined.
+    kept = (high >> u(10 + under)) >> u(1)
     if rest > half or (rest == half and (below or (kept & u(1)) != u(0))):
         kept += u(1)
-    # The implicit bit in `kept` (if any) and a carry out of the fraction both step the exponent up by one.
-    return (u(base) << u(52)) + kept
+    return kept
 
 
 @jit

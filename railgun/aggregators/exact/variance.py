@@ -6,6 +6,7 @@ import numpy as np
 
 from railgun.aggregators.exact.division import divide_word
 from railgun.aggregators.exact.limbs import multiply_word, subtract_square, used
+from railgun.aggregators.exact.ratio import POWERS_OF_TEN, one_divisor, quotient_of_leading
 from railgun.aggregators.exact.rounding import round_limbs
 from reservoir.compiled import clz64, jit, ld64, st64
 
@@ -13,9 +14,8 @@ u = np.uint64
 
 # Words of work beside those of the sum of squares: one of the product, and five of the quotient.
 WORK_LIMBS = 6
-_DECIMAL_PLACES_MAX = 18
-_POWERS_OF_TEN = np.array([10**n for n in range(_DECIMAL_PLACES_MAX + 1)], np.uint64)
-_SMALL_COUNT = u(1) << u(32)
+# Four divisions by a word take up to 256 bits away and leave the 64 that rounding wants.
+_KEPT = 5
 
 
 @jit
@@ -42,41 +42,39 @@ def variance(
     limbs = used(work, square_limbs + 1)
     if limbs == 0:
         return u(0)
-    quotient = work + 8 * (square_limbs + 1)
-    kept = np.int64(1) + _divisors(n, scale)
-    below, shift = _leading_words(quotient, kept, work, limbs)
-    if n < _SMALL_COUNT:
-        below |= divide_word(quotient, kept, n * base) != u(0)
-    else:
-        below |= divide_word(quotient, kept, n) != u(0)
-        below |= divide_word(quotient, kept, base) != u(0)
-    if scale > 9:
-        below |= divide_word(quotient, kept, _POWERS_OF_TEN[scale]) != u(0)
-        below |= divide_word(quotient, kept, _POWERS_OF_TEN[scale]) != u(0)
-    elif scale > 0:
-        below |= divide_word(quotient, kept, _POWERS_OF_TEN[2 * scale]) != u(0)
-    return round_limbs(quotient, kept, lsb + 64 * (limbs - kept) - shift, below)
+    divisor = one_divisor(n, base, scale)
+    if divisor != u(0):
+        return _leading_quotient(work, limbs, lsb, divisor)
+    return _long_quotient(work, limbs, lsb, n, base, POWERS_OF_TEN[scale], work + 8 * limbs)
 
 
 @jit
-def _divisors(n: Any, scale: int) -> Any:
-    """How many words `variance` divides by one after another."""
-    divisors = np.int64(1)
-    if n >= _SMALL_COUNT:
-        divisors += 1
-    if scale > 9:
-        divisors += 2
-    elif scale > 0:
-        divisors += 1
-    return divisors
+def _leading_quotient(where: int, limbs: int, lsb: int, divisor: Any) -> Any:
+    """Bits of a non-zero integer of `limbs` used words, times 2^lsb, over a word."""
+    high = ld64(where + 8 * (limbs - 1))
+    low = third = u(0)
+    if limbs > 1:
+        low = ld64(where + 8 * (limbs - 2))
+    if limbs > 2:
+        third = ld64(where + 8 * (limbs - 3))
+    below = limbs > 3 and used(where, limbs - 3) > 0
+    return quotient_of_leading(high, low, third, below, lsb + 64 * (limbs - 1), divisor)
+
+
+@jit
+def _long_quotient(where: int, limbs: int, lsb: int, n: Any, base: Any, power: Any, quotient: int) -> Any:
+    """Bits of a non-zero integer times 2^lsb over n · base · power²: one division by a word after another."""
+    below, shift = _leading_words(quotient, _KEPT, where, limbs)
+    for divisor in (n, base, power, power):
+        below |= divide_word(quotient, _KEPT, divisor) != u(0)
+    return round_limbs(quotient, _KEPT, lsb + 64 * (limbs - _KEPT) - shift, below)
 
 
 @jit
 def _leading_words(target: int, kept: int, where: int, limbs: int) -> Any:
     """Write the `kept` leading words of a non-zero integer, shifted to have their top bit set, to `target`.
 
-    Each division by a word takes up to 64 bits away; one word more than there are divisors leaves the 64
-    bits that rounding wants. Returns whether what was left out is not zero, and the shift.
+    Returns whether what was left out is not zero, and the shift.
     """
     shift = clz64(ld64(where + 8 * (limbs - 1)))
     below = False
