@@ -34,14 +34,11 @@ FREE_TAGS = np.uint64(GROUP_FREE)
     ROWS_GROUPS,  # address of the table of groups
     ROWS_GROUP_COUNT,
     ROWS_CLASSES,  # address of the table of classes
-    ROWS_PENDING_EPOCH,  # the old epoch
-    ROWS_PENDING_SEGMENT,  # where the scan for its rows is
-    ROWS_PENDING_ROW,
     ROWS_COPY,  # the copy buffer, an image buffer (BUFFER_WORDS)
-) = range(0, 17 * 8, 8)
+) = range(0, 14 * 8, 8)
 BUFFER_WORDS = 6
 ROWS_OUT = ROWS_COPY + BUFFER_WORDS * 8  # images on their way to the store, an image buffer
-ROWS_CONTEXT_WORDS = 17 + 2 * BUFFER_WORDS - 1
+ROWS_CONTEXT_WORDS = 13 + 2 * BUFFER_WORDS
 
 # --- an image buffer: bytes of (key, body) and a table of (start, end, epoch, stored_epoch) ----------
 (
@@ -59,27 +56,45 @@ IMAGE_BYTES = 4 * 8
     GROUP_CELLS,  # cell words of a row; 0: there is no such group
     GROUP_CLASS,  # which class has slots for it
     GROUP_VERSION,  # of its layout
-) = range(0, 3 * 8, 8)
-GROUP_BYTES = 4 * 8
+    GROUP_MAPS,  # address of the table of its older versions
+    GROUP_MAP_COUNT,
+) = range(0, 5 * 8, 8)
+GROUP_BYTES = 8 * 8
+
+# --- an older version of a layout, in rising order of versions ---------------------------------------
+(
+    MAP_VERSION,
+    MAP_CELLS,  # cell words in that version
+    MAP_RUNS,  # address of int64[][3]: offset in that version, offset now, words
+    MAP_RUN_COUNT,  # -1: not worked out yet
+) = range(0, 4 * 8, 8)
+MAP_BYTES = 4 * 8
+RUN_BYTES = 3 * 8
 
 # --- the table of classes: one per width of a row ----------------------------------------------------
 (
     CLASS_BYTES,  # bytes of a slot
-    CLASS_FREE,  # address of the first free slot, 0 = none
-    CLASS_CARVE,  # address of the next slot never used in the segment being carved
-    CLASS_CARVE_END,
-    CLASS_HAND_SEGMENT,  # the clock's hand
-    CLASS_HAND_ROW,
+    CLASS_SLOTS,  # slots in a segment
+    CLASS_OPEN,  # segment that slots are taken from; -1: none
+    CLASS_HAND_SEGMENT,  # the hand of the clock
+    CLASS_HAND_SLOT,
     CLASS_LIVE,  # rows
     CLASS_HELD,  # segments
+    CLASS_LOADED,  # rows placed since a segment of another class was last considered
 ) = range(0, 8 * 8, 8)
 CLASS_RECORD_BYTES = 8 * 8
 
 # --- the table of segments ---------------------------------------------------------------------------
 (
-    SEGMENT_CLASS,  # -1: belongs to none
+    SEGMENT_CLASS,  # or UNOWNED, or WITHHELD: its memory is used by the hash table
     SEGMENT_LIVE,  # rows in it
+    SEGMENT_CARVED,  # slots used so far; those behind are empty but not marked so
+    SEGMENT_FREE,  # address of the first empty slot among the carved ones; 0: none
     SEGMENT_MARK,  # last epoch in which a row of it became dirty
-    SEGMENT_CARVED,  # address behind the last slot ever carved in it for this class
-) = range(0, 4 * 8, 8)
-SEGMENT_RECORD_BYTES = 4 * 8
+) = range(0, 5 * 8, 8)
+SEGMENT_RECORD_BYTES = 8 * 8
+UNOWNED = -1
+WITHHELD = -2
+
+# --- a cursor over slots, int64[2] ---------------------------------------------------------------------
+CURSOR_SEGMENT, CURSOR_SLOT = 0, 8

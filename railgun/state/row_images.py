@@ -88,18 +88,36 @@ def append_image(ctx: int, buffer: int, row: int, cells: int, version: int) -> b
     ):
         return False
     start = ldi64(buffer + BUFFER_BYTES) + used
-    lo = ld64(row + ROW_LO) ^ ld64(ctx + ROWS_SALT)
-    write_row_key(start, ld64(row + ROW_TAGS) & GROUP_MASK, ld64(row + ROW_HI), lo)
+    _write_own_key(ctx, start, row)
     end = _write_body(start + ROW_KEY_BYTES, row + ROW_HEAD_BYTES, cells, version)
-    image = ldi64(buffer + BUFFER_IMAGES) + count * IMAGE_BYTES
-    epochs = ld64(row + ROW_EPOCHS)
-    sti64(image, used)
-    sti64(image + 8, used + (end - start))
-    sti64(image + 16, np.int64(epochs & LOW32))
-    sti64(image + 24, np.int64(epochs >> np.uint64(32)))
-    sti64(buffer + BUFFER_USED, used + (end - start))
-    sti64(buffer + BUFFER_COUNT, count + 1)
+    _enter_image(buffer, row, np.int64(ld64(row + ROW_EPOCHS) & LOW32), end - start)
     return True
+
+
+@jit
+def append_key(ctx: int, buffer: int, row: int, epoch: int) -> None:
+    """Put the deletion of a row in `epoch` into an image buffer, which has room."""
+    start = ldi64(buffer + BUFFER_BYTES) + ldi64(buffer + BUFFER_USED)
+    _write_own_key(ctx, start, row)
+    _enter_image(buffer, row, epoch, ROW_KEY_BYTES)
+
+
+@jit
+def _write_own_key(ctx: int, target: int, row: int) -> None:
+    lo = ld64(row + ROW_LO) ^ ld64(ctx + ROWS_SALT)
+    write_row_key(target, ld64(row + ROW_TAGS) & GROUP_MASK, ld64(row + ROW_HI), lo)
+
+
+@jit
+def _enter_image(buffer: int, row: int, epoch: Any, size: int) -> None:
+    used, count = ldi64(buffer + BUFFER_USED), ldi64(buffer + BUFFER_COUNT)
+    image = ldi64(buffer + BUFFER_IMAGES) + count * IMAGE_BYTES
+    sti64(image, used)
+    sti64(image + 8, used + size)
+    sti64(image + 16, epoch)
+    sti64(image + 24, np.int64(ld64(row + ROW_EPOCHS) >> np.uint64(32)))
+    sti64(buffer + BUFFER_USED, used + size)
+    sti64(buffer + BUFFER_COUNT, count + 1)
 
 
 @jit

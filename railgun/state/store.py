@@ -47,6 +47,7 @@ class Store:
             self._lock.release()
             raise
         self._committed: int | None = None
+        self._settled = 0  # undo entries up to this epoch are deleted
         self._number = 0
         self._failed: StoreError | None = None
 
@@ -219,7 +220,9 @@ class Store:
         True when nothing is left to do.
         """
         committed = self.committed_epoch
-        self._write_range(keys.UNDO, keys.undo_key(committed + 1, 0))
+        if self._settled < committed:
+            self._write_range(keys.UNDO, keys.undo_key(committed + 1, 0))
+            self._settled = committed
         done = 0
         stop = keys.graves_key(committed + 1, 0)
         while done < limit:

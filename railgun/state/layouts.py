@@ -1,0 +1,105 @@
+"""The row layouts of a group through its versions, and how a row of any of them becomes one of the newest."""
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from railgun.state.errors import LayoutError
+
+_HEAD = Struct("<II")
+_RUN = Struct("<III")
+
+
+class Run(NamedTuple):
+    """`words` cells at `old` in one layout are those at `new` in a later one. Offsets in words."""
+
+    old: int
+    new: int
+    words: int
+
+
+class Layout(NamedTuple):
+    """One version: its cell words, and which of them come from the version before (the others start as 0)."""
+
+    version: int
+    cells: int
+    runs: tuple[Run, ...]
+
+
+class LayoutHistory:
+    """All versions of the layout of one group, oldest first. Raises LayoutError for what does not fit."""
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.versions: list[Layout] = []
+
+    @property
+    def newest(self) -> Layout:
+        """The layout in force. There must be one."""
+        return self.versions[-1]
+
+    def add(self, layout: Layout) -> None:
+        """Append a version, which must be a higher number than the one before, with runs that fit both."""
+        if not 0 <= layout.version < 1 << 32 or not 0 < layout.cells < 1 << 20:
+            raise self._error(layout, "the version must fit 32 bits, and the cells 20")
+        if self.versions and layout.version <= self.newest.version:
+            raise self._error(layout, f"the version in force is {self.newest.version}")
+        old_cells = self.newest.cells if self.versions else 0
+        end = 0
+        for run in sorted(layout.runs, key=lambda run: run.new):
+            if run.words <= 0 or run.old < 0 or run.old + run.words > old_cells:
+                raise self._error(layout, f"{run} is not inside the {old_cells} cells before")
+            if run.new < end or run.new + run.words > layout.cells:
+                raise self._error(layout, f"{run} overlaps another or ends behind the last cell")
+            end = run.new + run.words
+        self.versions.append(layout)
+
+    def to_newest(self, version: int) -> tuple[Run, ...]:
+        """The runs that bring a row of an older version into the newest layout."""
+        later = [layout for layout in self.versions if layout.version > version]
+        runs = later[0].runs
+        for layout in later[1:]:
+            runs = compose(runs, layout.runs)
+        return runs
+
+    def _error(self, layout: Layout, reason: str) -> LayoutError:
+        return LayoutError(
+            f"layout {layout.version} of group {self.group} with {layout.cells} cells: {reason}"
+        )
+
+
+def compose(first: Iterable[Run], second: Iterable[Run]) -> tuple[Run, ...]:
+    """The runs of going through two changes, one after the other."""
+    before = sorted(first, key=lambda run: run.new)
+    after = sorted(second)
+    found, at = [], 0
+    for run in after:
+        while at < len(before) and before[at].new + before[at].words <= run.old:
+            at += 1
+        for earlier in before[at:]:
+            if earlier.new >= run.old + run.words:
+                break
+            start = max(earlier.new, run.old)
+            words = min(earlier.new + earlier.words, run.old + run.words) - start
+            found.append(Run(earlier.old + start - earlier.new, run.new + start - run.old, words))
+    return tuple(found)
+
+
+def pack_layout(layout: Layout) -> bytes:
+    """The stored body of a version: cells, number of runs, runs. The version is in its key."""
+    return _HEAD.pack(layout.cells, len(layout.runs)) + b"".join(_RUN.pack(*run) for run in layout.runs)
+
+
+def unpack_layout(version: int, body: bytes) -> Layout:
+    """The inverse of `pack_layout`. Raises LayoutError for a body of the wrong length."""
+    if len(body) < _HEAD.size:
+        raise LayoutError(f"stored layout {version} is cut short")
+    cells, count = _HEAD.unpack_from(body)
+    if len(body) != _HEAD.size + count * _RUN.size:
+        raise LayoutError(f"stored layout {version} has the wrong length")
+    return Layout(version, cells, tuple(Run(*run) for run in _RUN.iter_unpack(body[_HEAD.size :])))
+
+
+def to_runs(mapping: Sequence[tuple[int, int, int]]) -> tuple[Run, ...]:
+    """Runs from plain (old offset, new offset, words)."""
+    return tuple(Run(*run) for run in mapping)

@@ -1,0 +1,186 @@
+"""The groups of the entity table: their layouts through all versions, kept in the store like any item."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state import keys
+from railgun.state.errors import LayoutError
+from railgun.state.layouts import Layout, LayoutHistory, pack_layout, to_runs, unpack_layout
+from railgun.state.row_context import (
+    GROUP_CELLS,
+    GROUP_CLASS,
+    GROUP_FREE,
+    GROUP_MAP_COUNT,
+    GROUP_MAPS,
+    GROUP_VERSION,
+    MAP_BYTES,
+    MAP_CELLS,
+    MAP_RUN_COUNT,
+    MAP_RUNS,
+    MAP_VERSION,
+    ROWS_EPOCH,
+)
+from railgun.state.row_evict import gather_pending
+from railgun.state.row_migrate import (
+    MOVE_CELLS,
+    MOVE_CLASS,
+    MOVE_GROUP,
+    MOVE_RUN_COUNT,
+    MOVE_RUNS,
+    MOVE_SCRATCH,
+    MOVE_WORDS,
+    drop_rows,
+    migrate_rows,
+)
+from railgun.state.row_room import RowRoom
+from railgun.state.store import Store
+from reservoir.compiled import address
+
+_DROPPED = 0xFFFFFFFF  # in place of a version: the group was dropped
+_ALL = 1 << 62
+
+
+class RowGroups:
+    """Which groups there are and how their rows are laid out; changes go to the rows in memory at once."""
+
+    def __init__(self, room: RowRoom, store: Store) -> None:
+        self._room = room
+        self._memory = room.memory
+        self._store = store
+        self._histories: dict[int, LayoutHistory] = {}
+        self._maps: dict[int, npt.NDArray[np.int64]] = {}
+        self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
+        self._dropped: dict[int, int] = {}
+        self.scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
+        self._read()
+
+    def layouts(self) -> dict[int, Layout]:
+        """The layout in force of every group that is not dropped."""
+        return {group: history.newest for group, history in self._histories.items()}
+
+    def set_layout(
+        self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]]
+    ) -> None:
+        """See `EntityTable.set_layout`."""
+        if not 0 <= group < GROUP_FREE or not 0 <= version < _DROPPED:
+            raise LayoutError(f"group {group} or its layout {version} is out of range")
+        if group in self._dropped:
+            raise LayoutError(f"group {group} was dropped: use another number until the next checkpoint")
+        layout = Layout(version, cells, to_runs(mapping))
+        target = self._memory.class_of(cells)
+        history = self._histories.get(group) or LayoutHistory(group)
+        history.add(layout)
+        if group in self._histories:
+            self._write_old_images(group)
+            self._migrate(group, target, layout)
+        self._histories[group] = history
+        self._store.write([(keys.layout_key(group, version), pack_layout(layout), self._epoch, 0)])
+        self._put_in_force(group, target)
+
+    def drop(self, group: int) -> None:
+        """See `EntityTable.drop_group`."""
+        if group not in self._histories:
+            raise LayoutError(f"there is no group {group} to drop")
+        self._write_old_images(group)
+        self._store.write([(keys.layout_key(group, _DROPPED), b"", self._epoch, 0)])
+        drop_rows(self._memory.address, group)
+        del self._histories[group]
+        self._dropped[group] = self._epoch
+
+    def committed(self, epoch: int) -> None:
+        """Delete all that is stored of the groups dropped up to `epoch`, which is durable."""
+        gone = [group for group, dropped in self._dropped.items() if dropped <= epoch]
+        if gone:
+            self._store.purge(
+                bounds for group in gone for bounds in (keys.group_range(group), keys.layout_range(group))
+            )
+        for group in gone:
+            del self._dropped[group]
+
+    def work_out(self, group: int, version: int) -> None:
+        """Work out how rows of an older version become rows of the newest, for the kernels."""
+        runs = np.array(self._histories[group].to_newest(version), np.int64).reshape(-1, 3)
+        self._runs[group, version] = runs
+        maps = self._maps[group]
+        record = maps[np.searchsorted(maps[:, MAP_VERSION // 8], version)]
+        record[MAP_RUNS // 8] = address(runs)
+        record[MAP_RUN_COUNT // 8] = len(runs)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    @property
+    def _epoch(self) -> int:
+        return int(self._memory.context[ROWS_EPOCH // 8])
+
+    def _read(self) -> None:
+        """Take over the layouts that the store has."""
+        start, stop = keys.LAYOUT, keys.after(keys.LAYOUT)
+        for key, epoch, body in self._store.scan(start, stop, _ALL):
+            group, version = keys.layout_key_parts(key)
+            if body is None:
+                continue
+            if version == _DROPPED:
+                del self._histories[group]
+                self._dropped[group] = epoch
+            else:
+                history = self._histories.setdefault(group, LayoutHistory(group))
+                history.add(unpack_layout(version, body))
+        for group, history in self._histories.items():
+            self._put_in_force(group, self._memory.class_of(history.newest.cells))
+        self.committed(self._store.committed_epoch)
+
+    def _put_in_force(self, group: int, target: int) -> None:
+        history = self._histories[group]
+        older = history.versions[:-1]
+        maps = np.zeros((max(len(older), 1), MAP_BYTES // 8), np.int64)
+        for record, layout in zip(maps, older):
+            record[MAP_VERSION // 8] = layout.version
+            record[MAP_CELLS // 8] = layout.cells
+            record[MAP_RUN_COUNT // 8] = -1
+        self._maps[group] = maps
+        self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
+        widest = max(layout.cells for layout in history.versions)
+        if widest > self.scratch.size:
+            self.scratch = np.zeros(widest, np.uint64)
+        self._memory.copies.fit(widest)
+        self._memory.outgoing.fit(widest)
+        record = self._memory.group_record(group)
+        record[GROUP_CELLS // 8] = history.newest.cells
+        record[GROUP_CLASS // 8] = target
+        record[GROUP_VERSION // 8] = history.newest.version
+        record[GROUP_MAPS // 8] = address(maps)
+        record[GROUP_MAP_COUNT // 8] = len(older)
+
+    def _write_old_images(self, group: int) -> None:
+        """Write the images of the old epoch of a group: they must carry the layout that epoch knows."""
+        self._room.drain()
+        if self._epoch - 1 <= self._store.committed_epoch:
+            return
+        cursor = np.zeros(2, np.int64)
+        finished = False
+        while not finished:
+            finished = gather_pending(
+                self._memory.address, address(cursor), self._epoch - 1, group, _ALL, _ALL
+            )
+            self._room.flush()
+
+    def _migrate(self, group: int, target: int, layout: Layout) -> None:
+        runs = np.array(layout.runs, np.int64).reshape(-1, 3)
+        scratch = np.zeros(layout.cells, np.uint64)
+        self._memory.copies.fit(layout.cells)
+        self._memory.outgoing.fit(layout.cells)
+        move = np.zeros(MOVE_WORDS, np.int64)
+        for word, value in (
+            (MOVE_GROUP, group),
+            (MOVE_CELLS, layout.cells),
+            (MOVE_CLASS, target),
+            (MOVE_RUNS, address(runs)),
+            (MOVE_RUN_COUNT, len(runs)),
+            (MOVE_SCRATCH, address(scratch)),
+        ):
+            move[word // 8] = value
+        while not migrate_rows(self._memory.address, address(move)):
+            self._room.flush()
+        self._room.flush()

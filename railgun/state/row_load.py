@@ -1,0 +1,201 @@
+"""Kernels: rows that are missing get slots, keys for the store, and then the values that it gave."""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.keys import ROW_KEY_BYTES
+from railgun.state.row_access import find_row, read_touch, row_tag
+from railgun.state.row_context import (
+    CLASS_LOADED,
+    FLAG_USED,
+    GROUP_BYTES,
+    GROUP_CELLS,
+    GROUP_CLASS,
+    GROUP_MAP_COUNT,
+    GROUP_MAPS,
+    GROUP_MASK,
+    GROUP_VERSION,
+    MAP_BYTES,
+    MAP_CELLS,
+    MAP_RUN_COUNT,
+    MAP_RUNS,
+    MAP_VERSION,
+    ROW_EPOCHS,
+    ROW_HEAD_BYTES,
+    ROW_HI,
+    ROW_LO,
+    ROW_TAGS,
+    ROWS_COUNT,
+    ROWS_GROUP_COUNT,
+    ROWS_GROUPS,
+    ROWS_MASK,
+    ROWS_SALT,
+    ROWS_STAMP,
+    RUN_BYTES,
+)
+from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
+from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
+from reservoir.compiled import jit, ld8, ld32, ld64, ldi64, st64, sti64
+
+# What `place_missing` and `fill_rows` answer.
+PLACED = np.int64(0)
+NO_SLOT = np.int64(1)
+TABLE_FULL = np.int64(2)
+NO_GROUP = np.int64(3)
+FILLED = np.int64(0)
+NO_MAP = np.int64(1)
+BAD_VALUE = np.int64(2)
+
+# A job: what a load is doing, int64 words.
+(
+    JOB_MISSING,  # address of uint64[n][3]: group, hi, lo
+    JOB_N,
+    JOB_AT,  # entry that is next
+    JOB_ROWS,  # address of int64[n]: rows placed
+    JOB_KEYS,  # address of their keys
+    JOB_COUNT,  # rows placed
+    JOB_VALUES,  # address of their values, one behind the other
+    JOB_LENGTHS,  # address of int64[n]: bytes of each value; -1 where there is none
+    JOB_OFFSET,  # of the value that is next
+    JOB_FILLED,  # rows filled
+    JOB_SCRATCH,  # address of words for the widest old layout
+) = range(0, 11 * 8, 8)
+JOB_WORDS = 11
+
+_HEADER_BYTES = 5
+_TOMBSTONE = np.uint8(0)
+_BODY = np.uint8(1)
+
+
+@jit
+def group_record(ctx: int, group: Any) -> Any:
+    """Address of the record of a group; the group's number must be below the table's count."""
+    return ldi64(ctx + ROWS_GROUPS) + group * GROUP_BYTES
+
+
+@jit
+def place_missing(ctx: int, job: int) -> Any:
+    """Give each missing entity an empty row of the current stamp, and write its key. Resumable.
+
+    An entity that is resident (or named twice) is only stamped.
+    """
+    n = ldi64(job + JOB_N)
+    stamp = ld64(ctx + ROWS_STAMP)
+    while ldi64(job + JOB_AT) < n:
+        entry = ldi64(job + JOB_MISSING) + ldi64(job + JOB_AT) * 24
+        group, hi, lo = ldi64(entry), ld64(entry + 8), ld64(entry + 16)
+        if group < 0 or group >= ldi64(ctx + ROWS_GROUP_COUNT):
+            return NO_GROUP
+        record = group_record(ctx, group)
+        if ldi64(record + GROUP_CELLS) == 0:
+            return NO_GROUP
+        row = find_row(ctx, group, hi, lo)
+        if row != 0:
+            read_touch(ctx, row)
+        else:
+            if 8 * ldi64(ctx + ROWS_COUNT) >= 5 * ldi64(ctx + ROWS_MASK):
+                return TABLE_FULL
+            index = ldi64(record + GROUP_CLASS)
+            row = take_slot(ctx, index)
+            if row == 0:
+                return NO_SLOT
+            owner = class_record(ctx, index)
+            sti64(owner + CLASS_LOADED, ldi64(owner + CLASS_LOADED) + 1)
+            st64(row + ROW_HI, hi)
+            st64(row + ROW_LO, lo ^ ld64(ctx + ROWS_SALT))
+            st64(row + ROW_EPOCHS, np.uint64(0))
+            st64(row + ROW_TAGS, np.uint64(group) | FLAG_USED | (stamp << np.uint64(32)))
+            enter_row(ctx, row_tag(group, lo), row)
+            count = ldi64(job + JOB_COUNT)
+            sti64(ldi64(job + JOB_ROWS) + 8 * count, row)
+            write_row_key(ldi64(job + JOB_KEYS) + count * ROW_KEY_BYTES, group, hi, lo)
+            sti64(job + JOB_COUNT, count + 1)
+        sti64(job + JOB_AT, ldi64(job + JOB_AT) + 1)
+    return PLACED
+
+
+@jit
+def displace(ctx: int, job: int) -> None:
+    """Take back the rows that a load placed and could not fill."""
+    for i in range(ldi64(job + JOB_COUNT)):
+        forget_row(ctx, ldi64(ldi64(job + JOB_ROWS) + 8 * i))
+
+
+@jit
+def fill_rows(ctx: int, job: int) -> Any:
+    """Unpack the values into the rows, in the newest layout. Resumable at JOB_FILLED: NO_MAP, BAD_VALUE."""
+    count = ldi64(job + JOB_COUNT)
+    while ldi64(job + JOB_FILLED) < count:
+        i = ldi64(job + JOB_FILLED)
+        row = ldi64(ldi64(job + JOB_ROWS) + 8 * i)
+        length = ldi64(ldi64(job + JOB_LENGTHS) + 8 * i)
+        value = ldi64(job + JOB_VALUES) + ldi64(job + JOB_OFFSET)
+        status = _fill_row(ctx, row, value, length, ldi64(job + JOB_SCRATCH))
+        if status != FILLED:
+            return status
+        sti64(job + JOB_OFFSET, ldi64(job + JOB_OFFSET) + max(length, 0))
+        sti64(job + JOB_FILLED, i + 1)
+    return FILLED
+
+
+@jit
+def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
+    record = group_record(ctx, np.int64(ld64(row + ROW_TAGS) & GROUP_MASK))
+    cells = ldi64(record + GROUP_CELLS)
+    target = row + ROW_HEAD_BYTES
+    if length >= 0 and (length < _HEADER_BYTES or ld8(value + 4) > _BODY):
+        return BAD_VALUE
+    st64(row + ROW_EPOCHS, np.uint64(ld32(value)) << np.uint64(32) if length >= 0 else np.uint64(0))
+    if length < 0 or ld8(value + 4) == _TOMBSTONE:
+        clear_words(target, cells)
+        return FILLED
+    if length < _HEADER_BYTES + VERSION_BYTES:
+        return BAD_VALUE
+    body, end = value + _HEADER_BYTES, value + length
+    version = body_version(body)
+    if version == ldi64(record + GROUP_VERSION):
+        return FILLED if read_body(body, end, target, cells) else BAD_VALUE
+    older = _map_of(record, version)
+    if older == 0:
+        return BAD_VALUE
+    if ldi64(older + MAP_RUN_COUNT) < 0:
+        return NO_MAP
+    if not read_body(body, end, scratch, ldi64(older + MAP_CELLS)):
+        return BAD_VALUE
+    clear_words(target, cells)
+    copy_runs(scratch, target, ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT))
+    return FILLED
+
+
+@jit
+def _map_of(record: int, version: int) -> Any:
+    """Address of the record of an older version, or 0: binary search."""
+    low, high = np.int64(0), ldi64(record + GROUP_MAP_COUNT)
+    while low < high:
+        middle = (low + high) >> 1
+        older = ldi64(record + GROUP_MAPS) + middle * MAP_BYTES
+        if ldi64(older + MAP_VERSION) == version:
+            return older
+        if ldi64(older + MAP_VERSION) < version:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int64(0)
+
+
+@jit
+def clear_words(target: int, n: int) -> None:
+    """Set n words to zero."""
+    for i in range(n):
+        st64(target + 8 * i, np.uint64(0))
+
+
+@jit
+def copy_runs(source: int, target: int, runs: int, run_count: int) -> None:
+    """Copy cells of one layout to their places in another."""
+    for i in range(run_count):
+        run = runs + i * RUN_BYTES
+        old, new = source + 8 * ldi64(run), target + 8 * ldi64(run + 8)
+        for j in range(ldi64(run + 16)):
+            st64(new + 8 * j, ld64(old + 8 * j))

@@ -1,0 +1,212 @@
+"""The memory of the entity table: one mapped region cut into segments, the context's tables, the bound."""
+
+import mmap
+import os
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state.errors import LayoutError
+from railgun.state.keys import ROW_KEY_BYTES
+from railgun.state.resident import Image
+from railgun.state.row_context import (
+    BUFFER_BYTES,
+    BUFFER_CAPACITY,
+    BUFFER_COUNT,
+    BUFFER_IMAGES,
+    BUFFER_LIMIT,
+    BUFFER_USED,
+    CLASS_BYTES,
+    CLASS_OPEN,
+    CLASS_RECORD_BYTES,
+    CLASS_SLOTS,
+    GROUP_BYTES,
+    IMAGE_BYTES,
+    ROW_HEAD_WORDS,
+    ROWS_BASE,
+    ROWS_CLASSES,
+    ROWS_CONTEXT_WORDS,
+    ROWS_COPY,
+    ROWS_GROUP_COUNT,
+    ROWS_GROUPS,
+    ROWS_MASK,
+    ROWS_OUT,
+    ROWS_SALT,
+    ROWS_SEGMENT_COUNT,
+    ROWS_SEGMENTS,
+    ROWS_SHIFT,
+    ROWS_TABLE,
+    SEGMENT_CLASS,
+    SEGMENT_RECORD_BYTES,
+    UNOWNED,
+    WITHHELD,
+)
+from railgun.state.row_images import image_bytes_max
+from railgun.state.row_slots import rehash
+from reservoir.compiled import address
+
+Words = npt.NDArray[np.int64]
+
+_ENTRY_BYTES = 16
+_SEGMENT_BYTES_MIN = 4 * 1024
+_SEGMENT_BYTES_MAX = 1024 * 1024
+# Writing a full buffer is a stall of a millisecond or two.
+_BUFFER_BYTES = 128 * 1024
+_BUFFER_IMAGES = 1024
+
+
+class ImageBuffer:
+    """Where kernels put images of rows: the six words at `at` of the context, and what they point to."""
+
+    def __init__(self, context: Words, at: int) -> None:
+        self._context = context
+        self._at = at // 8
+        self._bytes = np.zeros(_BUFFER_BYTES, np.uint8)
+        self._images = np.zeros((_BUFFER_IMAGES, IMAGE_BYTES // 8), np.int64)
+        self._point()
+
+    @property
+    def count(self) -> int:
+        """Images in it."""
+        return int(self._context[self._at + BUFFER_COUNT // 8])
+
+    def fit(self, cells: int) -> None:
+        """Grow an empty buffer so that it holds a few images of rows of so many cells."""
+        wanted = 4 * int(image_bytes_max(cells))
+        if wanted > self._bytes.size:
+            self._bytes = np.zeros(wanted, np.uint8)
+            self._point()
+
+    def take(self) -> list[Image]:
+        """The images in it, which is empty then. One without a body is a deletion."""
+        count, used = self.count, int(self._context[self._at + BUFFER_USED // 8])
+        content = self._bytes[:used].tobytes()
+        self._context[self._at + BUFFER_COUNT // 8] = 0
+        self._context[self._at + BUFFER_USED // 8] = 0
+        return [
+            (
+                content[start : start + ROW_KEY_BYTES],
+                content[start + ROW_KEY_BYTES : end] or None,
+                epoch,
+                stored,
+            )
+            for start, end, epoch, stored in self._images[:count].tolist()
+        ]
+
+    def _point(self) -> None:
+        at, context = self._at, self._context
+        context[at + BUFFER_BYTES // 8] = address(self._bytes)
+        context[at + BUFFER_LIMIT // 8] = self._bytes.size
+        context[at + BUFFER_IMAGES // 8] = address(self._images)
+        context[at + BUFFER_CAPACITY // 8] = len(self._images)
+
+
+class RowMemory:
+    """Arrays and their addresses in the context; who owns which segment is the kernels' business.
+
+    limit_bytes bounds segments and hash table together: what the table takes when it grows is withheld from
+    the segments. The region is mapped at once and never moved or unmapped, so that an old address stays
+    readable; only what is used takes memory.
+    """
+
+    def __init__(self, limit_bytes: int, segment_bytes: int | None = None) -> None:
+        self.limit_bytes = limit_bytes
+        self.segment_bytes = segment_bytes or segment_bytes_for(limit_bytes)
+        count = max(limit_bytes // self.segment_bytes, 2)
+        self._region = mmap.mmap(-1, count * self.segment_bytes)
+        self.context: Words = np.zeros(ROWS_CONTEXT_WORDS, np.int64)
+        self.address = address(self.context)
+        self.segments = np.zeros((count, SEGMENT_RECORD_BYTES // 8), np.int64)
+        self.segments[:, SEGMENT_CLASS // 8] = UNOWNED
+        self.classes = np.zeros((0, CLASS_RECORD_BYTES // 8), np.int64)
+        self.groups = np.zeros((0, GROUP_BYTES // 8), np.int64)
+        self.class_cells: list[int] = []
+        base = np.frombuffer(self._region, np.uint8)
+        for word, value in (
+            (ROWS_BASE, address(base)),
+            (ROWS_SHIFT, self.segment_bytes.bit_length() - 1),
+            (ROWS_SEGMENTS, address(self.segments)),
+            (ROWS_SEGMENT_COUNT, count),
+            (ROWS_SALT, int.from_bytes(os.urandom(8), "little", signed=True)),
+        ):
+            self.context[word // 8] = value
+        self.copies = ImageBuffer(self.context, ROWS_COPY)
+        self.outgoing = ImageBuffer(self.context, ROWS_OUT)
+        self.table: npt.NDArray[np.uint64] = np.zeros((64, 2), np.uint64)
+        self.context[ROWS_TABLE // 8] = address(self.table)
+        self.context[ROWS_MASK // 8] = len(self.table) - 1
+
+    def class_of(self, cells: int) -> int:
+        """Index of the class whose slots hold rows of so many cells. Raises LayoutError if too wide."""
+        if cells in self.class_cells:
+            return self.class_cells.index(cells)
+        slot_bytes = 8 * (ROW_HEAD_WORDS + cells)
+        if slot_bytes > self.segment_bytes:
+            raise LayoutError(
+                f"a row of {slot_bytes} bytes is wider than a segment of {self.segment_bytes} bytes: "
+                "raise the limit of the state's memory"
+            )
+        self.classes = self._grown(self.classes, len(self.classes) + 1, ROWS_CLASSES)
+        record = self.classes[-1]
+        record[CLASS_BYTES // 8] = slot_bytes
+        record[CLASS_SLOTS // 8] = self.segment_bytes // slot_bytes
+        record[CLASS_OPEN // 8] = -1
+        self.class_cells.append(cells)
+        return len(self.class_cells) - 1
+
+    def group_record(self, group: int) -> Words:
+        """The record of a group, int64 words; the table grows when the number is new."""
+        if group >= len(self.groups):
+            self.groups = self._grown(self.groups, group + 1, ROWS_GROUPS)
+            self.context[ROWS_GROUP_COUNT // 8] = group + 1
+        record: Words = self.groups[group]
+        return record
+
+    def _grown(self, table: Words, count: int, word: int) -> Words:
+        grown = np.zeros((count, table.shape[1]), np.int64)
+        grown[: len(table)] = table
+        self.context[word // 8] = address(grown)
+        return grown
+
+    # --- the hash table and its share --------------------------------------------------------------
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the hash table."""
+        return self.table.nbytes
+
+    def grow_table(self) -> None:
+        """Double the hash table."""
+        larger = np.zeros((2 * len(self.table), 2), np.uint64)
+        rehash(self.address, address(larger), len(larger))
+        self.table = larger
+
+    def segments_to_withhold(self) -> int:
+        """How many more segments have to be withheld before the hash table may double."""
+        withheld = int((self.segments[:, SEGMENT_CLASS // 8] == WITHHELD).sum())
+        wanted = min(2 * self.table_bytes // self.segment_bytes, len(self.segments) - 1)
+        return max(0, wanted - withheld)
+
+    def unowned_segments(self) -> npt.NDArray[np.intp]:
+        """Indexes of the segments that belong to no class."""
+        return np.flatnonzero(self.segments[:, SEGMENT_CLASS // 8] == UNOWNED)
+
+    def withhold(self, at: int) -> None:
+        """Take an unowned segment out of use, and give its memory back; it reads as zeros from now on."""
+        self.segments[at, SEGMENT_CLASS // 8] = WITHHELD
+        page = mmap.PAGESIZE
+        start = -(-at * self.segment_bytes // page) * page
+        end = (at + 1) * self.segment_bytes // page * page
+        if end > start:
+            self._region.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+    def used_bytes(self) -> int:
+        """Bytes of the segments in use and of the hash table."""
+        owned = int((self.segments[:, SEGMENT_CLASS // 8] >= 0).sum())
+        return owned * self.segment_bytes + self.table_bytes
+
+
+def segment_bytes_for(limit_bytes: int) -> int:
+    """A power of two: a 64th of the limit, but 4 KiB to 1 MiB."""
+    share = max(limit_bytes // 64, 1)
+    return min(max(1 << (share.bit_length() - 1), _SEGMENT_BYTES_MIN), _SEGMENT_BYTES_MAX)

@@ -1,0 +1,171 @@
+"""Who leaves when rows need room: rows of the same width by the clock, or a colder segment of another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from railgun.state.errors import BatchTooLargeError
+from railgun.state.row_access import row_group
+from railgun.state.row_context import (
+    CLASS_BYTES,
+    CLASS_HAND_SEGMENT,
+    CLASS_HELD,
+    CLASS_LOADED,
+    CLASS_SLOTS,
+    GROUP_FREE,
+    LOW32,
+    ROW_TAGS,
+    ROWS_SEGMENT_COUNT,
+    ROWS_STAMP,
+    SEGMENT_CARVED,
+    SEGMENT_CLASS,
+    SEGMENT_LIVE,
+)
+from railgun.state.row_evict import OUT_FULL, RELEASED, evict_rows, evict_segment
+from railgun.state.row_memory import RowMemory
+from railgun.state.row_slots import class_record, segment_base, segment_record
+from railgun.state.store import Store
+from reservoir.compiled import jit, ld64, ldi64
+
+_SAMPLED_SEGMENTS = 8
+_SAMPLED_SLOTS = 8
+
+# A segment changes class when its rows were last used more than this many times longer ago.
+_COLDER = 2
+
+
+@jit
+def typical_age(ctx: int, index: int) -> Any:
+    """Median of the ages, in stamps, of some rows of a class spread over its segments; 0 without rows."""
+    record = class_record(ctx, index)
+    segments = ldi64(ctx + ROWS_SEGMENT_COUNT)
+    ages = np.zeros(_SAMPLED_SEGMENTS * _SAMPLED_SLOTS, np.int64)
+    count = 0
+    stride = max(ldi64(record + CLASS_HELD) // _SAMPLED_SEGMENTS, 1)
+    met = 0
+    for i in range(segments):
+        at = (ldi64(record + CLASS_HAND_SEGMENT) + i) % segments
+        segment = segment_record(ctx, at)
+        if ldi64(segment + SEGMENT_CLASS) != index:
+            continue
+        met += 1
+        if met % stride != 0 or count + _SAMPLED_SLOTS > ages.size:
+            continue
+        carved = ldi64(segment + SEGMENT_CARVED)
+        for j in range(min(_SAMPLED_SLOTS, carved)):
+            slot = j * carved // _SAMPLED_SLOTS if carved > _SAMPLED_SLOTS else j
+            row = segment_base(ctx, at) + slot * ldi64(record + CLASS_BYTES)
+            if row_group(row) != GROUP_FREE:
+                stamp = ld64(row + ROW_TAGS) >> np.uint64(32)
+                ages[count] = np.int64((ld64(ctx + ROWS_STAMP) - stamp) & LOW32)
+                count += 1
+    if count == 0:
+        return np.int64(0)
+    return np.sort(ages[:count])[count // 2]
+
+
+@jit
+def colder_class(ctx: int, index: int, classes: int) -> Any:
+    """The class with the longest unused rows, if those are much colder than the rows of this class; or -1."""
+    own = typical_age(ctx, index)
+    found, oldest = np.int64(-1), _COLDER * own
+    for other in range(classes):
+        if other != index and ldi64(class_record(ctx, other) + CLASS_HELD) > 0:
+            age = typical_age(ctx, other)
+            if age > oldest:
+                found, oldest = np.int64(other), age
+    return found
+
+
+@jit
+def is_turn(ctx: int, index: int) -> Any:
+    """Has the class loaded a segment's worth of rows since this was last asked and true?"""
+    record = class_record(ctx, index)
+    return ldi64(record + CLASS_LOADED) >= ldi64(record + CLASS_SLOTS)
+
+
+@dataclass(slots=True)
+class RoomStats:
+    """Counts since the table was made."""
+
+    evicted: int = 0
+    written: int = 0  # images of rows that were evicted or took on a new layout
+    copied: int = 0  # images copied on write
+    segments_moved: int = 0
+
+
+class RowRoom:
+    """Makes room in the table's memory, and writes to the store what has to go there first."""
+
+    def __init__(self, memory: RowMemory, store: Store) -> None:
+        self.memory = memory
+        self._store = store
+        self.stats = RoomStats()
+
+    def drain(self) -> None:
+        """Write the images that were copied because their rows went on changing."""
+        if self.memory.copies.count:
+            images = self.memory.copies.take()
+            self.stats.copied += len(images)
+            self._store.write(images)
+
+    def flush(self) -> None:
+        """Write the images that kernels gathered; the copied ones first, which are older."""
+        if self.memory.outgoing.count:
+            self.drain()
+            images = self.memory.outgoing.take()
+            self.stats.written += len(images)
+            self._store.write(images)
+
+    def make_room(self, index: int, wanted: int, group: int) -> None:
+        """At least one slot for the class `index`, `wanted` if that is easy. Raises BatchTooLargeError."""
+        context, classes = self.memory.address, len(self.memory.classes)
+        if is_turn(context, index):
+            self.memory.classes[index, CLASS_LOADED // 8] = 0
+            colder = int(colder_class(context, index, classes))
+            if colder >= 0 and self._take_segment(colder):
+                return
+        if not self._evict(index, wanted) and not self._take_coldest(index):
+            raise BatchTooLargeError(group, wanted, self.memory.limit_bytes)
+
+    def grow_table(self, group: int) -> None:
+        """Double the hash table, taking its memory from the segments. Raises BatchTooLargeError."""
+        for _ in range(self.memory.segments_to_withhold()):
+            if not self.memory.unowned_segments().size and not self._take_coldest(-1):
+                raise BatchTooLargeError(group, 1, self.memory.limit_bytes)
+            self.memory.withhold(int(self.memory.unowned_segments()[-1]))
+        self.memory.grow_table()
+
+    def _evict(self, index: int, wanted: int) -> bool:
+        total, goes_on = 0, True
+        while goes_on and total < wanted:
+            evicted, goes_on = evict_rows(self.memory.address, index, wanted - total)
+            total += evicted
+            self.flush()
+        self.stats.evicted += total
+        return total > 0
+
+    def _take_coldest(self, index: int) -> bool:
+        """Take a segment from another class, the coldest that has one to give."""
+        context = self.memory.address
+        others = [other for other in range(len(self.memory.classes)) if other != index]
+        others.sort(key=lambda other: -int(typical_age(context, other)))
+        return any(self._take_segment(other) for other in others)
+
+    def _take_segment(self, index: int) -> bool:
+        """Evict all rows of one segment of a class, which then belongs to none."""
+        context, segments = self.memory.address, self.memory.segments
+        own = np.flatnonzero(segments[:, SEGMENT_CLASS // 8] == index)
+        hand = int(self.memory.classes[index, CLASS_HAND_SEGMENT // 8])
+        for at in np.roll(own, -int(np.searchsorted(own, hand))).tolist():
+            live = int(segments[at, SEGMENT_LIVE // 8])
+            status = OUT_FULL
+            while status == OUT_FULL:
+                status = evict_segment(context, at)
+                self.flush()
+            if status == RELEASED:
+                self.stats.evicted += live
+                self.stats.segments_moved += 1
+                return True
+        return False

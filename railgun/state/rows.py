@@ -1,0 +1,164 @@
+"""The entity table: one row per (group, entity), those in use in memory, all of them in the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state.errors import LayoutError
+from railgun.state.layouts import Layout
+from railgun.state.resident import Image
+from railgun.state.row_context import CURSOR_SEGMENT, LOW32, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
+from railgun.state.row_evict import gather_pending, gather_tombstones
+from railgun.state.row_groups import RowGroups
+from railgun.state.row_job import LoadJob
+from railgun.state.row_load import NO_SLOT, PLACED, TABLE_FULL
+from railgun.state.row_memory import RowMemory
+from railgun.state.row_room import RowRoom
+from railgun.state.store import Store
+from reservoir.compiled import address
+
+# Slots looked at in one call of `pending`: about a millisecond's worth.
+_PENDING_SLOTS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowStats:
+    """What the table did since it was made, and what it holds."""
+
+    resident: int
+    used_bytes: int
+    loaded: int
+    evicted: int
+    written: int
+    copied: int
+    segments_moved: int
+
+
+class EntityTable:
+    """Rows by (group, hash), a Resident. One thread; kernels get `context`.
+
+    limit_bytes: memory for rows and their hash table. segment_bytes: a power of two, at least the widest row.
+    A row in memory: `ROW_HEAD_WORDS` words of head, then the cells of its group's layout, all zero at first.
+    After a StoreError the table has lost what it tried to write: it must be opened anew from the store.
+    """
+
+    def __init__(self, limit_bytes: int, store: Store, segment_bytes: int | None = None) -> None:
+        self._memory = RowMemory(limit_bytes, segment_bytes)
+        self._store = store
+        self._words = self._memory.context
+        self._words[ROWS_EPOCH // 8] = store.committed_epoch + 1
+        self._words[ROWS_STAMP // 8] = 1
+        self._room = RowRoom(self._memory, store)
+        self._groups = RowGroups(self._room, store)
+        self._job = LoadJob(self._memory, self._groups, store)
+        self._pending = np.zeros(2, np.int64)
+        self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
+        self._loaded = 0
+
+    @property
+    def context(self) -> int:
+        """Address of the context, for the kernels. It does not change."""
+        return self._memory.address
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch."""
+        return int(self._words[ROWS_EPOCH // 8])
+
+    def stats(self) -> RowStats:
+        """Counts and sizes."""
+        room = self._room.stats
+        return RowStats(
+            resident=int(self._words[ROWS_COUNT // 8]),
+            used_bytes=self._memory.used_bytes(),
+            loaded=self._loaded,
+            evicted=room.evicted,
+            written=room.written,
+            copied=room.copied,
+            segments_moved=room.segments_moved,
+        )
+
+    # --- a batch ---------------------------------------------------------------------------------
+
+    def next_stamp(self) -> None:
+        """Begin a batch: rows found or loaded from now on stay, those of before may go."""
+        self._words[ROWS_STAMP // 8] = (int(self._words[ROWS_STAMP // 8]) + 1) & int(LOW32)
+
+    def load(self, missing: npt.NDArray[np.uint64], n: int) -> None:
+        """Make rows resident and stamp them. missing: uint64[>= n, 3] of (group, hi, lo), C-contiguous.
+
+        Repeated and resident entities are welcome. Rows not of the current stamp may be evicted for it.
+        Raises BatchTooLargeError when the rows of the batch do not fit, LayoutError for an unknown group,
+        StoreError; the rows named are not resident then, unless they were before.
+        """
+        job = self._job
+        job.begin(missing, n)
+        try:
+            while (status := job.place()) != PLACED:
+                group = job.group
+                if status == TABLE_FULL:
+                    self._room.grow_table(group)
+                elif status == NO_SLOT:
+                    self._room.make_room(job.slot_class, job.left, group)
+                else:
+                    raise LayoutError(f"rows of group {group} are wanted, which has no layout")
+            job.fill()
+        except BaseException:
+            job.displace()
+            raise
+        self._loaded += job.count
+
+    def delete(self, rows: npt.NDArray[np.int64]) -> None:
+        """Delete resident rows, by address. What their cells refer to (pages) must be gone already."""
+        done = 0
+        while done < len(rows):
+            done = int(gather_tombstones(self.context, address(rows), done, len(rows)))
+            self._room.drain()
+            self._room.flush()
+
+    # --- layouts ---------------------------------------------------------------------------------
+
+    def layouts(self) -> dict[int, Layout]:
+        """The layout in force of each group: after recovery those of the checkpoint."""
+        return self._groups.layouts()
+
+    def set_layout(
+        self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]] = ()
+    ) -> None:
+        """Begin a group (below 65535), or give its rows another layout. Between batches only: rows move.
+
+        cells: words of a row behind its head. version: above the one in force. mapping: (offset in the layout
+        in force, offset in this one, words), in words from the first cell; all other cells are zero.
+        Stored rows follow when they are read. It belongs to the current epoch, as any change of a row.
+        Raises LayoutError.
+        """
+        self._groups.set_layout(group, version, cells, mapping)
+
+    def drop_group(self, group: int) -> None:
+        """Forget a group and its rows, from the current epoch on. Between batches only.
+
+        The number is free again once a checkpoint after it is durable. Raises LayoutError.
+        """
+        self._groups.drop(group)
+
+    # --- Resident --------------------------------------------------------------------------------
+
+    def set_epoch(self, epoch: int) -> None:
+        self._words[ROWS_EPOCH // 8] = epoch
+        self._pending[:] = 0
+
+    def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
+        gather_pending(self.context, address(self._pending), old_epoch, -1, limit_bytes, _PENDING_SLOTS)
+        return self._memory.outgoing.take()
+
+    def drain(self) -> None:
+        self._room.drain()
+
+    def exhausted(self) -> bool:
+        is_scanned = int(self._pending[CURSOR_SEGMENT // 8]) >= len(self._memory.segments)
+        return is_scanned and self._memory.copies.count == 0
+
+    def committed(self, epoch: int) -> None:
+        self._groups.committed(epoch)
