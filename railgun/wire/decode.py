@@ -55,11 +55,13 @@ class Decoded:
     words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
     offset << 24 | length into buffer (string); 0 where null.
+    context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that go on.
     """
 
     __slots__ = (
         "buffer",
         "capacity",
+        "context",
         "control",
         "exceptions",
         "fault_at",
@@ -84,8 +86,9 @@ class Decoded:
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def __init__(self, capacity: int, wanted: int) -> None:
+    def __init__(self, capacity: int, wanted: int, context: int) -> None:
         self.n = 0
+        self.context = context
         self.control = False
         self.exceptions = 0
         self.capacity = capacity
@@ -136,7 +139,7 @@ class Decoder:
         if hash_key is not None:
             self._context[kernel.HASH_IDS] = 1
             self._context.view(np.uint64)[[kernel.KEY0, kernel.KEY1]] = hash_key
-        self._decoded = Decoded(0, 0)
+        self._decoded = Decoded(0, 0, 0)
         self._reserve(_FIRST_CAPACITY)
 
     def decode(self, raw: Sequence[bytes]) -> Decoded:
@@ -174,7 +177,7 @@ class Decoder:
         if rows <= self._decoded.capacity and self._decoded.capacity:
             return
         capacity = max(_FIRST_CAPACITY, 1 << (rows - 1).bit_length())
-        decoded = self._decoded = Decoded(capacity, len(self.wanted))
+        decoded = self._decoded = Decoded(capacity, len(self.wanted), self._context_address)
         context = self._context
         context[kernel.CAPACITY] = capacity
         context[kernel.WORDS], context[kernel.NULLS] = address(decoded.words), address(decoded.nulls)

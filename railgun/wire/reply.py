@@ -17,6 +17,7 @@ from railgun.wire.encode import NO_REPLY
 from reservoir.compiled import address
 
 _FIRST_CAPACITY_BYTES = 1 << 16
+_FIRST_ROWS = 256
 _EMPTY = np.zeros(8, np.uint8)
 
 
@@ -71,6 +72,24 @@ class Partial(NamedTuple):
     after_row: int
 
 
+_INPUTS = (kernel.OFFSETS, kernel.FLAGS, kernel.RESULTS, kernel.RESULT_NULLS, kernel.RESULT_HEAP)
+
+
+class _Pointer:
+    """A word of a context that points at an array; finding an address anew would cost more than most rows."""
+
+    def __init__(self, context: NDArray[np.int64], place: int) -> None:
+        self._context = context
+        self._place = place
+        self._array: NDArray[Any] | None = None
+
+    def point_at(self, array: NDArray[Any]) -> None:
+        """Note the address of an array and keep it alive."""
+        if array is not self._array:
+            self._array = array
+            self._context[self._place] = address(array)
+
+
 class ReplyEncoder:
     """Writes reply records of one task while its set of metrics lasts. Not to be shared between threads."""
 
@@ -84,9 +103,12 @@ class ReplyEncoder:
         self._description = np.frombuffer(msgspec.msgpack.encode(described), np.uint8)
         self._shapes = np.array([int(metric.shape) for metric in source.metrics] or [0], np.uint8)
         self._out = np.zeros(_FIRST_CAPACITY_BYTES, np.uint8)
+        self._rows = np.empty(_FIRST_ROWS, np.int64)
         self._context = context = np.zeros(kernel.CONTEXT_WORDS, np.int64)
         self._context_address = address(context)
+        self._pointers = [_Pointer(context, place) for place in _INPUTS]
         context[kernel.METRICS] = len(source.metrics)
+        context[kernel.ROWS] = address(self._rows)
         context[kernel.SHAPES] = address(self._shapes)
         context[kernel.DESCRIPTION] = address(self._description)
         context[kernel.DESCRIPTION_BYTES] = len(self._description)
@@ -113,31 +135,26 @@ class ReplyEncoder:
         partials: by rows of the batch.
         """
         n, context = decoded.n, self._context
-        context[kernel.RESULTS], context[kernel.RESULT_NULLS] = address(results), address(nulls)
+        context[kernel.DECODED] = decoded.context
         context[kernel.STRIDE] = nulls.shape[1]
-        context[kernel.RESULT_HEAP] = address(heap)
-        context[kernel.IDS] = address(decoded.buffer)
-        context[kernel.ID_OFFSET], context[kernel.ID_LENGTH] = (
-            address(decoded.id_offset),
-            address(decoded.id_length),
-        )
-        context[kernel.INCARNATION] = address(decoded.incarnation)
-        context[kernel.SEQUENCE], context[kernel.TIME] = address(decoded.sequence), address(decoded.time)
-        context[kernel.OFFSETS], context[kernel.FLAGS] = address(offsets), address(flags)
         context[kernel.GENERATION], context[kernel.PLACE] = generation, place
-        rows = np.empty(max(n, 1), np.int64)
-        context[kernel.ROWS] = address(rows)
-        reply_to = address(decoded.reply_to)
+        inputs: tuple[NDArray[Any], ...] = (offsets, flags, results, nulls, heap)
+        for pointer, array in zip(self._pointers, inputs):
+            pointer.point_at(array)
+        if n > len(self._rows):
+            self._rows = np.empty(2 * n, np.int64)
+            context[kernel.ROWS] = address(self._rows)
         records: list[tuple[int, bytes]] = []
         for destination in _destinations(decoded.reply_to, n):
-            chosen = kernel.select_rows(reply_to, n, destination, address(rows))
-            context[kernel.N] = chosen
-            records.append((destination, self._record(_chosen_partials(partials, rows[:chosen]))))
+            chosen = kernel.select_rows(self._context_address, n, destination)
+            records.append((destination, self._record(_chosen_partials(partials, self._rows[:chosen]))))
         return records
 
     def _record(self, partials: NDArray[np.int64]) -> bytes:
         context = self._context
-        context[kernel.PARTIALS], context[kernel.PARTIAL_COUNT] = address(partials), len(partials)
+        context[kernel.PARTIAL_COUNT] = len(partials)
+        if len(partials):
+            context[kernel.PARTIALS] = address(partials)
         size = kernel.encode_reply(self._context_address)
         if size < 0:
             self._out = np.zeros(-2 * size, np.uint8)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from railgun.wire import decode_kernel as decoded
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi64, st8, st64, sti64
 
@@ -19,12 +20,11 @@ PARTIAL_WORDS = 4
 # Shapes of results.
 WORD, WIDE, STRING = 0, 1, 2
 
-# Words of the context array (int64).
+# Words of the context array (int64). DECODED: address of the decoder's context, whose rows are answered.
 (N, ROWS, METRICS, SHAPES, RESULTS, RESULT_NULLS, STRIDE, RESULT_HEAP) = range(8)
-(IDS, ID_OFFSET, ID_LENGTH, INCARNATION, SEQUENCE, TIME, OFFSETS, FLAGS) = range(8, 16)
-(DESCRIPTION, DESCRIPTION_BYTES, PARTIALS, PARTIAL_COUNT, GENERATION, PLACE) = range(16, 22)
-(OUT, CAPACITY) = range(22, 24)
-CONTEXT_WORDS = 24
+(DECODED, OFFSETS, FLAGS, GENERATION, PLACE) = range(8, 13)
+(DESCRIPTION, DESCRIPTION_BYTES, PARTIALS, PARTIAL_COUNT, OUT, CAPACITY) = range(13, 19)
+CONTEXT_WORDS = 19
 
 
 @jit
@@ -39,36 +39,23 @@ def padded(size_bytes: Any) -> Any:
 
 
 @jit
-def _row(context: Any, i: Any) -> Any:
-    return ldi64(_word(context, ROWS) + 8 * i)
-
-
-@jit
-def _is_null(context: Any, metric: Any, row: Any) -> Any:
-    return ld8(_word(context, RESULT_NULLS) + metric * _word(context, STRIDE) + row) != np.uint8(0)
-
-
-@jit
-def _result(context: Any, metric: Any, row: Any) -> Any:
-    """Address of the two words of a result."""
-    return _word(context, RESULTS) + 16 * (metric * _word(context, STRIDE) + row)
-
-
-@jit
 def _sizes(context: Any) -> Any:
     """(planes, bytes of ids, bytes of strings) of the chosen rows."""
-    n = _word(context, N)
+    n, rows, stride = _word(context, N), _word(context, ROWS), _word(context, STRIDE)
     planes, ids, heap = np.int64(0), np.int64(0), np.int64(0)
+    id_length = _word(_word(context, DECODED), decoded.ID_LENGTH)
     for i in range(n):
-        ids += ldi64(_word(context, ID_LENGTH) + 8 * _row(context, i))
+        ids += ldi64(id_length + 8 * ldi64(rows + 8 * i))
     for metric in range(_word(context, METRICS)):
         shape = np.int64(ld8(_word(context, SHAPES) + metric))
         planes += 2 if shape == WIDE else 1
         if shape == STRING:
+            words = _word(context, RESULTS) + 16 * metric * stride
+            nulls = _word(context, RESULT_NULLS) + metric * stride
             for i in range(n):
-                row = _row(context, i)
-                if not _is_null(context, metric, row):
-                    heap += ldi64(_result(context, metric, row)) & REF_LENGTH_MASK
+                row = ldi64(rows + 8 * i)
+                if ld8(nulls + row) == np.uint8(0):
+                    heap += ldi64(words + 16 * row) & REF_LENGTH_MASK
     return planes, ids, heap
 
 
@@ -83,61 +70,81 @@ def record_bytes(
 
 
 @jit
-def _gather_words(context: Any, column: Any, p: Any) -> Any:
-    source = _word(context, column)
-    for i in range(_word(context, N)):
-        st64(p + 8 * i, ld64(source + 8 * _row(context, i)))
-    return p + 8 * _word(context, N)
+def _gather_words(source: Any, rows: Any, n: Any, p: Any) -> Any:
+    for i in range(n):
+        st64(p + 8 * i, ld64(source + 8 * ldi64(rows + 8 * i)))
+    return p + 8 * n
 
 
 @jit
 def _gather_rows(context: Any, p: Any, ids_bytes: Any) -> Any:
     """Write correlations, times, offsets, flags and ids; returns the address after them."""
-    n = _word(context, N)
-    p = _gather_words(context, INCARNATION, p)
-    p = _gather_words(context, SEQUENCE, p)
-    p = _gather_words(context, TIME, p)
-    p = _gather_words(context, OFFSETS, p)
+    n, rows, batch = _word(context, N), _word(context, ROWS), _word(context, DECODED)
+    p = _gather_words(_word(batch, decoded.INCARNATION), rows, n, p)
+    p = _gather_words(_word(batch, decoded.SEQUENCE), rows, n, p)
+    p = _gather_words(_word(batch, decoded.TIME), rows, n, p)
+    p = _gather_words(_word(context, OFFSETS), rows, n, p)
+    flags = _word(context, FLAGS)
     for i in range(n):
-        st8(p + i, ld8(_word(context, FLAGS) + _row(context, i)))
+        st8(p + i, ld8(flags + ldi64(rows + 8 * i)))
     p += padded(n)
-    text = p + 8 * n
-    used = np.int64(0)
+    data, id_offset = _word(batch, decoded.DATA), _word(batch, decoded.ID_OFFSET)
+    id_length = _word(batch, decoded.ID_LENGTH)
+    text, used = p + 8 * n, np.int64(0)
     for i in range(n):
-        row = _row(context, i)
-        length = ldi64(_word(context, ID_LENGTH) + 8 * row)
-        copy_bytes(text + used, _word(context, IDS) + ldi64(_word(context, ID_OFFSET) + 8 * row), length)
+        row = ldi64(rows + 8 * i)
+        length = ldi64(id_length + 8 * row)
+        copy_bytes(text + used, data + ldi64(id_offset + 8 * row), length)
         sti64(p + 8 * i, (used << REF_LENGTH_BITS) | length)
         used += length
     return text + padded(ids_bytes)
 
 
 @jit
-def _gather_results(context: Any, nulls: Any, planes: Any, heap: Any) -> None:
-    """Write the null bits at `nulls`, the values at `planes` and the bytes of strings at `heap`."""
-    n, used = _word(context, N), np.int64(0)
-    null_bytes = padded((n + 7) >> 3)
+def _gather_metric(
+    shape: Any,
+    words: Any,
+    nulls: Any,
+    source_heap: Any,
+    rows: Any,
+    n: Any,
+    bits: Any,
+    plane: Any,
+    heap: Any,
+    used: Any,
+) -> Any:
+    """Write one metric's null bits, planes and strings; returns how many bytes of the heap are used."""
+    for i in range(n):
+        row = ldi64(rows + 8 * i)
+        if ld8(nulls + row) != np.uint8(0):
+            byte = bits + (i >> 3)
+            st8(byte, ld8(byte) | np.uint8(1 << (i & 7)))
+            continue
+        word = ld64(words + 16 * row)
+        if shape == STRING:
+            length = np.int64(word) & REF_LENGTH_MASK
+            copy_bytes(heap + used, source_heap + (np.int64(word) >> REF_LENGTH_BITS), length)
+            word = np.uint64((used << REF_LENGTH_BITS) | length)
+            used += length
+        elif shape == WIDE:
+            st64(plane + 8 * (n + i), ld64(words + 16 * row + 8))
+        st64(plane + 8 * i, word)
+    return used
+
+
+@jit
+def _gather_results(context: Any, bits: Any, plane: Any, heap: Any) -> None:
+    """Write the null bits at `bits`, the values at `plane` and the bytes of strings at `heap`."""
+    n, rows, stride = _word(context, N), _word(context, ROWS), _word(context, STRIDE)
+    words, nulls, source = _word(context, RESULTS), _word(context, RESULT_NULLS), _word(context, RESULT_HEAP)
+    shapes, null_bytes, used = _word(context, SHAPES), padded((n + 7) >> 3), np.int64(0)
     for metric in range(_word(context, METRICS)):
-        shape = np.int64(ld8(_word(context, SHAPES) + metric))
-        for i in range(n):
-            row = _row(context, i)
-            if _is_null(context, metric, row):
-                bits = nulls + (i >> 3)
-                st8(bits, ld8(bits) | np.uint8(1 << (i & 7)))
-                continue
-            result = _result(context, metric, row)
-            if shape == STRING:
-                ref = ldi64(result)
-                length = ref & REF_LENGTH_MASK
-                copy_bytes(heap + used, _word(context, RESULT_HEAP) + (ref >> REF_LENGTH_BITS), length)
-                sti64(planes + 8 * i, (used << REF_LENGTH_BITS) | length)
-                used += length
-                continue
-            st64(planes + 8 * i, ld64(result))
-            if shape == WIDE:
-                st64(planes + 8 * (n + i), ld64(result + 8))
-        nulls += null_bytes
-        planes += 8 * n * (2 if shape == WIDE else 1)
+        shape = np.int64(ld8(shapes + metric))
+        used = _gather_metric(shape, words, nulls, source, rows, n, bits, plane, heap, used)
+        words += 16 * stride
+        nulls += stride
+        bits += null_bytes
+        plane += 8 * n * (2 if shape == WIDE else 1)
 
 
 @jit
@@ -173,11 +180,16 @@ def encode_reply(context: Any) -> Any:
 
 
 @jit
-def select_rows(reply_to: Any, n: Any, destination: Any, rows: Any) -> Any:
-    """Write the places where reply_to (int64[n]) is the destination to rows (int64[n]); returns how many."""
-    count = np.int64(0)
-    for i in range(n):
-        if ldi64(reply_to + 8 * i) == destination:
-            sti64(rows + 8 * count, i)
+def select_rows(context: Any, n: Any, destination: Any) -> Any:
+    """Choose the rows of the first n that wait at a destination: fills ROWS, sets N and returns it."""
+    reply_to, rows, count = (
+        _word(_word(context, DECODED), decoded.REPLY_TO),
+        _word(context, ROWS),
+        np.int64(0),
+    )
+    for row in range(n):
+        if ldi64(reply_to + 8 * row) == destination:
+            sti64(rows + 8 * count, row)
             count += 1
+    sti64(context + 8 * N, count)
     return count
