@@ -28,6 +28,8 @@ class Checkpointer:
         self._prepared: Future[None] | None = None
         self._commit: Future[None] | None = None
         self._is_settled = True
+        for resident in self._residents:
+            resident.set_epoch(self._epoch)
 
     @property
     def epoch(self) -> int:

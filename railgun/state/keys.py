@@ -30,6 +30,11 @@ def row_key_parts(key: bytes) -> tuple[int, int, int]:
     return group, hi, lo
 
 
+def row_group(key: bytes) -> int:
+    """The group of a row key."""
+    return int.from_bytes(key[1:3], "big")
+
+
 def group_range(group: int) -> tuple[bytes, bytes]:
     """[from, to) of the keys of all rows of a group."""
     start = ROW + struct.pack(">H", group)

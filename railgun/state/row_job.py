@@ -1,6 +1,7 @@
 """One load of rows: the arrays between the kernels and the store."""
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,14 @@ class LoadJob:
         for word in (JOB_AT, JOB_COUNT, JOB_OFFSET, JOB_FILLED):
             words[word // 8] = 0
 
+    def begin_scratch(self, n: int) -> npt.NDArray[np.int64]:
+        """Take on n rows outside the table, to be unpacked only: the array for their addresses."""
+        if n > len(self._rows):
+            self._make_arrays(2 * n)
+        for word, value in ((JOB_COUNT, n), (JOB_OFFSET, 0), (JOB_FILLED, 0)):
+            self._words[word // 8] = value
+        return self._rows[:n]
+
     @property
     def count(self) -> int:
         """Rows placed."""
@@ -93,7 +102,7 @@ class LoadJob:
         values = self._store.get_values(wanted)
         self.unpack(wanted, values)
 
-    def unpack(self, wanted: list[bytes], values: list[bytes | None]) -> None:
+    def unpack(self, wanted: list[bytes], values: Sequence[bytes | None]) -> None:
         """Unpack the values of the keys into the rows placed."""
         count = len(wanted)
         self._lengths[:count] = [-1 if value is None else len(value) for value in values]

@@ -15,7 +15,9 @@ from railgun.state.row_groups import RowGroups
 from railgun.state.row_job import LoadJob
 from railgun.state.row_load import NO_SLOT, PLACED, TABLE_FULL
 from railgun.state.row_memory import RowMemory
+from railgun.state.row_reader import Logical, RowReader, Words
 from railgun.state.row_room import RowRoom
+from railgun.state.row_scan import find_rows, name_rows
 from railgun.state.store import Store
 from reservoir.compiled import address
 
@@ -53,6 +55,7 @@ class EntityTable:
         self._room = RowRoom(self._memory, store)
         self._groups = RowGroups(self._room, store)
         self._job = LoadJob(self._memory, self._groups, store)
+        self.reader = RowReader(self._memory, self._groups, store)
         self._pending = np.zeros(2, np.int64)
         self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
         self._loaded = 0
@@ -117,6 +120,31 @@ class EntityTable:
             done = int(gather_tombstones(self.context, address(rows), done, len(rows)))
             self._room.drain()
             self._room.flush()
+
+    def find(self, entities: Words) -> npt.NDArray[np.int64]:
+        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident."""
+        found = np.zeros(len(entities), np.int64)
+        find_rows(self.context, address(entities), len(entities), address(found))
+        return found
+
+    def entities(self, rows: npt.NDArray[np.int64]) -> Words:
+        """uint64[n, 3] of (group, hi, lo) of rows, by address."""
+        found = np.zeros((len(rows), 3), np.uint64)
+        name_rows(self.context, address(rows), len(rows), address(found))
+        return found
+
+    def digest_rows(self, logical: Logical) -> int:
+        """A number that is the same for the same rows, wherever they are and in whatever order they came.
+
+        logical(group, hashes, cells) says which rows count (empty ones must not) and what words of theirs:
+        it replaces page numbers by what the pages hold. 128 bits.
+        """
+        return self.reader.digest(logical)
+
+    @property
+    def segment_count(self) -> int:
+        """Segments that a cursor over resident rows passes."""
+        return len(self._memory.segments)
 
     # --- layouts ---------------------------------------------------------------------------------
 

@@ -109,13 +109,17 @@ class Store:
 
     def scan(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, int, bytes | None]]:
         """At most `limit` (key, stored_epoch, body) of keys in [start, stop), in order, tombstones too."""
+        return [(key, *self._stored(key, value)) for key, value in self.scan_values(start, stop, limit)]
+
+    def scan_values(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """The same with the values as stored."""
         found: list[tuple[bytes, bytes]] = []
         with failures(self.folder, "scan"):
             for key, value in self._database.items(from_key=start):
                 if key >= stop or len(found) == limit:
                     break
                 found.append((key, value))
-        return [(key, *self._stored(key, value)) for key, value in found]
+        return found
 
     def _stored(self, key: bytes, value: bytes | None) -> Stored:
         if value is None:

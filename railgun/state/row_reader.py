@@ -1,0 +1,111 @@
+"""All rows of a group, resident or stored, in the newest layout: for sweeps, digests and inspection."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state import keys
+from railgun.state.row_context import CURSOR_SEGMENT, ROW_HEAD_BYTES
+from railgun.state.row_groups import RowGroups
+from railgun.state.row_job import LoadJob
+from railgun.state.row_memory import RowMemory
+from railgun.state.row_scan import copy_rows, gather_rows, head_rows, mark_resident
+from railgun.state.store import HEADER_BYTES, TOMBSTONE_FORMAT, Store
+from reservoir.compiled import address
+
+Addresses: TypeAlias = npt.NDArray[np.int64]
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+# (group, uint64[n, 2] of (hi, lo), uint64[n, cells]) -> (bool[n] rows that count, uint64[n, m] what counts).
+Logical: TypeAlias = Callable[[int, Words, Words], tuple[npt.NDArray[np.bool_], Words]]
+
+_ROWS = 1024
+_DIGEST_BYTES = 16
+
+
+class RowReader:
+    """Reads rows without making them resident. Nothing may change while an iterator of it is in use."""
+
+    def __init__(self, memory: RowMemory, groups: RowGroups, store: Store) -> None:
+        self._memory = memory
+        self._groups = groups
+        self._store = store
+        self._job = LoadJob(memory, groups, store)
+        self._scratch: Words = np.zeros(0, np.uint64)
+
+    def rows(self, group: int) -> Iterator[tuple[Words, Words]]:
+        """Blocks of (hashes, cells) of a group: uint64[n, 2] of (hi, lo) and uint64[n, cells]. No order."""
+        cells = self._groups.layouts()[group].cells
+        cursor = np.zeros(2, np.int64)
+        while cursor[CURSOR_SEGMENT // 8] < len(self._memory.segments):
+            yield self._copied(self.resident(cursor, group, 64 * _ROWS, _ROWS), cells)
+        after, stop = keys.group_range(group)
+        while after < stop:
+            after, found = self.stored(after, stop, _ROWS)
+            yield self._copied(found, cells)
+
+    def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
+        """Addresses of at most `limit` resident rows from a cursor on, looking at about `slots` slots."""
+        found = np.zeros(limit, np.int64)
+        n = gather_rows(
+            self._memory.address, address(cursor), group, min(slots, 1 << 40), address(found), limit
+        )
+        return found[:n]
+
+    def stored(self, start: bytes, stop: bytes, limit: int) -> tuple[bytes, Addresses]:
+        """(key to go on from, rows) of at most `limit` keys in [start, stop), without those resident.
+
+        The rows are unpacked in scratch memory, valid until the next call.
+        """
+        items = self._store.scan_values(start, stop, limit)
+        go_on = items[-1][0] + b"\0" if len(items) == limit else stop
+        content = np.frombuffer(b"".join(key for key, _ in items) + b"\0", np.uint8)
+        flags = np.zeros(len(items), np.uint8)
+        mark_resident(self._memory.address, address(content), len(items), address(flags))
+        groups = self._groups.layouts()
+        wanted = [
+            (key, value)
+            for (key, value), flag in zip(items, flags.tolist())
+            if not flag and value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT and keys.row_group(key) in groups
+        ]
+        return go_on, self._unpacked([key for key, _ in wanted], [value for _, value in wanted])
+
+    def digest(self, logical: Logical) -> int:
+        """The sum, modulo 2^128, of the hashes of all rows that count: of group, entity and logical words."""
+        total = 0
+        for group in self._groups.layouts():
+            name = group.to_bytes(2, "big")
+            for ids, cells in self.rows(group):
+                counts, words = logical(group, ids, cells)
+                for entity, row in zip(ids[counts], words[counts]):
+                    content = name + entity.tobytes() + row.tobytes()
+                    hashed = hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+                    total += int.from_bytes(hashed, "big")
+        return total % (1 << (8 * _DIGEST_BYTES))
+
+    def _unpacked(self, wanted: list[bytes], values: list[bytes]) -> Addresses:
+        n = len(wanted)
+        widest = max((layout.cells for layout in self._groups.layouts().values()), default=0)
+        slot_words = ROW_HEAD_BYTES // 8 + widest
+        if n * slot_words > self._scratch.size:
+            self._scratch = np.zeros(n * slot_words, np.uint64)
+        content = np.frombuffer(b"".join(wanted) + b"\0", np.uint8)
+        found = self._job.begin_scratch(n)
+        head_rows(
+            self._memory.address,
+            address(content),
+            n,
+            address(self._scratch),
+            8 * slot_words,
+            address(found),
+        )
+        self._job.unpack(wanted, values)
+        return found
+
+    def _copied(self, rows: Addresses, cells: int) -> tuple[Words, Words]:
+        ids, content = np.zeros((len(rows), 2), np.uint64), np.zeros((len(rows), cells), np.uint64)
+        copy_rows(self._memory.address, address(rows), len(rows), cells, address(ids), address(content))
+        return ids, content

@@ -1,0 +1,144 @@
+"""Kernels: look over rows, resident or unpacked into scratch memory: gather, copy out, find empty ones."""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.keys import ROW_KEY_BYTES
+from railgun.state.row_access import find_row, row_group, row_hi, row_lo
+from railgun.state.row_context import (
+    CLASS_BYTES,
+    CURSOR_SEGMENT,
+    CURSOR_SLOT,
+    GROUP_FREE,
+    ROW_HEAD_BYTES,
+    ROW_HI,
+    ROW_LO,
+    ROW_TAGS,
+    ROWS_SALT,
+    ROWS_SEGMENT_COUNT,
+    SEGMENT_CARVED,
+    SEGMENT_CLASS,
+)
+from railgun.state.row_images import swap64
+from railgun.state.row_slots import class_record, segment_base, segment_record
+from reservoir.compiled import jit, ld8, ld64, ldi64, st8, st64, sti64
+
+ANY_GROUP = -1
+
+# When a row of a group counts as empty; one record per group index.
+(
+    RULE_ZEROS,  # address of int64[]: byte offsets from the row of words that must be zero
+    RULE_ZERO_COUNT,  # -1: there is no rule, no row is empty
+    RULE_BUCKETS,  # address of int64[]: byte offsets of bucket numbers
+    RULE_BUCKET_COUNT,
+    RULE_BOUNDS,  # address of int64[]: buckets below this are past
+) = range(0, 5 * 8, 8)
+RULE_BYTES = 5 * 8
+
+
+@jit
+def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacity: int) -> Any:
+    """Addresses of resident rows of a group (or ANY_GROUP) from a cursor on, into int64[capacity] at out.
+
+    Looks at about `slots` slots. Returns how many were found; the cursor is at the end when none are left.
+    """
+    found = np.int64(0)
+    while ldi64(cursor + CURSOR_SEGMENT) < ldi64(ctx + ROWS_SEGMENT_COUNT):
+        at, slot = ldi64(cursor + CURSOR_SEGMENT), ldi64(cursor + CURSOR_SLOT)
+        segment = segment_record(ctx, at)
+        owner = ldi64(segment + SEGMENT_CLASS)
+        if owner < 0 or slot >= ldi64(segment + SEGMENT_CARVED):
+            sti64(cursor + CURSOR_SEGMENT, at + 1)
+            sti64(cursor + CURSOR_SLOT, np.int64(0))
+            continue
+        if found == capacity or slots <= 0:
+            return found
+        row = segment_base(ctx, at) + slot * ldi64(class_record(ctx, owner) + CLASS_BYTES)
+        if row_group(row) == group or (group == ANY_GROUP and row_group(row) != GROUP_FREE):
+            sti64(out + 8 * found, row)
+            found += 1
+        sti64(cursor + CURSOR_SLOT, slot + 1)
+        slots -= 1
+    return found
+
+
+@jit
+def copy_rows(ctx: int, rows: int, n: int, cells: int, ids: int, content: int) -> None:
+    """Hashes and cells of n rows of one group: uint64[n, 2] (hi, lo) and uint64[n, cells]."""
+    for i in range(n):
+        row = ldi64(rows + 8 * i)
+        st64(ids + 16 * i, row_hi(row))
+        st64(ids + 16 * i + 8, row_lo(ctx, row))
+        for j in range(cells):
+            st64(content + 8 * (i * cells + j), ld64(row + ROW_HEAD_BYTES + 8 * j))
+
+
+@jit
+def _key_group(key: int) -> Any:
+    return (np.int64(ld8(key + 1)) << 8) | np.int64(ld8(key + 2))
+
+
+@jit
+def mark_resident(ctx: int, keys: int, n: int, flags: int) -> None:
+    """For each of n row keys, one behind the other: 1 into uint8[n] at flags if its row is resident, or 0."""
+    for i in range(n):
+        key = keys + i * ROW_KEY_BYTES
+        row = find_row(ctx, _key_group(key), swap64(ld64(key + 3)), swap64(ld64(key + 11)))
+        st8(flags + i, np.uint8(row != 0))
+
+
+@jit
+def head_rows(ctx: int, keys: int, n: int, base: int, slot_bytes: int, rows: int) -> None:
+    """Make scratch memory at base look like n rows of these keys, and put their addresses into int64[n]."""
+    for i in range(n):
+        key, row = keys + i * ROW_KEY_BYTES, base + i * slot_bytes
+        st64(row + ROW_HI, swap64(ld64(key + 3)))
+        st64(row + ROW_LO, swap64(ld64(key + 11)) ^ ld64(ctx + ROWS_SALT))
+        st64(row + ROW_TAGS, np.uint64(_key_group(key)))
+        sti64(rows + 8 * i, row)
+
+
+@jit
+def _is_empty(row: int, rule: int) -> Any:
+    for i in range(ldi64(rule + RULE_ZERO_COUNT)):
+        if ld64(row + ldi64(ldi64(rule + RULE_ZEROS) + 8 * i)) != np.uint64(0):
+            return False
+    for i in range(ldi64(rule + RULE_BUCKET_COUNT)):
+        bucket = ldi64(row + ldi64(ldi64(rule + RULE_BUCKETS) + 8 * i))
+        if bucket >= ldi64(ldi64(rule + RULE_BOUNDS) + 8 * i):
+            return False
+    return True
+
+
+@jit
+def keep_empty(rules: int, rule_count: int, rows: int, n: int) -> Any:
+    """Move the empty ones of n rows to the front of their array; returns how many they are."""
+    kept = np.int64(0)
+    for i in range(n):
+        row = ldi64(rows + 8 * i)
+        group = row_group(row)
+        if group < rule_count:
+            rule = rules + group * RULE_BYTES
+            if ldi64(rule + RULE_ZERO_COUNT) >= 0 and _is_empty(row, rule):
+                sti64(rows + 8 * kept, row)
+                kept += 1
+    return kept
+
+
+@jit
+def find_rows(ctx: int, entities: int, n: int, rows: int) -> None:
+    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident, into int64[n]."""
+    for i in range(n):
+        entity = entities + 24 * i
+        sti64(rows + 8 * i, find_row(ctx, ldi64(entity), ld64(entity + 8), ld64(entity + 16)))
+
+
+@jit
+def name_rows(ctx: int, rows: int, n: int, entities: int) -> None:
+    """(group, hi, lo) of n rows into uint64[n, 3]."""
+    for i in range(n):
+        row = ldi64(rows + 8 * i)
+        sti64(entities + 24 * i, row_group(row))
+        st64(entities + 24 * i + 8, row_hi(row))
+        st64(entities + 24 * i + 16, row_lo(ctx, row))
