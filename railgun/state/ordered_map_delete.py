@@ -40,28 +40,35 @@ from reservoir.compiled import copy_bytes, jit, ld64, ldi64, move_bytes, st64, s
 
 
 @jit
-def _partner(ctx: int, level: int, left: int) -> Any:
-    """The neighbour that a page of the path joins once it has `left` entries; 0: none; FAULT or BROKEN."""
+def _joins_at(ctx: int, level: Any, left: int, index: Any) -> Any:
+    """The neighbour at `index` of the parent, if it and `left` entries fit a page; 0: no; FAULT or BROKEN."""
     page, parent = path_page(ctx, level), path_page(ctx, level + 1)
-    size = size_of_entry(page)
-    capacity = entries_max(ctx, size)
-    if 4 * left > capacity or left % max(1, capacity >> 4) != 0 or count_of(parent) == 1:
+    if index < 0 or index >= count_of(parent):
         return np.int64(0)
-    index = path_index(ctx, level + 1)
-    at_right = index + 1 < count_of(parent)
-    other = open_child(ctx, parent, index + 1 if at_right else index - 1)
+    other = open_child(ctx, parent, index)
     if other < 0:
         return other
-    together = left + count_of(other)
-    if 4 * together > 3 * capacity:
+    size, together = size_of_entry(page), left + count_of(other)
+    if 4 * together > 3 * entries_max(ctx, size):
         return np.int64(0)
-    if not fits_block(page if at_right else other, together, size):
+    if not fits_block(other if index < path_index(ctx, level + 1) else page, together, size):
         need(ctx, class_for((together * size) >> 3), 0)
     return other
 
 
 @jit
-def _plan(ctx: int, top: int) -> Any:
+def _partner(ctx: int, level: Any, left: int) -> Any:
+    """The neighbour that a page of the path joins once it has `left` entries; 0: none; FAULT or BROKEN."""
+    capacity = entries_max(ctx, size_of_entry(path_page(ctx, level)))
+    if 4 * left > capacity or left % max(1, capacity >> 4) != 0:
+        return np.int64(0)
+    index = path_index(ctx, level + 1)
+    other = _joins_at(ctx, level, left, index - 1)
+    return other if other != 0 else _joins_at(ctx, level, left, index + 1)
+
+
+@jit
+def _plan(ctx: int, top: Any) -> Any:
     """Find, before anything changes, which pages of the path join which: 0, or FAULT, ROOM or BROKEN."""
     need_nothing(ctx)
     level = np.int64(0)
@@ -87,10 +94,10 @@ def _cut_entry(page: int, at: int) -> None:
 
 
 @jit
-def _join(ctx: int, level: int, other: int) -> None:
+def _join(ctx: int, level: Any, other: int) -> None:
     """Make the path's page at a level one with its neighbour; the path leads to what the parent loses."""
     page, parent, index = path_page(ctx, level), path_page(ctx, level + 1), path_index(ctx, level + 1)
-    at_right = index + 1 < count_of(parent)
+    at_right = index == 0 or ldi64(parent + BODY + CHILD_BYTES * (index - 1) + 16) != ldi64(other + LO)
     left, right = (page, other) if at_right else (other, page)
     lost = index + 1 if at_right else index
     size, kept, moved = size_of_entry(left), count_of(left), count_of(right)
@@ -121,7 +128,7 @@ def _shrink(ctx: int, page: int) -> None:
 
 
 @jit
-def _settle_root(ctx: int, root: int, top: int) -> None:
+def _settle_root(ctx: int, root: int, top: Any) -> None:
     """While the root has one child only, that child is the root."""
     level = top
     page = path_page(ctx, level)
@@ -137,7 +144,7 @@ def _settle_root(ctx: int, root: int, top: int) -> None:
 
 
 @jit
-def remove_at_path(ctx: int, root: int, top: int) -> Any:
+def remove_at_path(ctx: int, root: int, top: Any) -> Any:
     """Remove the entry that the path leads to: 0, or FAULT, ROOM or BROKEN."""
     planned = _plan(ctx, top)
     if planned < 0:

@@ -12,9 +12,9 @@ import numpy as np
 from railgun.state.ordered_map_delete import om_delete
 from railgun.state.ordered_map_insert import om_insert
 from railgun.state.ordered_map_search import CHILD_BYTES, descend_edge, path_entry
-from railgun.state.page_access import drop_page, open_page, tick
+from railgun.state.page_access import drop_page, mark_dirty, open_page, tick
 from railgun.state.page_directory import find_page
-from railgun.state.page_layout import BODY, GRAVES, count_of, level_of
+from railgun.state.page_layout import BODY, GRAVES, count_of, level_of, set_count
 from railgun.state.page_outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT
 from reservoir.compiled import jit, ldi64, sti64
@@ -60,12 +60,14 @@ def bury_step(ctx: int) -> Any:
     page = open_page(ctx, 0, buried)
     if page < 0:
         return FAULT
-    if level_of(page):
-        for index in range(count_of(page)):
-            child = ldi64(page + BODY + CHILD_BYTES * index + 16)
-            placed = om_insert(ctx, ctx + GRAVES, 1, child, 0, 0, 0)
-            if placed < 0:
-                return placed
+    while level_of(page) and count_of(page):
+        # A child is in one place only, its parent or the graveyard, whenever this stops and begins anew.
+        child = ldi64(page + BODY + CHILD_BYTES * (count_of(page) - 1) + 16)
+        placed = om_insert(ctx, ctx + GRAVES, 1, child, 0, 0, 0)
+        if placed < 0:
+            return placed
+        mark_dirty(ctx, page)
+        set_count(page, count_of(page) - 1)
     removed = om_delete(ctx, ctx + GRAVES, buried, 0)
     if removed < 0:
         return removed

@@ -82,7 +82,7 @@ def _entries_kept(n: int, at: int) -> Any:
 
 
 @jit
-def _blocks_for_path(ctx: int, top: int) -> Any:
+def _blocks_for_path(ctx: int, top: Any) -> Any:
     """Whether there are blocks for all that inserting one entry at the path grows or splits."""
     need_nothing(ctx)
     for level in range(top + 1):
@@ -118,7 +118,7 @@ def _split(ctx: int, page: int, at: int, size: int, k0: Any, k1: Any, v0: Any, v
 
 
 @jit
-def _new_root(ctx: int, root: int, top: int, k0: Any, k1: Any, right: int) -> None:
+def _new_root(ctx: int, root: int, top: Any, k0: Any, k1: Any, right: int) -> None:
     page = make_page(ctx, class_for(2 * CHILD_WORDS), make_state(0, TREE, 1, top + 1, 0))
     _write_entry(page, 0, CHILD_BYTES, np.uint64(0), np.uint64(0), ld64(root), np.uint64(0))
     _write_entry(page, 1, CHILD_BYTES, k0, k1, np.uint64(right), np.uint64(0))
@@ -126,7 +126,7 @@ def _new_root(ctx: int, root: int, top: int, k0: Any, k1: Any, right: int) -> No
 
 
 @jit
-def add_at_path(ctx: int, root: int, top: int, k0: Any, k1: Any, v0: Any, v1: Any) -> Any:
+def add_at_path(ctx: int, root: int, top: Any, k0: Any, k1: Any, v0: Any, v1: Any) -> Any:
     """Insert an entry, whose key is not there, where the path leads: 1, or ROOM."""
     page, at = path_page(ctx, 0), path_index(ctx, 0)
     size, n = entry_bytes(page), count_of(page)

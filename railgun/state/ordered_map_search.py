@@ -77,26 +77,26 @@ def child_position(page: int, k0: Any, k1: Any) -> Any:
 
 
 @jit
-def path_page(ctx: int, level: int) -> Any:
+def path_page(ctx: int, level: Any) -> Any:
     """Address of the page of the path at a level."""
     return ldi64(ctx + PATH + 16 * level)
 
 
 @jit
-def path_index(ctx: int, level: int) -> Any:
+def path_index(ctx: int, level: Any) -> Any:
     """Index in the page of the path at a level."""
     return ldi64(ctx + PATH + 16 * level + 8)
 
 
 @jit
-def set_path(ctx: int, level: int, page: int, index: int) -> None:
+def set_path(ctx: int, level: Any, page: int, index: Any) -> None:
     """Note one step of the path."""
     sti64(ctx + PATH + 16 * level, page)
     sti64(ctx + PATH + 16 * level + 8, index)
 
 
 @jit
-def open_child(ctx: int, page: int, index: int) -> Any:
+def open_child(ctx: int, page: int, index: Any) -> Any:
     """Address of a child of an internal page, or FAULT; BROKEN if it is not of the level below."""
     child = open_page(ctx, 0, ldi64(page + BODY + CHILD_BYTES * index + 16))
     if child > 0 and level_of(child) + 1 != level_of(page):
@@ -134,7 +134,7 @@ def descend_edge(ctx: int, number: int, last: bool) -> Any:
 
 
 @jit
-def _follow_edge(ctx: int, page: int, level: int, top: int, last: bool) -> Any:
+def _follow_edge(ctx: int, page: int, level: Any, top: Any, last: bool) -> Any:
     while True:
         index = count_of(page) - 1 if last else np.int64(0)
         set_path(ctx, level, page, index)
@@ -147,7 +147,7 @@ def _follow_edge(ctx: int, page: int, level: int, top: int, last: bool) -> Any:
 
 
 @jit
-def step_leaf(ctx: int, top: int, back: bool) -> Any:
+def step_leaf(ctx: int, top: Any, back: bool) -> Any:
     """Move the path to the first entry of the next leaf, or the last of the one before.
 
     1, or 0 if there is none; FAULT or BROKEN.

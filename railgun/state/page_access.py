@@ -57,7 +57,7 @@ def open_page(ctx: int, hi: int, lo: int) -> Any:
 
 @jit
 def mark_dirty(ctx: int, page: int) -> None:
-    """A page is about to change in the current epoch; its image of the old one, if still unwritten, is kept."""
+    """A page is about to change in the current epoch; an unwritten image of the old one is kept."""
     now = ldi64(ctx + EPOCH)
     dirty = np.int64(ld32(page + DIRTY))
     if dirty == now:
@@ -70,7 +70,7 @@ def mark_dirty(ctx: int, page: int) -> None:
 
 
 @jit
-def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: int) -> Any:
+def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: Any) -> Any:
     """A clean page, unknown to the store, in a block that is there. `state` is without the class."""
     page = take_block(ctx, size_class)
     sti64(page + HI, hi)
@@ -84,7 +84,7 @@ def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: int) -> Any:
 
 
 @jit
-def make_page(ctx: int, size_class: int, state: int) -> Any:
+def make_page(ctx: int, size_class: int, state: Any) -> Any:
     """A page with the next id, dirty in the current epoch, in a block that is there."""
     number = ldi64(ctx + NEXT_ID)
     sti64(ctx + NEXT_ID, number + 1)

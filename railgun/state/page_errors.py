@@ -24,8 +24,8 @@ class PageMissingError(StateError):
     def __init__(self, key: bytes, reason: str) -> None:
         self.key = key
         super().__init__(
-            f"page {key.hex()}: {reason}. Delete the state's folder: the task is rebuilt from its log or from "
-            "a replica"
+            f"page {key.hex()}: {reason}. Delete the state's folder: the task is rebuilt from its log or "
+            "from a replica"
         )
 
 

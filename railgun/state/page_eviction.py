@@ -169,9 +169,9 @@ def make_room(ctx: int, age: int, pages: int) -> Any:
 
 @jit
 def scan_old(ctx: int, limit_bytes: int, blocks: int) -> Any:
-    """Post images of the old epoch, from where the last scan stopped: about so many bytes, or blocks looked at.
+    """Post images of the old epoch, on from where the last scan stopped: about so many bytes.
 
-    Returns the number of blocks looked at.
+    Looks at most at so many blocks; returns how many it was.
     """
     start = ldi64(ctx + OUTBOX_USED)
     looked = np.int64(0)

@@ -76,7 +76,7 @@ BROKEN = np.int64(-9)
 
 
 @jit
-def class_for(words: int) -> Any:
+def class_for(words: Any) -> Any:
     """Size class of the smallest block that holds a head and this many words of body."""
     blocks = (words + HEAD_WORDS - 1) >> 3
     return np.int64(64) - clz64(np.uint64(blocks))
@@ -89,13 +89,13 @@ def state_of(page: int) -> Any:
 
 
 @jit
-def set_state(page: int, state: int) -> None:
+def set_state(page: int, state: Any) -> None:
     """Replace the state bits of a page."""
     st32(page + STATE, np.uint32(state))
 
 
 @jit
-def make_state(size_class: int, kind: int, value_words: int, level: int, count: int) -> Any:
+def make_state(size_class: int, kind: int, value_words: int, level: Any, count: int) -> Any:
     """State bits from their parts."""
     return size_class | (kind << 4) | (value_words << 6) | (level << 8) | (count << 16)
 
@@ -131,7 +131,7 @@ def set_count(page: int, count: int) -> None:
 
 
 @jit
-def body_words(state: int) -> Any:
+def body_words(state: Any) -> Any:
     """Words of the body in use, from the state bits: what an image holds."""
     kind, count = (state >> 4) & 3, state >> 16
     if kind == TREE:

@@ -65,7 +65,7 @@ def _begin(ctx: int, page: int, epoch: int) -> Any:
 
 
 @jit
-def post_deletion(ctx: int, page: int, epoch: int) -> None:
+def post_deletion(ctx: int, page: int, epoch: Any) -> None:
     """Have the stored value of a page deleted in `epoch`."""
     record = _begin(ctx, page, epoch)
     sti64(record + RECORD_LENGTH, -1)
@@ -73,7 +73,7 @@ def post_deletion(ctx: int, page: int, epoch: int) -> None:
 
 
 @jit
-def post_image(ctx: int, page: int, epoch: int) -> None:
+def post_image(ctx: int, page: int, epoch: Any) -> None:
     """Have the content of a page written as its image of `epoch`: a string that nobody holds is deleted."""
     if kind_of(page) == TEXT and ldi64(page + BODY) == 0:
         if ld32(page + STORED) != 0:
@@ -103,7 +103,7 @@ def post_old(ctx: int, page: int) -> None:
 
 @jit
 def index_outbox(ctx: int, table: int, limit: int) -> Any:
-    """Four int64 per record: offset, length of the body, epoch, stored_epoch. Returns the number of records."""
+    """Four int64 per record: offset, length of the body, epoch, stored_epoch. Returns how many."""
     outbox, used = ldi64(ctx + OUTBOX), ldi64(ctx + OUTBOX_USED)
     at = np.int64(0)
     n = np.int64(0)

@@ -1,4 +1,4 @@
-"""The page pool: pages of trees, strings and wide accumulators, in memory bounded in bytes, all of them stored.
+"""The page pool: pages of trees, strings and wide accumulators, in bounded memory, all of them stored.
 
 Kernels reach it through one address, `PagePool.context`.  Where a kernel answers with a status, `handle`
 does what is asked for; then the kernel is called again.  Bytes of a stored page: PAGES.md.
@@ -96,7 +96,7 @@ class PagePool:
         self._store = store
         self.context = self._memory.context
         self._index = np.zeros((_INDEX_ROWS, 4), np.int64)
-        self._outbox_bytes = memoryview(self._memory.outbox).cast("B")
+        self._outbox_bytes = self._memory.outbox.data.cast("B")
         self._faults = self._evictions = self._written = 0
 
     # --- serving kernels ---------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class PagePool:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Until what `NEEDED` in the context asks for is there: new slabs, then eviction, harder each time."""
+        """Until what `NEEDED` asks for is there: new slabs, then eviction, harder each time."""
         while not blocks_there(self.context):
             if not self._memory.grow():
                 break
