@@ -169,33 +169,27 @@ class Builder(Transformer[Token, Any]):
 
     # --- windows
 
-    def duration(self, number: Token, unit: Token) -> tuple[int, int]:
+    def duration(self, number: Token, unit: Token) -> int:
         count = long_literal(str(number), _start(number)).value
+        if count == 0:
+            raise Misfit("a window's size and delay are at least 1 MILLISECOND", _start(number))
         size_ms = count * MS_BY_UNIT[unit.upper().removesuffix("S")]
         if size_ms > LIMIT_MS:
             limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
             raise Misfit(f"a window's size and delay are at most {limit_days} days", _start(number))
-        return size_ms, _start(number)
+        return size_ms
 
-    def delay(self, duration: tuple[int, int]) -> int:
-        return duration[0]
+    def delay(self, delay_ms: int) -> int:
+        return delay_ms
 
-    def sliding(self, token: Token, duration: tuple[int, int], delay_ms: int = 0) -> ast.Window:
-        return self._sized(ast.WindowKind.SLIDING, token, duration, delay_ms)
+    def sliding(self, token: Token, size_ms: int, delay_ms: int = 0) -> ast.Window:
+        return ast.Window(ast.WindowKind.SLIDING, size_ms, delay_ms, position=_start(token))
 
-    def tumbling(self, token: Token, duration: tuple[int, int], delay_ms: int = 0) -> ast.Window:
-        return self._sized(ast.WindowKind.TUMBLING, token, duration, delay_ms)
+    def tumbling(self, token: Token, size_ms: int, delay_ms: int = 0) -> ast.Window:
+        return ast.Window(ast.WindowKind.TUMBLING, size_ms, delay_ms, position=_start(token))
 
     def infinite(self, token: Token, delay_ms: int = 0) -> ast.Window:
         return ast.Window(ast.WindowKind.INFINITE, None, delay_ms, position=_start(token))
-
-    def _sized(
-        self, kind: ast.WindowKind, token: Token, duration: tuple[int, int], delay_ms: int
-    ) -> ast.Window:
-        size_ms, offset = duration
-        if size_ms == 0:
-            raise Misfit("a window's size is at least 1 MILLISECOND", offset)
-        return ast.Window(kind, size_ms, delay_ms, position=_start(token))
 
     # --- the query
 

@@ -1,0 +1,1 @@
+"""The compiled evaluator of expression programs: one file per family of operations."""

@@ -1,0 +1,120 @@
+"""Exact arithmetic of scaled integers, and their rounding to doubles: more than 18 digits are null."""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.language.kernels.layout import (
+    CODE,
+    DECIMAL_MULTIPLY,
+    DECIMAL_REMAINDER,
+    DECIMAL_SUBTRACT,
+    LONG_TO_DOUBLE,
+    RESULT,
+    A,
+    B,
+    X,
+    Y,
+)
+from railgun.language.kernels.longs import magnitude
+from railgun.language.kernels.vectors import nulls_of, words_of
+from reservoir.compiled import clz64, f64_bits, jit, ldi64, mulhi64
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_TEN = np.uint64(10)
+_SIGN = np.uint64(63)
+_TOO_MANY_DIGITS = np.uint64(10**18)
+# Two operands below this add up within 64 bits; one above it cannot come back under 18 digits, because
+# the operand that has the result's scale has 18 digits at most.
+_SUMMAND_LIMIT = 4 * 10**18
+_EXACT_DOUBLE = np.uint64(1 << 53)
+
+
+@jit
+def _within(x: Any, limit: Any) -> Any:
+    return (x <= limit) & (x >= -limit)
+
+
+@jit
+def _remainder(x: Any, y: Any, factor_x: Any, factor_y: Any) -> Any:
+    """(x * factor_x) % (y * factor_y) of magnitudes, y not 0; one of the factors is 1."""
+    if factor_x == _ONE:
+        return x if mulhi64(y, factor_y) != _ZERO else x % (y * factor_y)
+    if mulhi64(x, factor_x) == _ZERO:
+        return (x * factor_x) % y
+    # y has at most 18 digits here, so that ten times a remainder stays within 64 bits.
+    r = x % y
+    while factor_x > _ONE:
+        r = (r * _TEN) % y
+        factor_x = factor_x // _TEN
+    return r
+
+
+@jit
+def decimal_to_double(word: Any, divisor: Any) -> Any:
+    """The double nearest to word / divisor, ties to even; divisor a power of ten up to 10**18 (uint64)."""
+    m = magnitude(word)
+    if m <= _EXACT_DOUBLE:
+        # Both are exact as doubles, so the one division rounds once.
+        r = np.float64(m) / np.float64(divisor)
+    else:
+        # The quotient to 55 bits or more, and in its last bit whether anything remains: rounding that
+        # to a double rounds the exact quotient.
+        quotient, rest = m // divisor, m % divisor
+        shift = 0
+        while shift < 64 and clz64(quotient) > 8:
+            rest = rest + rest
+            quotient = quotient + quotient
+            if rest >= divisor:
+                rest = rest - divisor
+                quotient = quotient | _ONE
+            shift += 1
+        if rest != _ZERO:
+            quotient = (quotient << _ONE) | _ONE
+            shift += 1
+        r = np.float64(quotient) / np.float64(_ONE << np.uint64(shift))
+    return -r if (word >> _SIGN) != _ZERO else r
+
+
+@jit
+def run_decimals(context: Any, row: Any, n: Any) -> None:
+    """Evaluate one row of the decimal family over n events."""
+    code = ldi64(row + 8 * CODE)
+    d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
+    a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
+    b, bn = words_of(context, row, B, n), nulls_of(context, row, B, n)
+    factor_a, factor_b = ldi64(row + 8 * X), ldi64(row + 8 * Y)
+    if code < DECIMAL_MULTIPLY:
+        limit_a, limit_b = _SUMMAND_LIMIT // factor_a, _SUMMAND_LIMIT // factor_b
+        if code == DECIMAL_SUBTRACT:
+            factor_b = -factor_b
+        for i in range(n):
+            x, y = np.int64(a[i]), np.int64(b[i])
+            r = np.uint64(x * factor_a + y * factor_b)
+            fits = _within(x, limit_a) & _within(y, limit_b) & (magnitude(r) < _TOO_MANY_DIGITS)
+            null = ((an[i] | bn[i]) != 0) | (not fits)
+            d[i] = _ZERO if null else r
+            dn[i] = null
+    elif code == DECIMAL_MULTIPLY:
+        for i in range(n):
+            p, q = magnitude(a[i]), magnitude(b[i])
+            null = ((an[i] | bn[i]) != 0) | (mulhi64(p, q) != _ZERO) | (p * q >= _TOO_MANY_DIGITS)
+            d[i] = _ZERO if null else a[i] * b[i]
+            dn[i] = null
+    elif code == DECIMAL_REMAINDER:
+        for i in range(n):
+            null = ((an[i] | bn[i]) != 0) | (b[i] == _ZERO)
+            r = _ZERO
+            if not null:
+                r = _remainder(magnitude(a[i]), magnitude(b[i]), np.uint64(factor_a), np.uint64(factor_b))
+            d[i] = _ZERO - r if (a[i] >> _SIGN) != _ZERO else r
+            dn[i] = null
+    elif code == LONG_TO_DOUBLE:
+        for i in range(n):
+            d[i] = f64_bits(np.float64(np.int64(a[i])))
+            dn[i] = an[i]
+    else:
+        for i in range(n):
+            d[i] = f64_bits(decimal_to_double(a[i], np.uint64(factor_a)))
+            dn[i] = an[i]

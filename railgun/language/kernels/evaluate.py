@@ -1,0 +1,55 @@
+"""The evaluator: a program's rows one after the other, each over all events of the batch."""
+
+from typing import Any
+
+from railgun.language.kernels.comparisons import run_comparisons
+from railgun.language.kernels.decimals import run_decimals
+from railgun.language.kernels.doubles import run_doubles
+from railgun.language.kernels.layout import (
+    CODE,
+    COMPARISONS_END,
+    DECIMALS_END,
+    DONE,
+    DOUBLES_END,
+    LOGIC_END,
+    LONGS_END,
+    PROGRAM,
+    PROGRAM_LENGTH,
+    ROW_BYTES,
+    ROWS,
+    SCRATCH_USED,
+)
+from railgun.language.kernels.logic import run_logic
+from railgun.language.kernels.longs import run_longs
+from railgun.language.kernels.strings import run_strings
+from reservoir.compiled import jit, ldi64, sti64
+
+
+@jit
+def evaluate(context: Any) -> Any:
+    """Evaluate the program that the context at this address holds, over its batch.
+
+    Returns DONE, or SCRATCH_TOO_SMALL: then SCRATCH_WANTED says how many bytes heap 2 needs at least, and
+    the whole may be evaluated again.
+    """
+    n = ldi64(context + 8 * ROWS)
+    row = ldi64(context + 8 * PROGRAM)
+    sti64(context + 8 * SCRATCH_USED, 0)
+    for _ in range(ldi64(context + 8 * PROGRAM_LENGTH)):
+        code = ldi64(row + 8 * CODE)
+        if code < LONGS_END:
+            run_longs(context, row, n)
+        elif code < DOUBLES_END:
+            run_doubles(context, row, n)
+        elif code < DECIMALS_END:
+            run_decimals(context, row, n)
+        elif code < COMPARISONS_END:
+            run_comparisons(context, row, n)
+        elif code < LOGIC_END:
+            run_logic(context, row, n)
+        else:
+            status = run_strings(context, row, n)
+            if status != DONE:
+                return status
+        row += ROW_BYTES
+    return DONE

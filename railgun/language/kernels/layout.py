@@ -1,0 +1,100 @@
+"""Numbers that the compiler of programs and the jit-compiled evaluator agree on.
+
+A program is a table of int64 rows: operation code, result, operands a, b, c, then two parameters. Result and
+operands are numbers of *vectors*: a column of 64-bit words and one of null bytes, whose addresses stand in
+the context. A null's word is 0.
+"""
+
+# The words of one row of the program.
+CODE, RESULT, A, B, C, X, Y = range(7)
+ROW_WORDS = 8
+ROW_BYTES = 8 * ROW_WORDS
+
+# The words of the context (int64): what is evaluated, over what, with what room.
+(
+    ROWS,  # events in the batch
+    PROGRAM,  # address of the table
+    PROGRAM_LENGTH,  # rows of the table
+    POOL,  # address of the pool: int64, the sorted items of IN and the patterns of LIKE
+    HEAP_BATCH,  # address of heap 0: the batch's strings
+    HEAP_CONSTANT,  # address of heap 1: the program's own strings
+    HEAP_SCRATCH,  # address of heap 2: what LOWER and UPPER make
+    SCRATCH_CAPACITY,  # bytes of heap 2
+    SCRATCH_USED,  # bytes of heap 2 taken in this batch (written by the evaluator)
+    SCRATCH_WANTED,  # bytes of heap 2 without which the batch cannot be evaluated (written by the evaluator)
+    CASE_TABLES,  # addresses of the case mapping's tables, as `casemap.CaseTables` lays them out
+) = range(11)
+# From here two words per vector: the address of its words, the address of its null bytes.
+VECTORS = 12
+
+# A string's word: heap << 62 | offset << 24 | length, the last two in bytes.
+HEAP_SHIFT = 62
+OFFSET_SHIFT = 24
+OFFSET_BITS = 38
+LENGTH_BITS = 24
+BATCH, CONSTANT, SCRATCH = range(3)
+
+# What the evaluator returns.
+DONE, SCRATCH_TOO_SMALL = range(2)
+
+# Which outcomes of a comparison are true: bits of X.
+IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
+
+# Operation codes, family by family. A long is any whole 64-bit value: a timestamp, a decimal's integer too.
+(
+    LONG_ADD,
+    LONG_SUBTRACT,
+    LONG_MULTIPLY,
+    LONG_REMAINDER,
+    LONG_NEGATE,
+    LONG_ABS,
+    LONGS_END,
+) = range(7)
+(
+    DOUBLE_ADD,
+    DOUBLE_SUBTRACT,
+    DOUBLE_MULTIPLY,
+    DOUBLE_DIVIDE,
+    DOUBLE_REMAINDER,
+    DOUBLE_NEGATE,
+    DOUBLE_ABS,
+    DOUBLES_END,
+) = range(16, 24)
+(
+    DECIMAL_ADD,  # X, Y: the powers of ten that bring a and b to the result's scale
+    DECIMAL_SUBTRACT,  # X, Y likewise
+    DECIMAL_MULTIPLY,
+    DECIMAL_REMAINDER,  # X, Y likewise
+    LONG_TO_DOUBLE,
+    DECIMAL_TO_DOUBLE,  # X: the power of ten that a is divided by
+    DECIMALS_END,
+) = range(32, 39)
+(
+    COMPARE_LONG,  # X: which outcomes are true, in this family throughout
+    COMPARE_DOUBLE,
+    COMPARE_DECIMAL,  # Y: a's factor, or minus b's factor
+    COMPARE_DECIMAL_DOUBLE,  # Y: the power of ten that a is divided by
+    COMPARE_STRING,
+    IN_LONG,  # X: where the sorted items begin in the pool; Y: 2 * how many + whether there is a NULL
+    IN_STRING,  # X, Y likewise
+    COMPARISONS_END,
+) = range(48, 56)
+(
+    AND,
+    OR,
+    NOT,
+    IS_NULL,
+    SELECT,  # b where a is true, else c
+    COALESCE,
+    LOGIC_END,
+) = range(64, 71)
+(
+    LIKE,  # X: where the pattern begins in the pool; Y: its length
+    LOWER,
+    UPPER,
+    STRINGS_END,
+) = range(80, 84)
+
+# What a pattern's items mean beside the bytes 0-255 that stand for themselves.
+ANY_ONE = 256
+ANY_RUN = 257

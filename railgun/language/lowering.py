@@ -1,0 +1,275 @@
+"""Typed expressions to operations over values, each distinct operation and constant once."""
+
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from railgun.language.kernels import layout
+from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.types import DOUBLE, LONG, Kind, Type
+
+_WORD_MASK = (1 << 64) - 1
+_LONG_RANGE = range(-(1 << 63), 1 << 63)
+_OUTCOMES = {
+    Operation.EQUAL: layout.IS_EQUAL,
+    Operation.UNEQUAL: layout.IS_LESS | layout.IS_GREATER,
+    Operation.LESS: layout.IS_LESS,
+    Operation.LESS_EQUAL: layout.IS_LESS | layout.IS_EQUAL,
+    Operation.GREATER: layout.IS_GREATER,
+    Operation.GREATER_EQUAL: layout.IS_GREATER | layout.IS_EQUAL,
+}
+_LONG_CODES = {
+    Operation.ADD: layout.LONG_ADD,
+    Operation.SUBTRACT: layout.LONG_SUBTRACT,
+    Operation.MULTIPLY: layout.LONG_MULTIPLY,
+    Operation.REMAINDER: layout.LONG_REMAINDER,
+    Operation.NEGATE: layout.LONG_NEGATE,
+    Operation.ABS: layout.LONG_ABS,
+}
+_DOUBLE_CODES = {
+    Operation.ADD: layout.DOUBLE_ADD,
+    Operation.SUBTRACT: layout.DOUBLE_SUBTRACT,
+    Operation.MULTIPLY: layout.DOUBLE_MULTIPLY,
+    Operation.DIVIDE: layout.DOUBLE_DIVIDE,
+    Operation.REMAINDER: layout.DOUBLE_REMAINDER,
+    Operation.NEGATE: layout.DOUBLE_NEGATE,
+    Operation.ABS: layout.DOUBLE_ABS,
+}
+_DECIMAL_CODES = {
+    Operation.ADD: layout.DECIMAL_ADD,
+    Operation.SUBTRACT: layout.DECIMAL_SUBTRACT,
+    Operation.MULTIPLY: layout.DECIMAL_MULTIPLY,
+    Operation.REMAINDER: layout.DECIMAL_REMAINDER,
+    # A sign changes no digits.
+    Operation.NEGATE: layout.LONG_NEGATE,
+    Operation.ABS: layout.LONG_ABS,
+}
+_STRING_CODES = {Operation.LOWER: layout.LOWER, Operation.UPPER: layout.UPPER}
+
+
+class Row(NamedTuple):
+    """One operation: its code, the values it takes, its parameters."""
+
+    code: int
+    operands: tuple[int, ...]
+    x: int = 0
+    y: int = 0
+
+
+class Lowering:
+    """Collects operations. A value is a number: a column's place; −1 − a constant's; columns + a row's."""
+
+    def __init__(self, columns: Sequence[tuple[str, Type]]) -> None:
+        self.columns = {name: index for index, (name, _) in enumerate(columns)}
+        self.rows: dict[Row, int] = {}
+        self.constants: dict[tuple[int, bool], int] = {}
+        self.pool: list[int] = []
+        self.heap = bytearray()
+        self._strings: dict[bytes, int] = {}
+        self._places: dict[tuple[int, ...], int] = {}
+        # By identity; the expression is kept, so that its identity stays its own.
+        self._lowered: dict[int, tuple[TypedExpression, int]] = {}
+
+    def value(self, expression: TypedExpression) -> int:
+        """The value of an expression; of the same tree met again, the same one."""
+        known = self._lowered.get(id(expression))
+        if known is None:
+            known = self._lowered[id(expression)] = (expression, self._value(expression))
+        return known[1]
+
+    def _value(self, expression: TypedExpression) -> int:
+        match expression:
+            case Field(name=name):
+                return self.columns[name]
+            case Constant():
+                return self._constant(expression)
+            case Apply(operation=Operation.CASE, arguments=arguments):
+                return self._case(arguments)
+            case Apply(operation=Operation.IN, arguments=arguments):
+                return self._membership(arguments[0], arguments[1:])
+            case Apply(operation=Operation.LIKE, arguments=(operand, Constant(value=str(pattern)))):
+                items = like_items(pattern)
+                return self._row(layout.LIKE, self.value(operand), x=self._place(items), y=len(items))
+            case Apply(operation=operation, arguments=(left, right)) if operation in _OUTCOMES:
+                return self._comparison(left, right, _OUTCOMES[operation])
+            case Apply():
+                return self._simple(expression)
+            case _:
+                raise TypeError(f"no expression: {expression!r}")
+
+    def _row(self, code: int, *operands: int, x: int = 0, y: int = 0) -> int:
+        index = self.rows.setdefault(Row(code, operands, x, y), len(self.rows))
+        return len(self.columns) + index
+
+    # --- constants
+
+    def _constant(self, constant: Constant) -> int:
+        key = (self._word(constant), constant.value is None)
+        return -1 - self.constants.setdefault(key, len(self.constants))
+
+    def _word(self, constant: Constant) -> int:
+        match constant.value:
+            case None:
+                return 0
+            case str(text):
+                return self._string(text.encode())
+            case float(number):
+                return double_word(number)
+            case whole:
+                return int(whole) & _WORD_MASK
+
+    def _string(self, text: bytes) -> int:
+        word = self._strings.get(text)
+        if word is None:
+            place = layout.CONSTANT << layout.HEAP_SHIFT | len(self.heap) << layout.OFFSET_SHIFT
+            word = self._strings[text] = place | len(text)
+            self.heap += text
+        return word
+
+    def _place(self, items: tuple[int, ...]) -> int:
+        """Where these stand in the pool, equal lists in one place."""
+        if items not in self._places:
+            self._places[items] = len(self.pool)
+            self.pool += items
+        return self._places[items]
+
+    # --- operations
+
+    def _simple(self, expression: Apply) -> int:
+        operation, type_ = expression.operation, expression.type
+        values = [self.value(argument) for argument in expression.arguments]
+        match operation:
+            case Operation.AND | Operation.OR:
+                code = layout.AND if operation is Operation.AND else layout.OR
+                return self._chain(code, values)
+            case Operation.COALESCE:
+                return self._chain(layout.COALESCE, values)
+            case Operation.NOT:
+                return self._row(layout.NOT, *values)
+            case Operation.IS_NULL:
+                return self._row(layout.IS_NULL, *values)
+            case Operation.LOWER | Operation.UPPER:
+                return self._row(_STRING_CODES[operation], *values)
+            case Operation.TO_DOUBLE:
+                scale = expression.arguments[0].type.scale
+                if scale == 0:
+                    return self._row(layout.LONG_TO_DOUBLE, *values)
+                return self._row(layout.DECIMAL_TO_DOUBLE, *values, x=10**scale)
+        if type_ == DOUBLE:
+            return self._row(_DOUBLE_CODES[operation], *values)
+        if type_.kind is not Kind.DECIMAL:
+            return self._row(_LONG_CODES[operation], *values)
+        if len(values) == 1 or operation is Operation.MULTIPLY:
+            return self._row(_DECIMAL_CODES[operation], *values)
+        x, y = (10 ** (type_.scale - argument.type.scale) for argument in expression.arguments)
+        return self._row(_DECIMAL_CODES[operation], *values, x=x, y=y)
+
+    def _chain(self, code: int, values: Sequence[int]) -> int:
+        result = values[0]
+        for value in values[1:]:
+            result = self._row(code, result, value)
+        return result
+
+    def _case(self, arguments: Sequence[TypedExpression]) -> int:
+        result = self.value(arguments[-1])
+        for index in range(len(arguments) - 3, -1, -2):
+            condition, chosen = self.value(arguments[index]), self.value(arguments[index + 1])
+            result = self._row(layout.SELECT, condition, chosen, result)
+        return result
+
+    def _comparison(self, a: TypedExpression, b: TypedExpression, outcomes: int) -> int:
+        a, b = as_type(a, b.type) or a, as_type(b, a.type) or b
+        kinds = (a.type.kind, b.type.kind)
+        if kinds == (Kind.STRING, Kind.STRING):
+            return self._row(layout.COMPARE_STRING, self.value(a), self.value(b), x=outcomes)
+        if kinds == (Kind.DOUBLE, Kind.DOUBLE):
+            return self._row(layout.COMPARE_DOUBLE, self.value(a), self.value(b), x=outcomes)
+        if a.type.kind is Kind.DOUBLE:
+            a, b, outcomes = b, a, _mirrored(outcomes)
+        values = self.value(a), self.value(b)
+        if b.type.kind is Kind.DOUBLE:
+            return self._row(layout.COMPARE_DECIMAL_DOUBLE, *values, x=outcomes, y=10**a.type.scale)
+        gap = b.type.scale - a.type.scale
+        if gap == 0:
+            return self._row(layout.COMPARE_LONG, *values, x=outcomes)
+        return self._row(layout.COMPARE_DECIMAL, *values, x=outcomes, y=10**gap if gap > 0 else -(10**-gap))
+
+    def _membership(self, operand: TypedExpression, items: Sequence[TypedExpression]) -> int:
+        """Constants are looked up in a sorted list, the rest compared one by one."""
+        constants = [item for item in items if isinstance(item, Constant)]
+        tests = [
+            self._comparison(operand, item, layout.IS_EQUAL)
+            for item in items
+            if not isinstance(item, Constant)
+        ]
+        if constants:
+            tests.append(self._listed(operand, constants))
+        return self._chain(layout.OR, tests)
+
+    def _listed(self, operand: TypedExpression, constants: Sequence[Constant]) -> int:
+        """Whether a value is one of these; a constant that its type cannot hold equals none."""
+        with_null = any(item.value is None for item in constants)
+        held = [found for item in constants if (found := as_type(item, operand.type)) is not None]
+        if operand.type.kind is Kind.STRING:
+            code = layout.IN_STRING
+            words = [self._string(text) for text in sorted({str(item.value).encode() for item in held})]
+        else:
+            code = layout.IN_LONG
+            words = sorted({_signed(self._word(item)) for item in held})
+        place = self._place(tuple(map(_signed, words)))
+        return self._row(code, self.value(operand), x=place, y=2 * len(words) + with_null)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 == 1 else word
+
+
+def double_word(number: float) -> int:
+    """The IEEE bits of a double."""
+    return int(struct.unpack("<Q", struct.pack("<d", number))[0])
+
+
+def as_type(expression: TypedExpression, type_: Type) -> Constant | None:
+    """A constant that is not NULL as one of this type and of exactly equal value; None where there is none.
+
+    Of an expression that is no constant there is none.
+    """
+    if not isinstance(expression, Constant) or expression.value is None:
+        return None
+    if expression.type.kind is type_.kind and expression.type.scale == type_.scale:
+        return expression
+    if isinstance(expression.value, str | bool):
+        return None
+    exact = Fraction(expression.value) / 10**expression.type.scale
+    if type_ == DOUBLE:
+        rounded = float(exact)
+        return Constant(type_, rounded) if Fraction(rounded) == exact else None
+    if type_ != LONG and type_.kind is not Kind.DECIMAL:
+        return None
+    scaled = exact * 10**type_.scale
+    if scaled.denominator != 1 or scaled.numerator not in _LONG_RANGE:
+        return None
+    return Constant(type_, scaled.numerator)
+
+
+def like_items(pattern: str) -> tuple[int, ...]:
+    """A LIKE pattern as the matcher reads it: bytes, ANY_ONE, ANY_RUN; runs of `%` as one."""
+    items: list[int] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%":
+            if not items or items[-1] != layout.ANY_RUN:
+                items.append(layout.ANY_RUN)
+        elif character == "_":
+            items.append(layout.ANY_ONE)
+        else:
+            items += (next(characters) if character == "\\" else character).encode()
+    return tuple(items)
+
+
+def _mirrored(outcomes: int) -> int:
+    """The outcomes of the comparison with its sides changed."""
+    less, greater = outcomes & layout.IS_LESS, outcomes & layout.IS_GREATER
+    mirrored = (layout.IS_GREATER if less else 0) | (layout.IS_LESS if greater else 0)
+    return mirrored | (outcomes & layout.IS_EQUAL)

@@ -1,0 +1,165 @@
+"""What a wrong query is told: the place, what was expected, and the name that may be meant.
+
+In each text `¦` marks the place that the error has to name.
+"""
+
+import pytest
+
+from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.parser import parse_query
+from railgun.language.resolve import resolve
+from railgun.language.types import parse_type
+
+FIELDS = {
+    name: parse_type(text)
+    for name, text in {
+        "card": "string",
+        "merchant": "string",
+        "amount": "double",
+        "items": "long",
+        "price": "decimal(10,2)",
+        "rate": "decimal(12,4)",
+        "at": "timestamp",
+        "online": "boolean",
+    }.items()
+}
+
+SYNTAX = [
+    ("¦", "ends too early", ("SELECT",), None),
+    ("SELECT count(*) FROM s¦", "ends too early", ("GROUP", "OVER", "WHERE"), None),
+    ("SELECT ¦cuont(*) FROM s OVER INFINITE", "unknown aggregator 'cuont'", (), "did you mean count?"),
+    ("SELECT ¦quantile(x) FROM s OVER INFINITE", "unknown aggregator", (), "stddev"),
+    ("¦SELCT count(*) FROM s OVER INFINITE", "unexpected 'SELCT'", ("SELECT",), "did you mean SELECT?"),
+    ("SELECT count(*) ¦FORM s OVER INFINITE", "unexpected 'FORM'", ("','", "AS", "FROM"), "FROM?"),
+    ("SELECT count(*) FROM s ¦WHER x OVER INFINITE", "unexpected", ("GROUP", "OVER", "WHERE"), "WHERE?"),
+    ("SELECT count(*) FROM s GROUP ¦card OVER INFINITE", "unexpected 'card'", ("BY",), None),
+    (
+        "SELECT count(*) FROM s OVER ¦SLIDNG 7 DAYS",
+        "'SLIDNG'",
+        ("INFINITE", "SLIDING", "TUMBLING"),
+        "SLIDING?",
+    ),
+    ("SELECT count(*) FROM s OVER SLIDING ¦DAYS", "unexpected 'DAYS'", ("a whole number",), None),
+    ("SELECT count(*) FROM s OVER SLIDING 7 ¦DAYZ", "unexpected 'DAYZ'", None, "did you mean DAYS?"),
+    ("SELECT count(*) FROM s OVER SLIDING ¦0 DAYS", "at least 1 MILLISECOND", (), None),
+    ("SELECT count(*) FROM s OVER SLIDING 1 DAY DELAYED BY ¦0 DAYS", "at least 1 MILLISECOND", (), None),
+    ("SELECT count(*) FROM s OVER INFINITE ¦x", "unexpected 'x'", ("DELAYED", "the end"), None),
+    ("SELECT sum(x = ¦= 1) FROM s OVER INFINITE", "unexpected '='", ("a value",), "a single ="),
+    ("SELECT sum(x ¦! 1) FROM s OVER INFINITE", "unexpected character '!'", (), None),
+    ("SELECT sum(s = ¦'abc) FROM s OVER INFINITE", "never closed", (), None),
+    ('SELECT sum(¦"abc) FROM s OVER INFINITE', "never closed", (), None),
+    ("SELECT sum(x)¦", "ends too early", ("','", "AS", "FROM"), None),
+    ("SELECT sum(x +¦) FROM s OVER INFINITE", "unexpected ')'", ("a value",), None),
+    ("SELECT sum(a ¦b) FROM s OVER INFINITE", "unexpected 'b'", None, None),
+    ("SELECT sum(s LIKE ¦t) FROM s OVER INFINITE", "unexpected 't'", ("a string in single quotes",), None),
+    ("SELECT sum(s LIKE ¦'a\\') FROM s OVER INFINITE", "lone backslash", (), "write two"),
+    ("SELECT sum(¦lowr(x)) FROM s OVER INFINITE", "unknown function 'lowr'", (), "did you mean lower?"),
+    ("SELECT sum(¦avg(x)) FROM s OVER INFINITE", "is an aggregator", (), None),
+    ("SELECT sum(abs(x, ¦y)) FROM s OVER INFINITE", "one argument", (), None),
+    ("SELECT sum(¦*) FROM s OVER INFINITE", "* is for count alone", (), None),
+    ("SELECT sum(¦DISTINCT x) FROM s OVER INFINITE", "DISTINCT is for count alone", (), None),
+    ("SELECT sum(¦9223372036854775808) FROM s OVER INFINITE", "beyond 64 bits", (), "exponent"),
+    ("SELECT sum(-¦9223372036854775809) FROM s OVER INFINITE", "beyond 64 bits", (), "exponent"),
+    ("SELECT sum(¦1e999) FROM s OVER INFINITE", "beyond the range of a double", (), None),
+    ("SELECT sum(x) AS ¦_x FROM s OVER INFINITE", "cannot name a metric", (), "a letter"),
+    ('SELECT sum(x) AS ¦"a b" FROM s OVER INFINITE', "cannot name a metric", (), "a letter"),
+    ("SELECT sum(x = '¦\ud800') FROM s OVER INFINITE", "surrogate", (), None),
+]
+
+MEANING = [
+    ("SELECT sum(¦amonut) FROM s OVER INFINITE", "stream s has no field 'amonut'", "did you mean amount?"),
+    ("SELECT sum(¦Amount) FROM s OVER INFINITE", "no field 'Amount'", "did you mean amount?"),
+    ("SELECT sum(amount) FROM s GROUP BY ¦crd OVER INFINITE", "no field 'crd'", "did you mean card?"),
+    ("SELECT sum(¦zzz) FROM s OVER INFINITE", "no field 'zzz'", "its fields are card, merchant"),
+    ('SELECT sum(items) FROM s WHERE card = ¦"visa" OVER INFINITE', "no field 'visa'", "single quotes"),
+    ("SELECT sum(items) FROM ¦t OVER INFINITE", "unknown stream 't'", "this is stream s"),
+    ("SELECT sum(¦card) FROM s OVER INFINITE", "sum takes long, double or decimal, not string", None),
+    ("SELECT avg(¦at) FROM s OVER INFINITE", "avg takes long, double or decimal, not timestamp", None),
+    ("SELECT var_pop(¦online) FROM s OVER INFINITE", "not boolean", None),
+    ("SELECT count(¦NULL) FROM s OVER INFINITE", "nothing but NULL", None),
+    ("SELECT sum(items) FROM s WHERE ¦items OVER INFINITE", "WHERE takes boolean, not long", None),
+    ("SELECT sum(items) FROM s WHERE online AND ¦card OVER INFINITE", "AND takes boolean, not string", None),
+    ("SELECT sum(items) FROM s WHERE NOT ¦items OVER INFINITE", "NOT takes boolean, not long", None),
+    ("SELECT sum(items) FROM s WHERE NOT ¦NULL OVER INFINITE", "NOT takes boolean, not null", None),
+    ("SELECT sum(items) FROM s WHERE ¦card = 5 OVER INFINITE", "string cannot be compared", "no number"),
+    ("SELECT sum(items) FROM s WHERE ¦at > 5 OVER INFINITE", "timestamp cannot be compared", "in ms"),
+    ("SELECT sum(items) FROM s WHERE items IN (1, ¦'2') OVER INFINITE", "long cannot be compared", None),
+    ("SELECT sum(items) FROM s WHERE ¦items LIKE '1' OVER INFINITE", "LIKE takes string, not long", None),
+    ("SELECT sum(¦items + card) FROM s OVER INFINITE", "long + string is not defined", "no number"),
+    ("SELECT max(¦5 + at) FROM s OVER INFINITE", "long + timestamp is not defined", "timestamp ± long"),
+    ("SELECT max(¦at * 2) FROM s OVER INFINITE", "timestamp * long is not defined", None),
+    ("SELECT sum(-¦card) FROM s OVER INFINITE", "a minus takes long or double or decimal, not string", None),
+    ("SELECT sum(ABS(¦card)) FROM s OVER INFINITE", "ABS takes long or double or decimal", None),
+    ("SELECT max(LOWER(¦items)) FROM s OVER INFINITE", "LOWER takes string, not long", None),
+    ("SELECT sum(COALESCE(price, ¦0)) FROM s OVER INFINITE", "decimal(10,2) and long", "such as 0.0"),
+    ("SELECT sum(COALESCE(price, ¦rate)) FROM s OVER INFINITE", "decimal(10,2) and decimal(12,4)", None),
+    ("SELECT sum(COALESCE(price, ¦0.005)) FROM s OVER INFINITE", "does not fit", None),
+    ("SELECT sum(¦COALESCE(NULL)) FROM s OVER INFINITE", "nothing but NULL", None),
+    ("SELECT sum(CASE WHEN ¦items THEN 1 END) FROM s OVER INFINITE", "WHEN takes boolean", None),
+    ("SELECT sum(CASE WHEN online THEN 1 ELSE ¦'a' END) FROM s OVER INFINITE", "long and string", None),
+    (
+        "SELECT sum(¦rate * rate * rate * rate * rate) FROM s OVER INFINITE",
+        "20 digits after the point",
+        "1e0",
+    ),
+    ("SELECT sum(price + ¦1.0000000000000000001) FROM s OVER INFINITE", "at most 18 digits", None),
+    ("SELECT sum(items), ¦sum(items) FROM s OVER INFINITE", "two metrics are named sum_items_infinite", "AS"),
+    ("SELECT sum(items) AS a, avg(items) AS ¦a FROM s OVER INFINITE", "two metrics are named a", "AS"),
+    ("SELECT sum(items) AS ¦late_card FROM s OVER INFINITE", "begin with late_", None),
+    ("SELECT sum(items) AS ¦duplicate_x FROM s OVER INFINITE", "begin with duplicate_", None),
+]
+
+
+def _split(marked: str) -> tuple[str, int]:
+    return marked.replace("¦", ""), marked.index("¦")
+
+
+@pytest.mark.parametrize(("marked", "message", "expected", "hint"), SYNTAX)
+def test_syntax(marked: str, message: str, expected: tuple[str, ...] | None, hint: str | None) -> None:
+    text, offset = _split(marked)
+    with pytest.raises(QueryError) as caught:
+        parse_query(text)
+    error = caught.value
+    assert message in error.message
+    assert error.position.offset == offset
+    assert expected is None or error.expected == expected
+    assert error.hint is None if hint is None else hint in (error.hint or "")
+
+
+@pytest.mark.parametrize(("marked", "message", "hint"), MEANING)
+def test_meaning(marked: str, message: str, hint: str | None) -> None:
+    text, offset = _split(marked)
+    query = parse_query(text)
+    with pytest.raises(QueryError) as caught:
+        resolve(query, FIELDS, "s")
+    error = caught.value
+    assert message in error.message
+    assert error.position.offset == offset
+    assert hint is None or hint in (error.hint or "")
+
+
+def test_the_place_is_told_by_line_and_column() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse_query("SELECT count(*)\nFROM s\n  OVR INFINITE")
+    assert (caught.value.position.line, caught.value.position.column) == (3, 3)
+    assert str(caught.value) == (
+        "line 3, column 3: unexpected 'OVR'; expected GROUP, OVER or WHERE; did you mean OVER?"
+    )
+
+
+def test_an_error_is_one_line_whatever_the_text() -> None:
+    for text in ("SELECT a\n\n\x00", "SELECT count(*) FROM s OVER SLIDING 1 'a\nb'", "\n\n'"):
+        with pytest.raises(QueryError) as caught:
+            parse_query(text)
+        assert "\n" not in str(caught.value)
+
+
+def test_positions_outside_the_text_are_moved_to_its_ends() -> None:
+    assert position_of("ab", -5).offset == 0
+    assert position_of("ab", 9).offset == 2
+    assert position_of("a\nb", 2).line == 2
+
+
+def test_nearest_ignores_case_and_far_names() -> None:
+    assert nearest("AMUONT", ["amount", "card"]) == "amount"
+    assert nearest("xyz", ["amount", "card"]) is None
