@@ -8,6 +8,7 @@ Numba's cache does not notice that a function imported from another file has cha
 is keyed by a hash of every kernel source in the project.
 """
 
+import ctypes
 import hashlib
 import os
 from collections.abc import Callable
@@ -25,7 +26,11 @@ def _kernel_sources() -> list[Path]:
     root = Path(__file__).resolve().parent.parent
     found: list[Path] = []
     for room in _KERNEL_ROOMS:
-        found += [path for path in (root / room).rglob("*.py") if b"import jit" in path.read_bytes() or b" jit" in path.read_bytes()]
+        found += [
+            path
+            for path in (root / room).rglob("*.py")
+            if b"import jit" in path.read_bytes() or b" jit" in path.read_bytes()
+        ]
     return sorted(found)
 
 
@@ -34,7 +39,9 @@ def _cache_folder() -> Path:
     for path in _kernel_sources():
         digest.update(path.read_bytes())
     base = os.environ.get("RAILGUN_KERNEL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "railgun", "kernels"
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
+        "railgun",
+        "kernels",
     )
     return Path(base) / digest.hexdigest()[:16]
 
@@ -220,3 +227,9 @@ def move_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+def array_at(where: int, n: int, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
+    """The n items at a byte address as an array that owns nothing: valid while their owner keeps them."""
+    size = np.dtype(dtype).itemsize * n
+    return np.frombuffer((ctypes.c_char * size).from_address(where), dtype) if size else np.zeros(0, dtype)

@@ -1,0 +1,60 @@
+"""Hot columns: what the task asks the reservoir to keep beside each row, as plain 64-bit words."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(IntEnum):
+    """How the values of a hot column are laid out."""
+
+    WORD = 1  # uint64 words + uint8 nulls (1 = null, its word 0)
+    STRING = 2  # uint64 references (offset << 24 | length) into a byte heap + uint8 nulls
+    ENTITY = 3  # 128-bit hashes (hi, lo); never null
+
+
+@dataclass(frozen=True, slots=True)
+class HotColumn:
+    """A hot column. `name` is its canonical text ("amount", "entity:card"): the same name, the same values."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnData:
+    """The values of one hot column for n rows, as `derive` gives them.
+
+    WORD: words uint64[n], nulls uint8[n] or None.  ENTITY: hi, lo uint64[n].
+    STRING: words uint64[n], references heap << 62 | offset << 24 | length into heaps[heap] (uint8 arrays).
+    """
+
+    words: NDArray[np.uint64] | None = None
+    nulls: NDArray[np.uint8] | None = None
+    heaps: tuple[NDArray[np.uint8], ...] = ()
+    hi: NDArray[np.uint64] | None = None
+    lo: NDArray[np.uint64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """The values of one hot column in a sealed chunk, by address; `keep` holds the memory alive.
+
+    words_at: uint64[rows] (WORD, STRING; else 0).  nulls_at: uint8[rows], 0 where no value is null.
+    heap_at: bytes that STRING references point into.  ENTITY: codes_at uint32[rows] (0: the row is the code)
+    and pairs_at uint64[count][2] (hi, lo) per code.  size_bytes: memory held.
+    """
+
+    column: HotColumn
+    words_at: int
+    nulls_at: int
+    heap_at: int
+    heap_bytes: int
+    codes_at: int
+    pairs_at: int
+    count: int
+    size_bytes: int
+    keep: tuple[Any, ...]

@@ -1,0 +1,122 @@
+"""The only module of the reservoir that opens, writes, fsyncs, truncates, deletes and lists files.
+
+Everything else takes a `Files`, so that tests put faults and power cuts underneath.
+"""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class File(Protocol):
+    """One open file. Every method may raise OSError. After a failed write or sync a handle is not used again."""
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Append; returns how many bytes were taken, which may be fewer than given, and is never 0."""
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """The bytes from offset; fewer only at the end of the file."""
+
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut to a length."""
+
+    def sync(self) -> None:
+        """Returns when the file's bytes and length would survive a loss of power."""
+
+    def close(self) -> None:
+        """Give the handle back; the file stays."""
+
+
+class Files(Protocol):
+    """A file system. Every method may raise OSError."""
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder and its parents; no error where it exists."""
+
+    def list(self, folder: Path) -> list[str]:
+        """Names in a folder, sorted."""
+
+    def create(self, path: Path) -> File:
+        """A new empty file, for writing; an error where one exists."""
+
+    def open_append(self, path: Path) -> File:
+        """An existing file, for reading, writing at its end and truncating."""
+
+    def open_read(self, path: Path) -> File:
+        """An existing file, for reading; any number of threads may read it."""
+
+    def delete(self, path: Path) -> None:
+        """Remove a file."""
+
+    def sync_folder(self, folder: Path) -> None:
+        """Returns when the names in the folder would survive a loss of power."""
+
+
+class DiskFile:
+    """A file of the operating system; dropping it closes it, so a reader that still holds it is safe."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def write(self, data: bytes | memoryview) -> int:
+        return os.write(self._handle, data)
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        data = os.pread(self._handle, size_bytes, offset)
+        while len(data) < size_bytes:
+            more = os.pread(self._handle, size_bytes - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def size(self) -> int:
+        return os.fstat(self._handle).st_size
+
+    def truncate(self, size_bytes: int) -> None:
+        os.ftruncate(self._handle, size_bytes)
+
+    def sync(self) -> None:
+        os.fdatasync(self._handle)
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class DiskFiles:
+    """The file system of the operating system."""
+
+    def make_folder(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def list(self, folder: Path) -> list[str]:
+        return sorted(os.listdir(folder))
+
+    def create(self, path: Path) -> File:
+        return DiskFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644))
+
+    def open_append(self, path: Path) -> File:
+        return DiskFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+
+    def open_read(self, path: Path) -> File:
+        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def delete(self, path: Path) -> None:
+        path.unlink()
+
+    def sync_folder(self, folder: Path) -> None:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

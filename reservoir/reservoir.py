@@ -1,0 +1,329 @@
+"""The reservoir of one task: its accepted events, sealed into chunks, met again by cursors. A thin facade."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir import layout as at
+from reservoir.cache import CacheStats, FrameCache
+from reservoir.columns import HotColumn
+from reservoir.compiled import address
+from reservoir.cursor import Changelog, Edges, Fills, FillSlice
+from reservoir.errors import StorageFailedError
+from reservoir.files import Files
+from reservoir.format import KEY_BYTES, SegmentHeader
+from reservoir.frames import SETS_MAX
+from reservoir.index import ChunkIndex, Span
+from reservoir.open_region import Derive, OpenRegion
+from reservoir.recovery import Recovered, recover
+from reservoir.segment import SegmentReader, segment_path
+from reservoir.source import ChunkSource
+from reservoir.writer import ChunkWriter, Length, PendingChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """chunk_events and stream_key (16 bytes) are fixed when a folder is first written; the rest may change.
+
+    segment_bytes: a segment that has reached this takes no further chunk.  cache_bytes: decoded chunks held.
+    changelog_entries: most entries that one advance gives.
+    """
+
+    stream_key: bytes = bytes(KEY_BYTES)
+    chunk_events: int = 4096
+    segment_bytes: int = 64 << 20
+    cache_bytes: int = 256 << 20
+    changelog_entries: int = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Figures for monitoring. `cache` counts uses of chunks; sizes in bytes."""
+
+    cache: CacheStats
+    cache_bytes: int
+    open_rows: int
+    open_bytes: int
+    chunks: int
+    pending_chunks: int
+
+
+class Reservoir:
+    """Not safe for threads, but for `sync`, which may run on another one.
+
+    The way of a batch: write the IN_ words of `words`; `append`; `advance` until it returns the number of
+    records, running the changelog each time; `seal` when the floor is known.  Entries, slots and frames stay
+    valid until the next `append`, `advance`, `seal`, seek or fill.
+    """
+
+    def __init__(
+        self, folder: Path, files: Files, settings: Settings, recovered: Recovered, derive: Derive
+    ) -> None:
+        """See `open`."""
+        self._folder, self._files, self.settings = folder, files, settings
+        self.recovered = recovered
+        self._context = np.zeros(at.CONTEXT_WORDS, np.int64)
+        self.words = memoryview(self._context)
+        self.context_address = address(self._context)
+        self.changelog = Changelog(self._context, settings.changelog_entries)
+        self._index = ChunkIndex(self._context)
+        self._reader = SegmentReader(files, folder)
+        self._source = ChunkSource(self._index, self._reader, derive)
+        frames_max = 4096 + (settings.cache_bytes + 64 * settings.changelog_entries) // (
+            16 * settings.chunk_events
+        )
+        self._cache = FrameCache(
+            self._context, settings.cache_bytes, frames_max, self._source.decoder, self._standing
+        )
+        self._open = OpenRegion(self._context, self._cache.table[0], settings.chunk_events)
+        self._edges = Edges(self._context, self._index, self._cache, self.changelog)
+        self._fills = Fills(self._context, self._index, self._cache, self.changelog)
+        self._take_over(recovered)
+        start = (recovered.length, recovered.segment)
+        self._writer = ChunkWriter(files, folder, self._header, settings.segment_bytes, start)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        files: Files,
+        *,
+        derive: Derive,
+        settings: Settings | None = None,
+        length: Length | None = None,
+    ) -> "Reservoir":
+        """Open a folder, cut back to a checkpoint's length (`Length()`: empty); None: all that is whole.
+
+        derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
+        records.  It is called by the caller's thread and by a background one, never by both at once.
+        Raises CorruptionError, FormatVersionError, ForeignSegmentError, OSError.
+        """
+        settings = settings or Settings()
+        recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
+        return cls(folder, files, settings, recovered, derive)
+
+    # --- a batch -----------------------------------------------------------------------------------
+
+    def append(self) -> None:
+        """Take the accepted records of the batch that the IN_ words describe; their slots are in OUT_SLOT.
+
+        Raises RowOrderError (nothing was taken), StorageFailedError.
+        """
+        self._writer.check()
+        self._open.append(restoring=False)
+
+    def restore(self) -> None:
+        """As `append`, for reading the log again: records at or before the last sealed row are left out."""
+        self._writer.check()
+        self._open.append(restoring=True)
+
+    def advance(self, done: int, to: int, limit: int | None = None) -> int:
+        """Move the edges over records [done, to) of the batch; the changelog says who crossed, and when.
+
+        Returns for how many records the edges are complete, after at most `limit` entries.  Equal to `done`:
+        a drain step: the entries are a part of those of record `done`, edges with the smaller delta first;
+        apply them without giving results, and call again.  Raises CorruptionError, OSError.
+        """
+        if done >= to:
+            return done
+        entries = self.changelog.limit if limit is None else min(limit, self.changelog.limit)
+        return self._edges.advance(done, to, entries)
+
+    def seal(self, floor_ms: int) -> int:
+        """Close the chunks whose rows all lie at or before the floor; returns how many.
+
+        How often it is called, and where batches are cut, does not change the chunks.  Waits while the
+        background writer is too far behind.  Raises StorageFailedError.
+        """
+        if self.words[at.OPEN_DUE_TIME] > floor_ms:
+            return 0
+        sealed = 0
+        while self.words[at.OPEN_DUE_TIME] <= floor_ms and self._open.rows >= self.settings.chunk_events:
+            self._collect()
+            self._seal_one()
+            sealed += 1
+        return sealed
+
+    @property
+    def slots(self) -> NDArray[np.int32]:
+        """int32[n at least]: row in frame 0 of each record of the batch; -1 where it was not taken."""
+        return self._open.slots
+
+    # --- columns -----------------------------------------------------------------------------------
+
+    def set_hot(self, columns: Sequence[HotColumn]) -> None:
+        """The hot columns in force from now on; a column's place in this list is its number in frames.
+
+        Rows in the open region get the new ones by `derive`.  Column sets are empty afterwards: set them.
+        Seal with the floor in force before.
+        """
+        self._cache.set_hot(columns)
+        self._open.set_columns(columns, self._source.derive)
+
+    def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
+        """Which hot columns, by number, frames of a column set (0 to 255) hold. Chunks that lack one derive it."""
+        assert 0 <= column_set < SETS_MAX
+        self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
+
+    # --- cursors -----------------------------------------------------------------------------------
+
+    def add_edge(self, delta_ms: int, column_set: int = 0) -> int:
+        """A new edge at T - delta_ms; seek it before the next advance. Its number indexes the changelog."""
+        return self._edges.add(delta_ms, column_set)
+
+    def remove_edge(self, edge: int) -> None:
+        """The edge is gone; its number may be given again."""
+        self._edges.remove(edge)
+
+    def seek(self, edge: int, time_ms: int) -> None:
+        """Put an edge where everything with time <= time_ms has been passed."""
+        self._edges.seek(edge, time_ms)
+
+    def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
+        """A fill that gives every row after (after_time, after_seq), in that order; its number."""
+        return self._fills.open(after_time, after_seq, column_set)
+
+    def fill_next(self, fill: int, max_rows: int, up_to_time: int) -> FillSlice:
+        """At most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog."""
+        return self._fills.next(fill, max_rows, up_to_time)
+
+    def fill_position(self, fill: int) -> tuple[int, int]:
+        """(time, seq) of the last row given. A row that joins before it is never given."""
+        return self._fills.position(fill)
+
+    def fill_close(self, fill: int) -> None:
+        """The fill is gone; its number may be given again."""
+        self._fills.close(fill)
+
+    # --- durability --------------------------------------------------------------------------------
+
+    @property
+    def chunks(self) -> int:
+        """Chunks sealed since the beginning: what `sync` takes."""
+        return self._index.next
+
+    @property
+    def last_sealed(self) -> tuple[int, int] | None:
+        """(time, seq) of the last sealed row."""
+        if self._index.next == 0:
+            return None
+        return self.words[at.OPEN_SEALED_TIME], self.words[at.OPEN_SEALED_SEQ]
+
+    def least_open_seq(self) -> int | None:
+        """Least log position among the rows that no chunk holds; None where there are none."""
+        return self._open.least_seq()
+
+    def sync(self, chunks: int) -> Length:
+        """Wait until that many chunks are written, make them durable, and say how long that is.
+
+        May be called from another thread. Raises StorageFailedError; then nothing is durable but what was.
+        """
+        return self._writer.sync(chunks)
+
+    def drop_before(self, time_ms: int) -> int:
+        """Delete whole segments whose last time <= time_ms and which no edge or fill needs; how many.
+
+        The caller sees to it that the last durable checkpoint does not need them either.
+        """
+        self._writer.check()
+        self._collect()
+        standing = self._standing()
+        needed = int(standing[:, 1].min()) if len(standing) else self._index.next
+        dropped = 0
+        while self._index.base < self._index.next:
+            segment = self._index[self._index.base].place.segment
+            behind = self._index.first_behind(segment)
+            if segment < 0 or behind >= self._index.next or behind > needed:
+                break
+            if self._index[behind].place.segment < 0 or self._index[behind - 1].span.last_time > time_ms:
+                break
+            self._drop_segment(segment, behind)
+            dropped += 1
+        return dropped
+
+    def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest by seq that are kept."""
+        chunks = sorted(
+            range(self._index.base, self._index.next),
+            key=lambda k: self._index[k].span.greatest_seq,
+            reverse=True,
+        )
+        seqs, ids, count = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)], 0
+        least = at.INT64_MAX
+        for chunk in chunks:
+            span = self._index[chunk].span
+            if count >= rows and span.greatest_seq < least:
+                break
+            seqs.append(self._source.seqs(chunk))
+            ids.append(self._source.ids(chunk))
+            count += span.rows
+            least = min(least, span.least_seq)
+        return np.concatenate(seqs), np.concatenate(ids)
+
+    def stats(self) -> Stats:
+        """Figures for monitoring."""
+        return Stats(
+            self._cache.stats,
+            self._cache.bytes,
+            self._open.rows,
+            self._open.arena_bytes,
+            self._index.next,
+            len(self._source.pending),
+        )
+
+    def close(self) -> None:
+        """Write what is sealed (nothing is synced), stop the threads, close the files."""
+        self._writer.close()
+        self._cache.close()
+        self._reader.close()
+
+    # --- inside ------------------------------------------------------------------------------------
+
+    def _take_over(self, recovered: Recovered) -> None:
+        if recovered.chunks:
+            self._index.begin_at(recovered.chunks[0].number)
+            self._open.sealed_up_to(recovered.length.last_time, recovered.length.last_seq)
+        for chunk in recovered.chunks:
+            self._index.add(chunk.span, chunk.place)
+
+    def _header(self, number: int, first_chunk: int, first_seq: int) -> SegmentHeader:
+        settings = self.settings
+        return SegmentHeader(settings.stream_key, settings.chunk_events, number, first_chunk, first_seq)
+
+    def _standing(self) -> NDArray[np.int64]:
+        return np.concatenate([self._edges.standing(), self._fills.standing()])
+
+    def _seal_one(self) -> None:
+        rows = self._open.peek_chunk()
+        span = Span(*rows.span())
+        chunk = PendingChunk(self._index.next, span, rows)
+        self._writer.put(chunk)
+        self._source.pending[chunk.number] = chunk
+        self._index.add(span)
+        near = self._edges.sealed(span.rows)
+        self._open.take_chunk(rows)
+        if near:
+            for column_set in {int(s) for s, c, _ in self._standing().tolist() if c >= chunk.number - 1}:
+                self._cache.prefetch(column_set, chunk.number)
+
+    def _collect(self) -> None:
+        """Take note of what the background writer has done."""
+        while (copied := self._writer.copied()) is not None:
+            self._open.release(copied.open_rows)
+        while (written := self._writer.written()) is not None:
+            chunk, place = written
+            self._index.written(chunk.number, place)
+            self._source.pending.pop(chunk.number, None)
+
+    def _drop_segment(self, segment: int, behind: int) -> None:
+        self._cache.drop_before(behind)
+        self._index.drop_before(behind)
+        self._reader.forget(segment)
+        path = segment_path(self._folder, segment)
+        try:
+            self._files.delete(path)
+        except OSError as error:
+            raise StorageFailedError(str(path), "delete", error) from error

@@ -1,0 +1,92 @@
+"""Where sealed chunks are read from: memory while they are on the way to disk, their segments afterwards."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir.chunk import HotRows, decode_hot, decode_ids, decode_payload
+from reservoir.columns import ColumnData, HotColumn, StoredColumn
+from reservoir.compiled import address, view_i64
+from reservoir.format import SECTION_IDS, SECTION_PAYLOAD
+from reservoir.gather import gather_derived
+from reservoir.index import ChunkIndex, Place
+from reservoir.open_region import Derive
+from reservoir.segment import SegmentReader
+from reservoir.writer import PendingChunk
+
+
+class ChunkSource:
+    """Reads chunks by number. What it gives may be run on any thread; `derive` never on two at once."""
+
+    def __init__(self, index: ChunkIndex, reader: SegmentReader, derive: Derive) -> None:
+        self._index, self._reader, self._derive = index, reader, derive
+        self._derive_lock = threading.Lock()
+        self.pending: dict[int, PendingChunk] = {}
+
+    def derive(
+        self, payload: NDArray[np.uint8], offsets: NDArray[np.int64], columns: list[HotColumn]
+    ) -> list[ColumnData]:
+        """The task's `derive`, one call at a time."""
+        with self._derive_lock:
+            return self._derive(payload, offsets, columns)
+
+    def decoder(self, chunk: int, columns: Sequence[HotColumn]) -> Callable[[], HotRows]:
+        """What reads the chunk's rows with these columns, later and maybe on another thread."""
+        pending = self.pending.get(chunk)
+        if pending is not None:
+            return lambda: self._from_memory(pending, columns)
+        place = self._index[chunk].place
+        return lambda: self._from_disk(place, columns)
+
+    def ids(self, chunk: int) -> NDArray[np.uint64]:
+        """uint64[n][2]: hi, lo of the ids of a chunk's rows."""
+        pending = self.pending.get(chunk)
+        if pending is not None:
+            return pending.copy().ids
+        return decode_ids(self._reader.section(self._index[chunk].place, SECTION_IDS))
+
+    def seqs(self, chunk: int) -> NDArray[np.int64]:
+        """int64[n]: log positions of a chunk's rows."""
+        rows = self.decoder(chunk, [])()
+        return view_i64(rows.seq_at, rows.rows).copy()
+
+    def payloads(self, chunk: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Raw records of a chunk end to end, and offsets int64[n + 1]."""
+        pending = self.pending.get(chunk)
+        if pending is not None:
+            rows = pending.copy()
+            return rows.payload, rows.offsets
+        return decode_payload(self._reader.section(self._index[chunk].place, SECTION_PAYLOAD))
+
+    def _from_memory(self, pending: PendingChunk, columns: Sequence[HotColumn]) -> HotRows:
+        rows = pending.copy()
+        kept = tuple(pending.column(column) for column in columns if column in pending.columns)
+        missing = [column for column in columns if column not in pending.columns]
+        made = self._made(rows.payload, rows.offsets, missing)
+        n = len(rows.time)
+        hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows,))
+        return _with(hot, made)
+
+    def _from_disk(self, place: Place, columns: Sequence[HotColumn]) -> HotRows:
+        directory, section = self._reader.hot(place)
+        hot = decode_hot(section, directory.columns, columns)
+        missing = [column for column in columns if column not in directory.columns]
+        if not missing:
+            return hot
+        return _with(hot, self._made(*decode_payload(self._reader.section(place, SECTION_PAYLOAD)), missing))
+
+    def _made(
+        self, payload: NDArray[np.uint8], offsets: NDArray[np.int64], missing: list[HotColumn]
+    ) -> tuple[StoredColumn, ...]:
+        if not missing:
+            return ()
+        made = self.derive(payload, offsets, missing)
+        return tuple(gather_derived(column, data, len(offsets) - 1) for column, data in zip(missing, made))
+
+
+def _with(hot: HotRows, made: tuple[StoredColumn, ...]) -> HotRows:
+    columns = hot.columns + made
+    size = 16 * hot.rows + sum(column.size_bytes for column in columns)
+    return HotRows(hot.rows, hot.time_at, hot.seq_at, columns, size, hot.keep)
