@@ -30,7 +30,8 @@ from railgun.state.row_load import (
     place_missing,
 )
 from railgun.state.row_memory import RowMemory
-from railgun.state.store import BODY_FORMAT, HEADER_BYTES, Store
+from railgun.state.store import Store
+from railgun.state.values import BODY_FORMAT, HEADER_BYTES
 from reservoir.compiled import address
 
 

@@ -36,6 +36,7 @@ from railgun.state.row_context import (
 )
 from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
 from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
+from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT
 from reservoir.compiled import jit, ld8, ld32, ld64, ldi64, st64, sti64
 
 # What `place_missing` and `fill_rows` answer.
@@ -63,9 +64,7 @@ BAD_VALUE = np.int64(2)
 ) = range(0, 11 * 8, 8)
 JOB_WORDS = 11
 
-_HEADER_BYTES = 5
-_TOMBSTONE = np.uint8(0)
-_BODY = np.uint8(1)
+_FORMAT_AT = HEADER_BYTES - 1
 
 
 @jit
@@ -144,15 +143,15 @@ def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
     record = group_record(ctx, np.int64(ld64(row + ROW_TAGS) & GROUP_MASK))
     cells = ldi64(record + GROUP_CELLS)
     target = row + ROW_HEAD_BYTES
-    if length >= 0 and (length < _HEADER_BYTES or ld8(value + 4) > _BODY):
+    if length >= 0 and (length < HEADER_BYTES or ld8(value + _FORMAT_AT) > np.uint8(BODY_FORMAT)):
         return BAD_VALUE
     st64(row + ROW_EPOCHS, np.uint64(ld32(value)) << np.uint64(32) if length >= 0 else np.uint64(0))
-    if length < 0 or ld8(value + 4) == _TOMBSTONE:
+    if length < 0 or ld8(value + _FORMAT_AT) == np.uint8(TOMBSTONE_FORMAT):
         clear_words(target, cells)
         return FILLED
-    if length < _HEADER_BYTES + VERSION_BYTES:
+    if length < HEADER_BYTES + VERSION_BYTES:
         return BAD_VALUE
-    body, end = value + _HEADER_BYTES, value + length
+    body, end = value + HEADER_BYTES, value + length
     version = body_version(body)
     if version == ldi64(record + GROUP_VERSION):
         return FILLED if read_body(body, end, target, cells) else BAD_VALUE

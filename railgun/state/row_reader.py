@@ -13,7 +13,8 @@ from railgun.state.row_groups import RowGroups
 from railgun.state.row_job import LoadJob
 from railgun.state.row_memory import RowMemory
 from railgun.state.row_scan import copy_rows, gather_rows, head_rows, mark_resident
-from railgun.state.store import HEADER_BYTES, TOMBSTONE_FORMAT, Store
+from railgun.state.store import Store
+from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from reservoir.compiled import address
 
 Addresses: TypeAlias = npt.NDArray[np.int64]

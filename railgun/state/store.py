@@ -9,19 +9,15 @@ from rocksdict import WriteBatch
 
 from railgun.state import keys
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
+from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
 from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits, failure, failures, open_database
-from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entries
+from railgun.state.undo import undo_entries
+from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT, VALUE_HEADER
 
-# A value: epoch, format, body. Format 0 is a tombstone, 1 a body.
-VALUE_HEADER = Struct("<IB")
-HEADER_BYTES = VALUE_HEADER.size
-TOMBSTONE_FORMAT = 0
-BODY_FORMAT = 1
-
+# A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
-_ENTRY_BYTES = 32  # RocksDB's own of one entry, and some
 
 _META = Struct("<HIQ")
 _META_VERSION = 1
@@ -148,14 +144,14 @@ class Store:
         wanted = [key for key, _, epoch, stored in images if stored != 0 and stored != epoch]
         old = dict(zip(wanted, self.get_values(wanted))) if wanted else {}
         self._check(images, old)
-        batch = _Batch()
+        batch = ImageBatch()
         for key, body, epoch, stored in images:
             if stored != epoch:
                 batch.add_undo(epoch, key, old.get(key))
             batch.add(key, body, epoch)
             if batch.size_bytes >= BATCH_BYTES:
                 self._write_batch(batch)
-                batch = _Batch()
+                batch = ImageBatch()
         self._write_batch(batch)
 
     def _check(self, images: Sequence[Image], old: dict[bytes, bytes | None]) -> None:
@@ -178,7 +174,7 @@ class Store:
             if not is_as_known:
                 raise EpochOrderError(f"the value of {key.hex()} is not of epoch {stored}")
 
-    def _write_batch(self, batch: "_Batch") -> None:
+    def _write_batch(self, batch: ImageBatch) -> None:
         if batch.is_empty:
             return
         self._number += 1
@@ -305,44 +301,3 @@ class Store:
                 return None
             key, value = bytes(cursor.key()), bytes(cursor.value())
         return (key, value) if key < stop else None
-
-
-class _Batch:
-    """One atomic write in the making: images, what they overwrite per epoch, the keys they bury."""
-
-    def __init__(self) -> None:
-        self._batch = WriteBatch(raw_mode=True)
-        self._undo: dict[int, list[bytes]] = {}
-        self._graves: dict[int, list[bytes]] = {}
-        self.size_bytes = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return self.size_bytes == 0
-
-    def add(self, key: bytes, body: bytes | None, epoch: int) -> None:
-        if body is None:
-            self._batch.put(key, VALUE_HEADER.pack(epoch, TOMBSTONE_FORMAT))
-            self._graves.setdefault(epoch, []).append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
-            self.size_bytes += 2 * (len(key) + _ENTRY_BYTES)
-        else:
-            self._batch.put(key, VALUE_HEADER.pack(epoch, BODY_FORMAT) + body)
-            self.size_bytes += len(key) + len(body) + _ENTRY_BYTES
-
-    def add_undo(self, epoch: int, key: bytes, old: bytes | None) -> None:
-        entries = self._undo.get(epoch)
-        if entries is None:
-            entries = self._undo[epoch] = []
-        if old is None:
-            entries.append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
-            self.size_bytes += len(key) + _ENTRY_BYTES
-        else:
-            entries.append(UNDO_ENTRY.pack(len(key), len(old)) + key + old)
-            self.size_bytes += len(key) + len(old) + _ENTRY_BYTES
-
-    def sealed(self, number: int) -> WriteBatch:
-        for epoch, entries in self._undo.items():
-            self._batch.put(keys.undo_key(epoch, number), b"".join(entries))
-        for epoch, entries in self._graves.items():
-            self._batch.put(keys.graves_key(epoch, number), b"".join(entries))
-        return self._batch
