@@ -15,11 +15,13 @@ from reservoir.compiled import jit, ld64
 
 u = np.uint64
 
+WORDS = 2
+
 
 @jit
 def count_value(ctx: int, root: int, v0: Any, v1: Any, delta: int) -> Any:
     """Count a value in (delta 1) or out (delta −1) of a multiset; 0 or a status."""
-    return min(np.int64(om_count(ctx, root, v0, v1, np.int64(delta))), np.int64(0))
+    return min(np.int64(om_count(ctx, root, v0, v1, delta)), np.int64(0))
 
 
 @jit
@@ -28,7 +30,7 @@ def add_to_set(ctx: int, root: int, v0: Any, v1: Any) -> Any:
     found = om_get(ctx, root, v0, v1, stack_words(FOUND_WORDS))
     if found != 0:
         return min(np.int64(found), np.int64(0))
-    return min(np.int64(om_insert(ctx, root, np.int64(1), v0, v1, u(1), u(0))), np.int64(0))
+    return min(np.int64(om_insert(ctx, root, 1, v0, v1, u(1), u(0))), np.int64(0))
 
 
 @jit

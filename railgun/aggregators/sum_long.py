@@ -20,6 +20,7 @@ u = np.uint64
 
 SUM_WORDS = 2
 SQUARES_WORDS = 3
+_QUOTIENT_WORDS = SUM_WORDS + 1
 _WORK = SQUARES_WORDS + WORK_LIMBS
 # The mean of decimals has four places more than they have.
 AVG_EXTRA_SCALE = 4
@@ -62,10 +63,10 @@ def mean_long(cell: int, n: Any) -> Any:
 def mean_decimal(cell: int, n: Any, out: int) -> None:
     """Write Σx · 10^4 / n (n uint64, not 0), half away from zero: 128 bits, two's complement."""
     total = stack_words(SUM_WORDS)
-    quotient = stack_words(SUM_WORDS + 1)
+    quotient = stack_words(_QUOTIENT_WORDS)
     negative = magnitude(total, cell, SUM_WORDS)
     multiply_word(quotient, total, SUM_WORDS, _AVG_FACTOR)
-    rest = divide_word(quotient, SUM_WORDS + 1, n)
+    rest = divide_word(quotient, _QUOTIENT_WORDS, n)
     low, high = ld64(quotient), ld64(quotient + 8)
     if rest >= n - rest:
         low += u(1)

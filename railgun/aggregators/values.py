@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.codes import TYPE_DOUBLE, TYPE_STRING
-from railgun.state.strings import (
-    str_address,
-    str_length,
-    str_ready,
-    str_release,
-    str_retain,
-    str_touch,
-)
+from railgun.aggregators.held_strings import count_string, prepare_new_string, prepare_string, signed
+from railgun.state.strings import str_address, str_length
 from reservoir.compiled import bits_f64, jit, ld8, ld64, st64
 
 u = np.uint64
@@ -52,10 +46,10 @@ def compare_arrival(
 @jit
 def _compare_string(ctx: int, text: int, length: int, held0: Any, held1: Any) -> Any:
     """The same for two different strings, by their UTF-8 bytes."""
-    held = str_address(ctx, held0, held1)
+    held = str_address(ctx, signed(held0), signed(held1))
     if held < 0:
         return held
-    held_length = str_length(ctx, held0, held1)
+    held_length = str_length(ctx, signed(held0), signed(held1))
     common = min(length, held_length)
     at = 0
     while at + 8 <= common and ld64(text + at) == ld64(held + at):
@@ -73,7 +67,7 @@ def _compare_string(ctx: int, text: int, length: int, held0: Any, held1: Any) ->
 def prepare_keep(ctx: int, type_code: int, v0: Any, v1: Any, text: int, length: int) -> Any:
     """Get what `keep` of an arriving value will want; 0, or a status of the pool."""
     if type_code == TYPE_STRING:
-        return np.int64(str_ready(ctx, v0, v1, text, length))
+        return prepare_new_string(ctx, v0, v1, text, length)
     return np.int64(0)
 
 
@@ -81,7 +75,7 @@ def prepare_keep(ctx: int, type_code: int, v0: Any, v1: Any, text: int, length: 
 def prepare_drop(ctx: int, type_code: int, v0: Any, v1: Any) -> Any:
     """Get what `drop` of a held value will want; 0, or a status of the pool."""
     if type_code == TYPE_STRING:
-        return np.int64(str_touch(ctx, v0, v1))
+        return prepare_string(ctx, v0, v1)
     return np.int64(0)
 
 
@@ -89,14 +83,14 @@ def prepare_drop(ctx: int, type_code: int, v0: Any, v1: Any) -> Any:
 def keep(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
     """Hold the string of a value that is stored from now on; prepared, so it cannot fail."""
     if type_code == TYPE_STRING:
-        str_retain(ctx, v0, v1)
+        count_string(ctx, v0, v1, 1)
 
 
 @jit
 def drop(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
     """Let go of the string of a value that is stored no more; prepared, so it cannot fail."""
     if type_code == TYPE_STRING:
-        str_release(ctx, v0, v1)
+        count_string(ctx, v0, v1, -1)
 
 
 @jit

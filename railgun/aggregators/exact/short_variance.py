@@ -21,7 +21,7 @@ def short_variance(low: Any, high: Any, squares: int, limbs: int, lsb: int, n: A
     if over != u(0):
         return u(0), False
     w0, w1, w2, w3 = _less_square(w0, w1, w2, w3, low, high)
-    exponent = np.int64(lsb + 192)
+    exponent = lsb + 192
     words = 4
     while w3 == u(0) and words > 0:
         w3, w2, w1, w0 = w2, w1, w0, u(0)

@@ -1,0 +1,138 @@
+"""Which cells an aggregator needs, by its argument's type and its window, and what result is made of them.
+
+Aggregators of one argument share cells of the same op: `sum`, `avg` and `var_*` the accumulator and the count
+of values, `last` and `prev` one cell. What nothing ever leaves (TUMBLING, INFINITE) needs no map of the
+window's values: a cell of fixed size does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from railgun.aggregators import codes, distinct, earliest, extreme, latest, sum_double, sum_long, trees
+from railgun.language.ast import Aggregator, WindowKind
+from railgun.language.resolve import result_type
+from railgun.language.types import Kind, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of an entity's row. `op` is that of its updates, `words` its size.
+
+    An empty cell is all zeros. What it holds outside the row: `tree_words` is the number of value words of
+    the ordered map whose root is its first two words, 0 when there is none; `wide_words` that of the raw page
+    whose id is its first word, which is 0 while there is no page.
+    """
+
+    op: int
+    words: int
+    tree_words: int = 0
+    wide_words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What the interpreter is told of one aggregator.
+
+    `cells` are updated in this order, the count of values (if any) first. `main`, `squares` and `count` are
+    indexes into them, −1 for none. `result` is the op of apply_result, `type_code` that of the argument,
+    `result_type_code` that of the result. `needs_bytes`: adding wants the bytes of string arguments.
+    """
+
+    cells: tuple[Cell, ...]
+    result: int
+    main: int
+    count: int
+    squares: int
+    type_code: int
+    result_type_code: int
+    needs_bytes: bool
+
+
+_COUNT = Cell(codes.COUNT, 1)
+_SUM_DOUBLE = Cell(codes.SUM_DOUBLE, sum_double.SUM_WORDS, wide_words=sum_double.WIDE_SUM_WORDS)
+_SQUARES_DOUBLE = Cell(
+    codes.SQUARES_DOUBLE, sum_double.SQUARES_WORDS, wide_words=sum_double.WIDE_SQUARES_WORDS
+)
+_SUM_LONG = Cell(codes.SUM_LONG, sum_long.SUM_WORDS)
+_SQUARES_LONG = Cell(codes.SQUARES_LONG, sum_long.SQUARES_WORDS)
+_LATEST = Cell(codes.LATEST, latest.WORDS)
+
+_SPREADS: Mapping[Aggregator, tuple[int, int]] = {
+    Aggregator.VAR_SAMP: (codes.RESULT_VAR_SAMP_DOUBLE, codes.RESULT_VAR_SAMP_LONG),
+    Aggregator.VAR_POP: (codes.RESULT_VAR_POP_DOUBLE, codes.RESULT_VAR_POP_LONG),
+    Aggregator.STDDEV_SAMP: (codes.RESULT_STDDEV_SAMP_DOUBLE, codes.RESULT_STDDEV_SAMP_LONG),
+    Aggregator.STDDEV_POP: (codes.RESULT_STDDEV_POP_DOUBLE, codes.RESULT_STDDEV_POP_LONG),
+}
+
+
+def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind) -> Recipe:
+    """The recipe of an aggregator over an argument of a type it takes; `argument` None: `count(*)`."""
+    result = result_type(aggregator, argument)
+    if result is None:
+        raise ValueError(f"{aggregator} takes no {argument}")
+    cells, op = _cells_and_result(aggregator, argument, window is WindowKind.SLIDING)
+    bytes_wanted = argument is not None and argument.kind is Kind.STRING and cells[-1].op in _STORING
+    return Recipe(
+        cells=cells,
+        result=op,
+        main=0 if len(cells) == 1 else 1,
+        count=-1 if aggregator is Aggregator.COUNT_DISTINCT else 0,
+        squares=2 if len(cells) == 3 else -1,
+        type_code=codes.TYPE_INT if argument is None else type_code_of(argument),
+        result_type_code=type_code_of(result),
+        needs_bytes=bytes_wanted,
+    )
+
+
+def type_code_of(of: Type) -> int:
+    """How the words of values of a type compare."""
+    return {Kind.DOUBLE: codes.TYPE_DOUBLE, Kind.STRING: codes.TYPE_STRING}.get(of.kind, codes.TYPE_INT)
+
+
+_STORING = (
+    codes.LATEST,
+    codes.EARLIEST,
+    codes.LEAST,
+    codes.GREATEST,
+    codes.DEQUE_MIN,
+    codes.DEQUE_MAX,
+    codes.QUEUE,
+)
+
+
+def _cells_and_result(
+    aggregator: Aggregator, argument: Type | None, sliding: bool
+) -> tuple[tuple[Cell, ...], int]:
+    """Cells and result op; the first cell is the count, the last one tells the family."""
+    if aggregator is Aggregator.COUNT or argument is None:
+        return (_COUNT,), codes.RESULT_COUNT
+    if aggregator is Aggregator.COUNT_DISTINCT:
+        return (
+            Cell(codes.MULTISET if sliding else codes.VALUE_SET, distinct.WORDS, 1),
+        ), codes.RESULT_DISTINCT
+    if aggregator in (Aggregator.LAST, Aggregator.PREV):
+        last = aggregator is Aggregator.LAST
+        return (_COUNT, _LATEST), codes.RESULT_LAST if last else codes.RESULT_PREV
+    if aggregator in (Aggregator.MIN, Aggregator.MAX, Aggregator.FIRST):
+        return _chosen(aggregator, argument, sliding)
+    of_double = argument.kind is Kind.DOUBLE
+    total = _SUM_DOUBLE if of_double else _SUM_LONG
+    if aggregator is Aggregator.SUM:
+        return (_COUNT, total), codes.RESULT_SUM_DOUBLE if of_double else codes.RESULT_SUM_LONG
+    if aggregator is Aggregator.AVG:
+        of_long = codes.RESULT_AVG_DECIMAL if argument.kind is Kind.DECIMAL else codes.RESULT_AVG_LONG
+        return (_COUNT, total), codes.RESULT_AVG_DOUBLE if of_double else of_long
+    squares = _SQUARES_DOUBLE if of_double else _SQUARES_LONG
+    return (_COUNT, total, squares), _SPREADS[aggregator][0 if of_double else 1]
+
+
+def _chosen(aggregator: Aggregator, argument: Type, sliding: bool) -> tuple[tuple[Cell, ...], int]:
+    """`min`, `max` and `first`: a map of values where they leave the window, otherwise one value."""
+    if sliding:
+        op = {Aggregator.MIN: codes.DEQUE_MIN, Aggregator.MAX: codes.DEQUE_MAX}.get(aggregator, codes.QUEUE)
+        tree = Cell(op, trees.WORDS, tree_words=2 if argument.kind is Kind.STRING else 1)
+        return (_COUNT, tree), codes.RESULT_FRONT
+    if aggregator is Aggregator.FIRST:
+        return (_COUNT, Cell(codes.EARLIEST, earliest.WORDS)), codes.RESULT_EARLIEST
+    op = codes.LEAST if aggregator is Aggregator.MIN else codes.GREATEST
+    return (_COUNT, Cell(op, extreme.WORDS)), codes.RESULT_EXTREME
