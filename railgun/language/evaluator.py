@@ -69,6 +69,11 @@ class Evaluator:
         """The address of the heap that a string's word points into."""
         return int(self.context[layout.HEAP_BATCH + (word >> layout.HEAP_SHIFT)])
 
+    @property
+    def own_heaps(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """The bytes behind strings of heaps 1 and 2, the latter until the next `evaluate`; uint8."""
+        return self.program.heap, self._scratch[: int(self.context[layout.SCRATCH_USED])]
+
     def _grow(self, rows: int) -> None:
         """Make room for this many rows; the constants' vectors are filled here, once and for all."""
         program = self.program

@@ -10,7 +10,7 @@ from railgun.language.errors import QueryError, nearest, position_of
 from railgun.language.inference import Inference
 from railgun.language.literals import Misfit
 from railgun.language.names import metric_name
-from railgun.language.printer import print_query
+from railgun.language.printer import print_expression, print_query
 from railgun.language.typed import TypedExpression
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 
@@ -26,6 +26,7 @@ class ResolvedMetric:
     """One metric, checked and typed.
 
     argument: None for `count(*)` alone. predicate: boolean; None where every event counts.
+    argument_text, predicate_text: their canonical text, for people.
     group_by: field names, sorted, each once: the order written does not matter.
     canonical: the text of the query that makes this metric alone, without its name; two metrics of one
     stream with equal texts have equal values.
@@ -40,6 +41,8 @@ class ResolvedMetric:
     window: ast.Window
     result_type: Type
     canonical: str
+    argument_text: str | None
+    predicate_text: str | None
 
 
 def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
@@ -119,6 +122,8 @@ class _Resolver:
             window=self.query.window,
             result_type=result,
             canonical=canonical,
+            argument_text=None if item.argument is None else print_expression(item.argument),
+            predicate_text=None if self.query.where is None else print_expression(self.query.where),
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:

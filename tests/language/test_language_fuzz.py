@@ -14,14 +14,14 @@ from railgun.language.resolve import resolve
 from tests.language.expression_text import FIELDS
 
 _VOCABULARY = (
-    "SELECT FROM WHERE GROUP BY OVER SLIDING TUMBLING INFINITE DELAYED DISTINCT AS AND OR NOT IN BETWEEN LIKE "
-    "IS NULL TRUE FALSE CASE WHEN THEN ELSE END DAYS HOUR MILLISECONDS count sum avg first lower abs coalesce "
-    "n m x d s t p 1 0 7 2.5 1e3 9223372036854775808 -9223372036854775808 'a' '' 'it''s' \"n\" \"\" 'open "
+    "SELECT FROM WHERE GROUP BY OVER SLIDING TUMBLING INFINITE DELAYED DISTINCT AS AND OR NOT IN BETWEEN "
+    "LIKE IS NULL TRUE FALSE CASE WHEN THEN ELSE END DAYS HOUR MILLISECONDS count sum avg first lower abs "
+    "coalesce n m x d s t p 1 0 7 2.5 1e3 9223372036854775808 -9223372036854775808 'a' '' 'it''s' \"n\" \"\" 'open "
     '"open ( ) , * + - / % = <> != < <= > >= ; . \\ # -- /* é 😀 \x00 \t \n _'
 )
 TOKENS = _VOCABULARY.split(" ")
 SEEDS = [
-    "SELECT count(*) AS c, sum(n * 2 + m) FROM s WHERE x > 0.5 AND s LIKE 'a%' GROUP BY s OVER SLIDING 7 DAYS",
+    "SELECT count(*) AS c, sum(n * 2) FROM s WHERE x > 0.5 AND s LIKE 'a%' GROUP BY s OVER SLIDING 7 DAYS",
     "SELECT avg(CASE WHEN p THEN d ELSE 1.50 END) FROM s WHERE n IN (1, 2, NULL) OVER TUMBLING 1 DAY",
     "SELECT count(DISTINCT lower(s)), prev(t) FROM s WHERE NOT (x BETWEEN -1e3 AND 2) OVER INFINITE",
     "SELECT last(s) FROM s WHERE s IS NOT NULL OR p GROUP BY s, p OVER INFINITE DELAYED BY 5 MINUTES",
@@ -37,8 +37,8 @@ _OPERANDS = "n m x d e s r t p q 1 -2 0.5 -12.50 1e3 'a' NULL TRUE"
 OPERANDS = _OPERANDS.split(" ")
 _SHAPES = (
     "{} + {}; {} - {}; {} * {}; {} / {}; {} % {}; -{}; {} = {}; {} < {}; {} AND {}; {} OR {}; NOT {}; "
-    "{} IN ({}, {}); {} NOT BETWEEN {} AND {}; {} LIKE 'a%'; {} IS NULL; LOWER({}); ABS({}); COALESCE({}, {}); "
-    "CASE WHEN {} THEN {} END; CASE {} WHEN {} THEN {} ELSE {} END"
+    "{} IN ({}, {}); {} NOT BETWEEN {} AND {}; {} LIKE 'a%'; {} IS NULL; LOWER({}); ABS({}); COALESCE({}, {})"
+    "; CASE WHEN {} THEN {} END; CASE {} WHEN {} THEN {} ELSE {} END"
 )
 SHAPES = _SHAPES.split("; ")
 
