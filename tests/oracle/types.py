@@ -11,8 +11,8 @@ from tests.oracle.errors import DefinitionRefused
 Value = int | float | Fraction | str | bool | None
 Row = dict[str, Value]
 
-LONG_MIN = -(2**63)
-LONG_MAX = 2**63 - 1
+LONG_MIN: int = -(2**63)
+LONG_MAX: int = 2**63 - 1
 DECIMAL_DIGITS = 18
 
 

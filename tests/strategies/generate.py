@@ -1,0 +1,83 @@
+"""Whole cases from a source of choices."""
+
+from dataclasses import dataclass
+
+from tests.oracle.types import Row, Type, parse_type
+from tests.oracle.values import read_value
+from tests.strategies import schemas
+from tests.strategies.case import Case
+from tests.strategies.expressions import ExpressionSource
+from tests.strategies.logs import History
+from tests.strategies.queries import QuerySource
+from tests.strategies.source import Source
+from tests.strategies.values import row
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a case may hold.
+
+    `spread`: several partitioners and partitions; without it the stream is one task. `explicit_warm`: added
+    metrics are left warming, and `warm` records stand somewhere later, or nowhere; without it they are warm
+    at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
+    """
+
+    spread: bool = True
+    explicit_warm: bool = False
+    control_percent: int = 6
+    queries_max: int = 5
+
+
+def draw_case(source: Source, size: int, profile: Profile) -> Case:
+    """A case of `size` steps."""
+    stream = schemas.stream(source, spread=profile.spread)
+    queries = QuerySource(source)
+    texts: list[str] = []
+    metrics: list[str] = []
+    for _ in range(source.integer(1, profile.queries_max)):
+        text, names = queries.query(stream)
+        texts.append(text)
+        metrics += names
+    history = History(source, stream, queries, metrics, profile.explicit_warm)
+    steps = tuple(history.step(profile.control_percent) for _ in range(size))
+    cuts = draw_cuts(source, size)
+    restarts = frozenset(cut for cut in cuts if source.chance(10))
+    return Case(schemas.definitions(stream, texts), steps, cuts, restarts)
+
+
+def draw_cuts(source: Source, size: int) -> tuple[int, ...]:
+    """Places to cut a log of `size` records: one by one, in equal batches, in any, or nowhere."""
+    longest = source.choice((size or 1, 1, 2, 7, 64))
+    cuts = []
+    place = 0
+    even = source.chance(40)
+    while place < size:
+        place += longest if even else source.integer(1, longest)
+        if place < size:
+            cuts.append(place)
+    return tuple(cuts)
+
+
+@dataclass(frozen=True)
+class ExpressionCase:
+    """An expression over typed fields, and rows to evaluate it on, as JSON has them."""
+
+    fields: dict[str, str]
+    text: str
+    type: Type
+    rows: tuple[dict[str, object], ...]
+
+    def typed_rows(self) -> list[Row]:
+        """The rows as the oracle's evaluator takes them."""
+        types = {name: parse_type(text) for name, text in self.fields.items()}
+        return [{n: read_value(v, types[n], n) for n, v in values.items()} for values in self.rows]
+
+
+def draw_expression(source: Source, depth: int, rows: int) -> ExpressionCase:
+    """An expression of any type, at most about `depth` operators deep, and rows with nulls and extremes."""
+    fields = {f"f{n}": parse_type(text) for n, text in enumerate(schemas.TYPES)}
+    fields |= {f"g{n}": parse_type(text) for n, text in enumerate(schemas.TYPES[:4])}
+    expressions = ExpressionSource(source, fields)
+    drawn = expressions.draw(source.choice(expressions.kinds), depth)
+    values = tuple(row(source, fields, 1_700_000_000_000) for _ in range(rows))
+    return ExpressionCase({n: str(t) for n, t in fields.items()}, drawn.text, drawn.type, values)
