@@ -41,6 +41,11 @@ class Checkpointer:
         """A checkpoint was begun and is not durable yet."""
         return self._closing != 0
 
+    @property
+    def is_committing(self) -> bool:
+        """The commit is on its way: after a crash now it may or may not be there."""
+        return self._commit is not None
+
     def begin(self, meta: bytes, make_durable: Callable[[], None] | None = None) -> None:
         """Close the current epoch: the checkpoint holds the items as they are now, and meta.
 

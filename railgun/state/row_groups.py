@@ -60,6 +60,10 @@ class RowGroups:
         """The layout in force of every group that is not dropped."""
         return {group: history.newest for group, history in self._histories.items()}
 
+    def dropped(self) -> set[int]:
+        """Groups whose drop is not durable yet."""
+        return set(self._dropped)
+
     def set_layout(
         self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]]
     ) -> None:

@@ -164,6 +164,10 @@ class EntityTable:
         """
         self._groups.set_layout(group, version, cells, mapping)
 
+    def dropped_groups(self) -> set[int]:
+        """Dropped groups whose numbers are not free yet."""
+        return self._groups.dropped()
+
     def drop_group(self, group: int) -> None:
         """Forget a group and its rows, from the current epoch on. Between batches only.
 

@@ -1,0 +1,108 @@
+"""The checks of the state can fail: each of these bugs, planted, is found by the random walk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rocksdict import WriteBatch
+
+from railgun.state.errors import StateError
+from railgun.state.row_context import ROW_EPOCHS, ROWS_EPOCH
+from railgun.state.row_groups import RowGroups
+from railgun.state.row_room import RowRoom
+from railgun.state.rows import EntityTable
+from railgun.state.store import Store
+from reservoir.compiled import array_at
+from tests.state import state_run
+from tests.state.state_walk import walk
+
+SEEDS = range(4)
+
+
+def find_the_bug(folder: Path) -> None:
+    """Some seed must find it."""
+    for seed in SEEDS:
+        try:
+            walk(folder / str(seed), seed, steps=160, crash_every=16)
+        except (AssertionError, StateError):
+            return
+    pytest.fail("a planted bug was not found")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_a_bug_the_walk_passes(tmp_path: Path, seed: int) -> None:
+    walk(tmp_path, seed, steps=160, crash_every=16)
+
+
+def test_an_undo_that_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget(store: Store, entry_key: bytes, committed: int) -> None:
+        batch = WriteBatch(raw_mode=True)
+        batch.delete(entry_key)
+        store._write(batch)
+
+    monkeypatch.setattr(Store, "_undo", forget)
+    find_the_bug(tmp_path)
+
+
+def test_undo_oldest_epoch_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Store, "_last_key", lambda store, prefix: (store._first_item(prefix, b"v") or (None,))[0]
+    )
+    find_the_bug(tmp_path)
+
+
+def test_a_row_changed_without_copying_its_old_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch = state_run.touch_row
+
+    def touch_without_copy(context: int, row: int) -> int:
+        epochs = array_at(row + ROW_EPOCHS, 1, np.uint64)
+        stored, dirty = divmod(int(epochs[0]), 1 << 32)
+        current = int(array_at(context + ROWS_EPOCH, 1, np.int64)[0])
+        if dirty not in (0, current):
+            epochs[0] = (stored << 32) | current
+        return touch(context, row)
+
+    monkeypatch.setattr(state_run, "touch_row", touch_without_copy)
+    find_the_bug(tmp_path)
+
+
+def test_copied_images_that_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RowRoom, "drain", lambda room: room.memory.copies.take() and None)
+    find_the_bug(tmp_path)
+
+
+def test_copied_images_written_after_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flush(room: RowRoom) -> None:
+        if room.memory.outgoing.count:
+            room._store.write(room.memory.outgoing.take())
+            room.drain()
+
+    monkeypatch.setattr(RowRoom, "flush", flush)
+    find_the_bug(tmp_path)
+
+
+def test_a_remembered_address_that_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_run, "row_is", lambda *arguments: True)
+    find_the_bug(tmp_path)
+
+
+def test_a_layout_change_that_leaves_old_images_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RowGroups, "_write_old_images", lambda groups, group: None)
+    find_the_bug(tmp_path)
+
+
+def test_a_commit_before_all_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EntityTable, "exhausted", lambda table: True)
+    find_the_bug(tmp_path)
+
+
+def test_deletions_that_leave_no_tombstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Store.write
+    monkeypatch.setattr(
+        Store,
+        "write",
+        lambda store, images: write(store, [image for image in images if image[1] is not None]),
+    )
+    find_the_bug(tmp_path)
