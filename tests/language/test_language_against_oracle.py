@@ -73,7 +73,7 @@ def check_seeds(seeds: range) -> None:
 
 
 def test_values_are_the_oracles_by_seed() -> None:
-    check_seeds(range(250))
+    check_seeds(range(1_000))
 
 
 @settings(max_examples=100)

@@ -1,0 +1,44 @@
+"""The case mapping is Unicode 14.0's, whole, and the tables say the same."""
+
+import sys
+import unicodedata
+from importlib import resources
+
+import pytest
+
+from railgun.language.casemap import UNICODE_VERSION, casemap_text
+from railgun.language.parser import parse_query
+from railgun.language.resolve import resolve
+from railgun.language.types import STRING
+from tests.language.batch import evaluate_all
+
+needs_unicode_14 = pytest.mark.skipif(
+    unicodedata.unidata_version != UNICODE_VERSION, reason="this Python knows another Unicode"
+)
+
+
+@needs_unicode_14
+def test_the_file_is_what_makes_it() -> None:
+    text = resources.files("railgun.language").joinpath("casemap.txt").read_text("utf-8")
+    assert text == casemap_text()
+
+
+@needs_unicode_14
+def test_every_code_point_by_itself() -> None:
+    points = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
+    rows = [{"s": "".join(points[start : start + 1000])} for start in range(0, len(points), 1000)]
+    query = parse_query("SELECT max(LOWER(s)), max(UPPER(s)) FROM t OVER INFINITE")
+    expressions = [metric.argument for metric in resolve(query, {"s": STRING}, "t")]
+    lower, upper = evaluate_all(expressions, {"s": STRING}, rows)
+    for row, low, up in zip(rows, lower, upper, strict=True):
+        assert low == "".join(map(str.lower, row["s"]))
+        assert up == "".join(map(str.upper, row["s"]))
+
+
+def test_no_rule_of_context_or_language() -> None:
+    rows = [{"s": text} for text in ("ΑΣ", "straße", "İI", "ŉ", "ﬃ", "ᾷ")]
+    query = parse_query("SELECT max(LOWER(s)), max(UPPER(s)) FROM t OVER INFINITE")
+    expressions = [metric.argument for metric in resolve(query, {"s": STRING}, "t")]
+    lower, upper = evaluate_all(expressions, {"s": STRING}, rows)
+    assert lower == ["ασ", "straße", "i\u0307i", "ŉ", "ﬃ", "ᾷ"]
+    assert upper == ["ΑΣ", "STRASSE", "İI", "\u02bcN", "FFI", "\u0391\u0342\u0399"]
