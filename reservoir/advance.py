@@ -262,7 +262,7 @@ def advance_edges(ctx: int, done: int, to: int, limit: int, resume: int) -> Any:
 
     DONE: all edges are complete for records before ADVANCE_TO, which may be less than `to` where `limit`
     entries would not do.  FULL: not even record `done` is complete; the entries are a part of what crosses
-    at it, edges by ascending delta.  LOAD: the frame (NEED_SET, NEED_CHUNK) is lacking; call again with resume.
+    at it, edges by ascending delta.  LOAD: the frame (NEED_SET, NEED_CHUNK) is lacking; call again, resuming.
     """
     if resume == 0:
         _begin(ctx, done, to, limit)

@@ -20,7 +20,6 @@ from reservoir.compiled import (
     sti64,
 )
 from reservoir.frames import (
-    COLUMN_HEAP,
     COLUMN_KIND,
     COLUMN_NULLS,
     COLUMN_PAIRS,
@@ -92,7 +91,7 @@ _u = np.uint64
 
 
 @jit
-def _word(ctx: int, index: int) -> Any:
+def _word(ctx: int, index: Any) -> Any:
     return ldi64(ctx + index * 8)
 
 
@@ -113,7 +112,7 @@ def _ref_address(ctx: int, ref: Any) -> Any:
 
 
 @jit
-def _inside_payload(ctx: int, i: int, where: int, length: int) -> Any:
+def _inside_payload(ctx: int, i: int, where: Any, length: Any) -> Any:
     """Does the string lie inside the raw record of its own row? Then it need not be kept twice."""
     payload, offsets = _word(ctx, IN_PAYLOAD), _word(ctx, IN_PAYLOAD_OFFSETS)
     return where >= payload + ldi64(offsets + i * 8) and where + length <= payload + ldi64(
@@ -153,7 +152,7 @@ def _take(ctx: int, n: int) -> Any:
 def _bytes_needed(ctx: int, n: int) -> Any:
     """Bytes of the accepted payloads, and of the strings that do not lie inside them."""
     slots, offsets = _word(ctx, OUT_SLOT), _word(ctx, IN_PAYLOAD_OFFSETS)
-    total = 0
+    total: Any = 0
     for i in range(n):
         if ld32(slots + i * 4) != np.uint32(0xFFFFFFFF):
             total += ldi64(offsets + i * 8 + 8) - ldi64(offsets + i * 8)
@@ -248,7 +247,7 @@ def _copy_entities(slots: int, n: int, hi: int, lo: int, descriptor: int) -> Non
 
 
 @jit
-def _copy_strings(ctx: int, n: int, refs: int, nulls: int, descriptor: int, place: int) -> Any:
+def _copy_strings(ctx: int, n: int, refs: int, nulls: int, descriptor: int, place: Any) -> Any:
     """A STRING column: references into the arena; returns the arena position behind what was copied."""
     to_refs, to_nulls = ldi64(descriptor + WORDS_AT * 8), ldi64(descriptor + COLUMN_NULLS * 8)
     arena, mask, slots = _word(ctx, OPEN_ARENA), _word(ctx, OPEN_ARENA_CAPACITY) - 1, _word(ctx, OUT_SLOT)

@@ -120,7 +120,7 @@ class FrameCache:
         standing: Standing,
     ) -> None:
         """decoder(chunk, columns) gives what decodes a chunk; standing() where the cursors are."""
-        self._context, self._words = context, memoryview(context)
+        self._context, self._words = context, context.data
         self.limit_bytes, self._decoder, self._standing = limit_bytes, decoder, standing
         self.table = np.zeros((frames_max, FRAME_WORDS), np.int64)
         self._keys = np.full(frames_max, -1, np.int64)
@@ -238,7 +238,7 @@ class FrameCache:
                 return
 
     def _distances(self, heads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each frame, how many chunks the nearest cursor behind it (of its set) is away; many if none is."""
+        """For each frame, how many chunks behind it the nearest cursor of its set is; many if none is."""
         standing = self._standing()
         distances = np.full(len(heads), at.INT64_MAX, np.int64)
         for column_set in np.unique(heads[:, FRAME_SET]):

@@ -146,7 +146,8 @@ def _stored(column: HotColumn, array: Any) -> StoredColumn:
         return StoredColumn(
             column, 0, 0, 0, 0, _data_at(codes), _data_at(pairs), len(pairs), size, (array, codes, pairs)
         )
-    nulls_at, keep = 0, (array,)
+    nulls_at = 0
+    keep: tuple[Any, ...] = (array,)
     if array.null_count:
         nulls = np.empty(n, np.uint8)
         _split_nulls(array.buffers()[0].address, array.offset, n, address(nulls))

@@ -18,7 +18,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HotColumn:
-    """A hot column. `name` is its canonical text ("amount", "entity:card"): the same name, the same values."""
+    """A hot column. `name` is its canonical text ("amount", "entity:card"): same name, same values."""
 
     name: str
     kind: Kind

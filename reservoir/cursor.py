@@ -39,14 +39,14 @@ class FrameSource(Protocol):
 
 
 class Changelog:
-    """What the last advance, or fill, gave: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
+    """What the last advance or fill gave: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
 
     def __init__(self, context: NDArray[np.int64], limit: int) -> None:
         self.at, self.frame, self.row = (np.zeros(limit, np.int32) for _ in range(3))
         context[at.ENTRY_AT], context[at.ENTRY_FRAME] = address(self.at), address(self.frame)
         context[at.ENTRY_ROW] = address(self.row)
         self.start, self.end = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._words, self._wants = memoryview(context), np.zeros((_WANTS, 2), np.int64)
+        self._words, self._wants = context.data, np.zeros((_WANTS, 2), np.int64)
         context[at.WANTS], context[at.WANTS_CAPACITY] = address(self._wants), _WANTS
 
     @property
@@ -71,7 +71,7 @@ class Edges:
     def __init__(
         self, context: NDArray[np.int64], index: ChunkIndex, source: FrameSource, changelog: Changelog
     ) -> None:
-        self._context, self._words, self._address = context, memoryview(context), address(context)
+        self._context, self._words, self._address = context, context.data, address(context)
         self._index, self._source, self._changelog = index, source, changelog
         self._table = np.zeros((0, EDGE_WORDS), np.int64)
         self._hold(16)
@@ -132,7 +132,8 @@ class Edges:
     def standing(self) -> NDArray[np.int64]:
         """(column set, chunk, bound) of every live edge, int64[edges][3]."""
         live = self._table[self._table[:, EDGE_LIVE] == 1]
-        return live[:, [EDGE_SET, EDGE_CHUNK, EDGE_BOUND]]
+        standing: NDArray[np.int64] = live[:, [EDGE_SET, EDGE_CHUNK, EDGE_BOUND]]
+        return standing
 
     def _hold(self, capacity: int) -> None:
         table = np.zeros((capacity, EDGE_WORDS), np.int64)
@@ -153,7 +154,7 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class FillSlice:
-    """One slice of a fill: entries [0, count) of the changelog; `done`: nothing more up to the bound asked."""
+    """One slice of a fill: entries [0, count) of the changelog; `done`: no more up to the bound asked."""
 
     count: int
     done: bool
@@ -165,7 +166,7 @@ class Fills:
     def __init__(
         self, context: NDArray[np.int64], index: ChunkIndex, source: FrameSource, changelog: Changelog
     ) -> None:
-        self._words, self._address = memoryview(context), address(context)
+        self._words, self._address = context.data, address(context)
         self._index, self._source, self._changelog = index, source, changelog
         self._fills: dict[int, NDArray[np.int64]] = {}
 

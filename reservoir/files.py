@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """One open file. Every method may raise OSError. After a failed write or sync a handle is not used again."""
+    """One open file. Every method may raise OSError; after a failed write or sync it is not used again."""
 
     def write(self, data: bytes | memoryview) -> int:
         """Append; returns how many bytes were taken, which may be fewer than given, and is never 0."""

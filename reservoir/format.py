@@ -78,9 +78,8 @@ class ChunkDirectory:
 def pack_header(header: SegmentHeader) -> bytes:
     """The header of a segment, HEADER_BYTES."""
     assert len(header.stream_key) == KEY_BYTES
-    body = _HEADER.pack(
-        MAGIC, VERSION, 0, header.chunk_events, header.stream_key, header.number, header.first_chunk, header.first_seq, 0
-    )[:-4]  # fmt: skip
+    numbers = header.number, header.first_chunk, header.first_seq
+    body = _HEADER.pack(MAGIC, VERSION, 0, header.chunk_events, header.stream_key, *numbers, 0)[:-4]
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
@@ -168,7 +167,7 @@ def parse_chunk(directory: bytes) -> ChunkDirectory:
 
 
 def pack_index(segment: int, chunks: Sequence[IndexedChunk]) -> bytes:
-    """The index frame that ends a full segment. Its body is its own length, so that it is found from the end."""
+    """The index frame that ends a full segment. Its body is its own length: it is found from the end."""
     parts = [_INDEX_HEAD.pack(len(chunks))]
     for chunk in chunks:
         assert chunk.place.segment == segment
@@ -179,7 +178,7 @@ def pack_index(segment: int, chunks: Sequence[IndexedChunk]) -> bytes:
 
 
 def parse_index_end(data: bytes, file: str) -> int:
-    """Length of the index frame in bytes, from the last INDEX_END_BYTES of a segment. Raises CorruptionError."""
+    """Length in bytes of the index frame, from the last INDEX_END_BYTES. Raises CorruptionError."""
     if len(data) < INDEX_END_BYTES or zlib.crc32(data[:8]) != int.from_bytes(data[8:], "little"):
         raise CorruptionError(file, 0, "the segment does not end with an index")
     return int.from_bytes(data[:8], "little")

@@ -24,7 +24,7 @@ def _words64(source: int, slots: int, n: int, target: int) -> None:
 @jit
 def _words_nulls(words: int, nulls: int, slots: int, n: int, to_words: int, to_nulls: int) -> Any:
     """Words (0 where null) and nulls; returns how many are null."""
-    count = 0
+    count: Any = 0
     for k in range(n):
         slot = np.int64(ld32(slots + k * 4))
         null = np.uint8(0) if nulls == 0 else ld8(nulls + slot)
@@ -37,7 +37,7 @@ def _words_nulls(words: int, nulls: int, slots: int, n: int, to_words: int, to_n
 @jit
 def _string_bytes(refs: int, nulls: int, slots: int, n: int) -> Any:
     """Bytes of the strings of the rows."""
-    total = 0
+    total: Any = 0
     for k in range(n):
         slot = np.int64(ld32(slots + k * 4))
         if nulls == 0 or ld8(nulls + slot) == 0:
@@ -50,7 +50,8 @@ def _strings(
     refs: int, nulls: int, heaps: int, slots: int, n: int, to_refs: int, to_nulls: int, heap: int
 ) -> Any:
     """Strings of the rows, copied to heap in order; returns how many are null."""
-    count, place = 0, 0
+    count: Any = 0
+    place: Any = 0
     for k in range(n):
         slot = np.int64(ld32(slots + k * 4))
         null = np.uint8(0) if nulls == 0 else ld8(nulls + slot)
@@ -152,7 +153,7 @@ def gather_word_column(column: HotColumn, words: int, nulls: int, slots: NDArray
 def gather_string_column(
     column: HotColumn, refs: int, nulls: int, heaps: tuple[int, ...], slots: NDArray[np.uint32]
 ) -> StoredColumn:
-    """A STRING column's rows, their bytes end to end in a heap of their own; refs, nulls, heaps are addresses."""
+    """A STRING column's rows, their bytes end to end in one heap; refs, nulls, heaps are addresses."""
     n = len(slots)
     size = int(_string_bytes(refs, nulls, address(slots), n))
     to_refs, to_nulls, heap = np.empty(n, np.uint64), np.empty(n, np.uint8), np.empty(max(1, size), np.uint8)
@@ -195,7 +196,8 @@ def gather_derived(column: HotColumn, data: ColumnData, n: int) -> StoredColumn:
     """A column that `derive` made for n rows, in the form of a sealed chunk."""
     slots = np.arange(n, dtype=np.uint32)
     if column.kind is Kind.ENTITY:
-        assert data.hi is not None and data.lo is not None
+        assert data.hi is not None
+        assert data.lo is not None
         pairs = pair_up(data.hi, data.lo)
         return gather_entity_column(column, address(pairs), slots)
     assert data.words is not None

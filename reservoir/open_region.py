@@ -1,4 +1,4 @@
-"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, sorted by 4-byte entries."""
+"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -75,11 +75,11 @@ class OpenRows:
 
 
 class OpenRegion:
-    """Owns the OPEN_ words of the context and frame 0. `context`: int64 array; `frame`: int64 words of frame 0."""
+    """Owns the OPEN_ words of the context, and frame 0, whose words are `frame`."""
 
     def __init__(self, context: NDArray[np.int64], frame: NDArray[np.int64], chunk_events: int) -> None:
         self._context, self._frame = context, frame
-        self._words = memoryview(context)
+        self._words = context.data
         self._address = address(context)
         self._chunk_events = chunk_events
         self._generation = 0
@@ -172,8 +172,11 @@ class OpenRegion:
         slots = self._order[self._words[at.OPEN_ORDER_START] : self._words[at.OPEN_ORDER_END]]
         held = self._ring.columns[self.columns.index(column)]
         if column.kind is Kind.ENTITY:
+            assert data.hi is not None
+            assert data.lo is not None
             held.pairs[slots, 0], held.pairs[slots, 1] = data.hi, data.lo
         else:
+            assert words is not None
             held.words[slots] = words
             held.nulls[slots] = 0 if nulls is None else nulls
 

@@ -1,12 +1,14 @@
 """Opening: find what the segments hold, cut what the checkpoint does not know, and say what was dropped."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from reservoir.errors import CorruptionError
 from reservoir.files import Files
 from reservoir.format import check_header
 from reservoir.index import IndexedChunk
+from reservoir.length import Length
 from reservoir.segment import (
     SegmentScan,
     SegmentScanner,
@@ -15,7 +17,6 @@ from reservoir.segment import (
     segment_numbers,
     segment_path,
 )
-from reservoir.writer import Length
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ def recover(
 
 def check_numbers(folder: Path, numbers: list[int]) -> None:
     """Raises CorruptionError where a segment between others is missing."""
-    for before, number in zip(numbers, numbers[1:]):
+    for before, number in pairwise(numbers):
         if number != before + 1:
             raise CorruptionError(str(segment_path(folder, before + 1)), 0, "the segment is missing")
 

@@ -1,6 +1,6 @@
 """The reservoir of one task: its accepted events, sealed into chunks, met again by cursors. A thin facade."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from reservoir.files import Files
 from reservoir.format import KEY_BYTES, SegmentHeader
 from reservoir.frames import SETS_MAX
 from reservoir.index import ChunkIndex, Span
+from reservoir.length import Length
 from reservoir.open_region import Derive, OpenRegion
 from reservoir.recovery import Recovered, recover
 from reservoir.segment import SegmentReader, segment_path
-from reservoir.source import ChunkSource
-from reservoir.writer import ChunkWriter, Length, PendingChunk
+from reservoir.source import ChunkSource, ScannedRows
+from reservoir.writer import ChunkWriter, PendingChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Reservoir:
         self._folder, self._files, self.settings = folder, files, settings
         self.recovered = recovered
         self._context = np.zeros(at.CONTEXT_WORDS, np.int64)
-        self.words = memoryview(self._context)
+        self.words = self._context.data
         self.context_address = address(self._context)
         self.changelog = Changelog(self._context, settings.changelog_entries)
         self._index = ChunkIndex(self._context)
@@ -164,7 +165,7 @@ class Reservoir:
         self._open.set_columns(columns, self._source.derive)
 
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
-        """Which hot columns, by number, frames of a column set (0 to 255) hold. Chunks that lack one derive it."""
+        """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it."""
         assert 0 <= column_set < SETS_MAX
         self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
 
@@ -245,7 +246,7 @@ class Reservoir:
         return dropped
 
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest by seq that are kept."""
+        """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""
         chunks = sorted(
             range(self._index.base, self._index.next),
             key=lambda k: self._index[k].span.greatest_seq,
@@ -262,6 +263,16 @@ class Reservoir:
             count += span.rows
             least = min(least, span.least_seq)
         return np.concatenate(seqs), np.concatenate(ids)
+
+    def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
+        """Every row kept, in (time, seq) order, chunk by chunk, the open region last. Slow."""
+        wanted = [self._open.columns[column] for column in columns]
+        for chunk in range(self._index.base, self._index.next):
+            yield self._source.scanned(chunk, wanted)
+        rows = self._open.all_rows()
+        if len(rows.slots):
+            held = tuple(rows.column(column) for column in wanted)
+            yield ScannedRows(rows.words("time"), rows.words("seq"), rows.ids(), *rows.payloads(), held)
 
     def stats(self) -> Stats:
         """Figures for monitoring."""

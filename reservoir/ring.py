@@ -108,7 +108,7 @@ def _move_refs(
 
 @jit
 def _move_arena(source: int, mask: int, target: int, new_mask: int, head: int, behind: int) -> None:
-    """Copy positions [head, behind); no run crosses a multiple of the old size, so none crosses one of the new."""
+    """Copy positions [head, behind); a run crosses no multiple of the old size, so none of the new."""
     place = head
     while place < behind:
         size = min(behind, (place | mask) + 1) - place

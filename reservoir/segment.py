@@ -303,7 +303,7 @@ class SegmentScanner:
         scan.end_bytes = offset + head.size_bytes
 
     def _whole_frame_behind(self, offset: int) -> bool:
-        """Does a whole frame follow the broken one at offset? Looked for at every byte: frames are unaligned."""
+        """Does a whole frame follow the broken one at offset? Looked for at every byte."""
         data = self._handle.read(offset, self._size - offset)
         for begin in range(1, len(data) - FRAME_HEAD_BYTES + 1):
             try:

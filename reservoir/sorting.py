@@ -36,7 +36,7 @@ def _merge_runs(times: int, source: int, target: int, low: int, middle: int, hig
 
 @jit
 def sort_slots(times: int, slots: int, scratch: int, n: int) -> Any:
-    """Stable merge sort of uint32 slots by time; returns the address (slots or scratch) that holds the result."""
+    """Stable merge sort of uint32 slots by time; returns the address that holds the result."""
     source, target = slots, scratch
     width = 1
     while width < n:

@@ -2,19 +2,32 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir.chunk import HotRows, decode_hot, decode_ids, decode_payload
 from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.compiled import address, view_i64
+from reservoir.compiled import address, array_at
 from reservoir.format import SECTION_IDS, SECTION_PAYLOAD
 from reservoir.gather import gather_derived
 from reservoir.index import ChunkIndex, Place
 from reservoir.open_region import Derive
 from reservoir.segment import SegmentReader
 from reservoir.writer import PendingChunk
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedRows:
+    """Rows in (time, seq) order: time, seq int64[n]; ids uint64[n][2]; payloads end to end; columns."""
+
+    time: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    ids: NDArray[np.uint64]
+    payload: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    columns: tuple[StoredColumn, ...]
 
 
 class ChunkSource:
@@ -50,7 +63,7 @@ class ChunkSource:
     def seqs(self, chunk: int) -> NDArray[np.int64]:
         """int64[n]: log positions of a chunk's rows."""
         rows = self.decoder(chunk, [])()
-        return view_i64(rows.seq_at, rows.rows).copy()
+        return array_at(rows.seq_at, rows.rows, np.int64).copy()
 
     def payloads(self, chunk: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Raw records of a chunk end to end, and offsets int64[n + 1]."""
@@ -59,6 +72,12 @@ class ChunkSource:
             rows = pending.copy()
             return rows.payload, rows.offsets
         return decode_payload(self._reader.section(self._index[chunk].place, SECTION_PAYLOAD))
+
+    def scanned(self, chunk: int, columns: Sequence[HotColumn]) -> ScannedRows:
+        """A whole chunk."""
+        hot = self.decoder(chunk, columns)()
+        time, seq = (array_at(where, hot.rows, np.int64).copy() for where in (hot.time_at, hot.seq_at))
+        return ScannedRows(time, seq, self.ids(chunk), *self.payloads(chunk), hot.columns)
 
     def _from_memory(self, pending: PendingChunk, columns: Sequence[HotColumn]) -> HotRows:
         rows = pending.copy()

@@ -3,7 +3,6 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir.chunk import ChunkRows, encode_chunk
@@ -12,26 +11,11 @@ from reservoir.errors import StorageFailedError
 from reservoir.files import Files
 from reservoir.format import SegmentHeader
 from reservoir.index import Place, Span
+from reservoir.length import Length
 from reservoir.open_region import OpenRows
 from reservoir.segment import SegmentWriter
 
 QUEUE_CHUNKS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How far the reservoir is durable: what a checkpoint keeps, and what opening cuts back to.
-
-    segment and size_bytes: the last segment and how much of it counts.  chunks and rows: sealed since the
-    beginning.  last_time, last_seq: the last sealed row.  All zero where nothing was sealed.
-    """
-
-    segment: int = 0
-    size_bytes: int = 0
-    chunks: int = 0
-    rows: int = 0
-    last_time: int = 0
-    last_seq: int = 0
 
 
 class PendingChunk:
@@ -83,7 +67,7 @@ class ChunkWriter:
         segment_bytes: int,
         start: tuple[Length, SegmentWriter | None],
     ) -> None:
-        """header(segment number, first chunk, first seq); start: the length so far and the segment to go on in."""
+        """header(segment number, first chunk, first seq); start: length so far, segment to go on in."""
         self._files, self._folder, self._header = files, folder, header
         self._segment_bytes = segment_bytes
         self._length, self._segment = start

@@ -1,0 +1,209 @@
+"""Feeds an EventLog to a reservoir in batches, as a task would, and checks every entry against the oracle."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reservoir import frames as f
+from reservoir import layout as at
+from reservoir.columns import HotColumn, Kind
+from reservoir.compiled import address, array_at
+from reservoir.files import DiskFiles, Files
+from reservoir.length import Length
+from reservoir.reservoir import Reservoir, Settings
+from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, value
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a task's checkpoint would keep of its reservoir."""
+
+    position: int
+    length: Length
+    restore_from: int
+    edges: tuple[tuple[int, int], ...]
+    hot: tuple[HotColumn, ...]
+    fills: tuple[tuple[int, int, int], ...] = ()
+
+
+class LogDriver:
+    """A reservoir behind a log. `edges` maps edge numbers to (delta, records before it was made)."""
+
+    def __init__(self, folder: Path, log: EventLog, settings: Settings, files: Files | None = None) -> None:
+        self.folder, self.log, self.settings, self.files = folder, log, settings, files or DiskFiles()
+        self.position = 0
+        self.edges: dict[int, tuple[int, int]] = {}
+        self.hot: tuple[HotColumn, ...] = ()
+        self.limit: int | None = None
+        self.first_entry_limit: int | None = None
+        self.open(Length())
+
+    def open(self, length: Length | None) -> None:
+        self.reservoir = Reservoir.open(
+            self.folder, self.files, derive=derive, settings=self.settings, length=length
+        )
+
+    # --- what a task does --------------------------------------------------------------------------
+
+    def set_hot(self, columns: tuple[HotColumn, ...]) -> None:
+        self.hot = columns
+        self.reservoir.set_hot(columns)
+        for column_set in (0, 1):
+            self.reservoir.set_columns(column_set, range(len(columns)))
+
+    def add_edge(self, delta: int) -> int:
+        edge = self.reservoir.add_edge(delta)
+        self._seek(edge, delta)
+        self.edges[edge] = (delta, self.position)
+        return edge
+
+    def remove_edge(self, edge: int) -> None:
+        self.reservoir.remove_edge(edge)
+        del self.edges[edge]
+
+    def run(self, records: int) -> None:
+        """One batch: the next records of the log."""
+        end = min(self.position + records, len(self.log.records))
+        if end == self.position:
+            return
+        self._load(self.position, end)
+        self.reservoir.append()
+        self._advance(end - self.position)
+        self.position = end
+        self.reservoir.seal(self.log.floors[end - 1])
+
+    def run_all(self, cuts: list[int]) -> None:
+        """The rest of the log, in batches of the sizes given, over and over."""
+        k = 0
+        while self.position < len(self.log.records):
+            self.run(cuts[k % len(cuts)])
+            k += 1
+
+    def checkpoint(self) -> Checkpoint:
+        least = self.reservoir.least_open_seq()
+        length = self.reservoir.sync(self.reservoir.chunks)
+        restore_from = self.position if least is None else least
+        return Checkpoint(self.position, length, restore_from, tuple(self.edges.values()), self.hot)
+
+    def restart(self, checkpoint: Checkpoint) -> None:
+        """As after a crash: back to the checkpoint, the open region from the log."""
+        self.reservoir.close()
+        self.recover(checkpoint)
+
+    def recover(self, checkpoint: Checkpoint) -> None:
+        self.open(checkpoint.length)
+        self.set_hot(checkpoint.hot)
+        self.position = checkpoint.position
+        if checkpoint.restore_from < checkpoint.position:
+            self._load(checkpoint.restore_from, checkpoint.position)
+            self.reservoir.restore()
+        self.edges = {}
+        for delta, born in checkpoint.edges:
+            edge = self.reservoir.add_edge(delta)
+            self._seek(edge, delta)
+            self.edges[edge] = (delta, born)
+
+    # --- checks ------------------------------------------------------------------------------------
+
+    def check_rows(self, *, complete: bool = True) -> None:
+        """The reservoir holds exactly the accepted records of the log up to the position, in order."""
+        rows = [
+            (record.time, seq) for seq, record in enumerate(self.log.records[: self.position]) if record.accepted
+        ]
+        rows.sort()
+        found: list[tuple[int, int]] = []
+        for scanned in self.reservoir.scan(range(len(self.hot))):
+            for k, (time, seq) in enumerate(zip(scanned.time.tolist(), scanned.seq.tolist())):
+                record = self.log.records[seq]
+                raw = scanned.payload[scanned.offsets[k] : scanned.offsets[k + 1]].tobytes()
+                assert raw == record.payload
+                assert tuple(scanned.ids[k].tolist()) == record.id
+                found.append((time, seq))
+        assert found == (rows if complete else rows[len(rows) - len(found) :])
+
+    def _advance(self, n: int) -> None:
+        done, limit = 0, self.limit
+        entries: dict[int, list[tuple[int, int]]] = {edge: [] for edge in self.edges}
+        while done < n:
+            reached = self.reservoir.advance(done, n, limit)
+            assert done <= reached <= n
+            for edge in self.edges:
+                entries[edge] += self._entries(edge, done, max(reached, done + 1))
+            done = reached
+        for edge, (delta, born) in self.edges.items():
+            wanted = self.log.crossings(delta, born, self.position, self.position + n)
+            assert entries[edge] == wanted, (delta, born, self.position)
+
+    def _entries(self, edge: int, begin: int, end: int) -> list[tuple[int, int]]:
+        changes = self.reservoir.changelog
+        found = []
+        for k in range(int(changes.start[edge]), int(changes.end[edge])):
+            record = int(changes.at[k])
+            assert begin <= record < end
+            seq = self.check_row(int(changes.frame[k]), int(changes.row[k]))
+            found.append((self.position + record, seq))
+        return found
+
+    def check_row(self, frame: int, row: int) -> int:
+        """Every hot value of a row, read as a kernel would, is what the log says; returns its seq."""
+        frames = self.reservoir.words[at.FRAMES]
+        seq = int(f.frame_seq(frames, frame, row))
+        record = self.log.records[seq]
+        assert int(f.frame_time(frames, frame, row)) == record.time
+        for number, column in enumerate(self.hot):
+            where = f.column_at(frames, frame, number)
+            wanted = value(column, record)
+            if column.kind is Kind.ENTITY:
+                code = f.column_code(where, row)
+                assert (f.code_hi(where, code), f.code_lo(where, code)) == wanted
+                assert array_at(f.code_cache(where, code), 1, np.int64)[0] == 0
+                continue
+            assert bool(f.column_null(where, row)) == (wanted is None)
+            word = int(f.column_word(where, row))
+            if column.kind is Kind.WORD:
+                assert word == (wanted or 0)
+            else:
+                assert self._string(f.column_heap(where), word) == (wanted or b"")
+        return seq
+
+    def _string(self, heap: int, ref: int) -> bytes:
+        offset, length = ref >> 24, ref & 0xFFFFFF
+        return array_at(heap + offset, length, np.uint8).tobytes() if length else b""
+
+    # --- the batch's input -------------------------------------------------------------------------
+
+    def _seek(self, edge: int, delta: int) -> None:
+        clock = self.log.clocks[self.position - 1] if self.position else INT64_MIN
+        self.reservoir.seek(edge, max(INT64_MIN, clock - delta))
+
+    def _load(self, begin: int, end: int) -> None:
+        records, words = self.log.records[begin:end], self.reservoir.words
+        payloads = [record.payload for record in records]
+        buffer = np.frombuffer(b"".join(payloads) + b"\0", np.uint8)
+        offsets = np.cumsum([0, *map(len, payloads)], dtype=np.int64)
+        ids = np.array([record.id for record in records], np.uint64).T.copy()
+        made = columns_of(records, self.hot, offsets, buffer)
+        table, heaps = np.zeros((max(1, len(made)), 2), np.int64), {0: address(buffer)}
+        for k, (column, data) in enumerate(zip(self.hot, made)):
+            if column.kind is Kind.ENTITY:
+                table[k] = address(data.hi), address(data.lo)
+            else:
+                table[k] = address(data.words), address(data.nulls)
+                heaps |= {j: address(heap) for j, heap in enumerate(data.heaps)}
+        arrays = {
+            at.IN_ACCEPTED: np.array([record.accepted for record in records], np.uint8),
+            at.IN_TIME: np.array([record.time for record in records], np.int64),
+            at.IN_ID_HI: ids[0],
+            at.IN_ID_LO: ids[1],
+            at.IN_PAYLOAD: buffer,
+            at.IN_PAYLOAD_OFFSETS: offsets,
+            at.IN_CLOCK: np.array(self.log.clocks[begin:end], np.int64),
+            at.IN_COLUMNS: table,
+        }
+        for word, array in arrays.items():
+            words[word] = address(array)
+        for heap, where in heaps.items():
+            words[at.IN_HEAP0 + heap] = where
+        words[at.IN_N], words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = len(records), 0, begin
+        self._keep = (arrays, made)

@@ -1,0 +1,110 @@
+"""The reservoir against a plain-Python log: any order of events, cuts, edges, columns, seals and restarts."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import settings as hypothesis_settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from reservoir.reservoir import Settings
+from tests.reservoir.event_log import ALL_COLUMNS, EventLog, Record
+from tests.reservoir.log_driver import Checkpoint, LogDriver
+
+names = st.none() | st.text("abc", max_size=3) | st.just("x" * 300)
+steps = st.lists(
+    st.tuples(
+        st.integers(-30, 12) | st.integers(-5, 400),  # against the clock
+        st.sampled_from([True, True, True, False]),
+        st.none() | st.integers(0, 1 << 62),
+        names,
+        st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=40,
+)
+columns = st.lists(st.sampled_from(ALL_COLUMNS), unique=True, max_size=4).map(tuple)
+
+
+class ReservoirMachine(RuleBasedStateMachine):
+    """One reservoir, its log, and what the log says must cross."""
+
+    @initialize(
+        lateness=st.sampled_from([0, 3, 20]),
+        chunk_events=st.sampled_from([1, 3, 8]),
+        segment_bytes=st.sampled_from([1, 6000]),
+        cache_bytes=st.sampled_from([0, 4000, 1 << 20]),
+        entries=st.sampled_from([7, 1000]),
+        start=st.sampled_from([0, -1000, -(1 << 63) + 500, (1 << 63) - 100_000]),
+        hot=columns,
+    )
+    def begin(
+        self,
+        lateness: int,
+        chunk_events: int,
+        segment_bytes: int,
+        cache_bytes: int,
+        entries: int,
+        start: int,
+        hot: tuple[Any, ...],
+    ) -> None:
+        self.start = start
+        self.folder = tempfile.TemporaryDirectory()
+        settings = Settings(bytes(range(16)), chunk_events, segment_bytes, cache_bytes, entries)
+        self.log = EventLog(lateness)
+        self.driver = LogDriver(Path(self.folder.name), self.log, settings)
+        self.driver.set_hot(hot)
+        self.saved: Checkpoint | None = None
+        self.fill: int | None = None
+
+    @rule(steps=steps, cuts=st.lists(st.integers(1, 25), min_size=1, max_size=4))
+    def events(self, steps: list[tuple[int, bool, int | None, str | None, int]], cuts: list[int]) -> None:
+        for offset, accepted, amount, name, card in steps:
+            now = self.log.clock if self.log.clock > -(1 << 63) else self.start
+            time = min(max(now + offset, -(1 << 63) + 1), (1 << 63) - 1)
+            self.log.add(Record(time, accepted, amount, name, card))
+        self.driver.run_all(cuts)
+
+    @rule(delta=st.integers(0, 25) | st.integers(0, 600) | st.sampled_from([1 << 62, (1 << 63) - 1]))
+    def add_edge(self, delta: int) -> None:
+        self.driver.add_edge(delta)
+
+    @precondition(lambda self: self.driver.edges)
+    @rule(data=st.data())
+    def remove_edge(self, data: st.DataObject) -> None:
+        self.driver.remove_edge(data.draw(st.sampled_from(sorted(self.driver.edges))))
+
+    @rule(hot=columns)
+    def change_columns(self, hot: tuple[Any, ...]) -> None:
+        self.driver.set_hot(hot)
+
+    @rule(limit=st.none() | st.integers(1, 9))
+    def limit_entries(self, limit: int | None) -> None:
+        self.driver.limit = limit
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.saved = self.driver.checkpoint()
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(cuts=st.lists(st.integers(1, 25), min_size=1, max_size=4))
+    def crash(self, cuts: list[int]) -> None:
+        assert self.saved is not None
+        self.driver.restart(self.saved)
+        self.fill = None
+        self.driver.run_all(cuts)
+
+    @invariant()
+    def same_rows(self) -> None:
+        if hasattr(self, "driver"):
+            self.driver.check_rows()
+
+    def teardown(self) -> None:
+        if hasattr(self, "driver"):
+            self.driver.reservoir.close()
+            self.folder.cleanup()
+
+
+TestReservoirMachine = ReservoirMachine.TestCase
+TestReservoirMachine.settings = hypothesis_settings(max_examples=60, stateful_step_count=20)
