@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tests.oracle import syntax
 from tests.oracle.errors import QueryRefused
-from tests.oracle.exact import fraction_to_double
+from tests.oracle.exact import normalised
 from tests.oracle.types import (
     BOOLEAN,
     DECIMAL_DIGITS,
@@ -95,12 +95,12 @@ def _literal(node: syntax.Literal) -> Typed:
         return Typed(STRING, "literal", (), node.text)
     if node.kind == "boolean":
         return Typed(BOOLEAN, "literal", (), node.text == "true")
-    exact = Fraction(node.text)
     if node.kind == "integer":
-        if not LONG_MIN <= exact <= LONG_MAX:
+        if not LONG_MIN <= int(node.text) <= LONG_MAX:
             raise QueryRefused(f"{node.text} is beyond 64 bits")
-        return Typed(LONG, "literal", (), int(exact))
-    value = fraction_to_double(exact)
+        return Typed(LONG, "literal", (), int(node.text))
+    # Python's reader rounds once too, and does not write out what a great exponent means.
+    value = normalised(float(node.text))
     if value is None:
         raise QueryRefused(f"{node.text} is beyond the doubles")
     return Typed(DOUBLE, "literal", (), value)
