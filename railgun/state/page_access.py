@@ -12,6 +12,7 @@ from railgun.state.page_blocks import blocks_there, give_block, need, need_nothi
 from railgun.state.page_directory import enter_page, find_page, leave_page
 from railgun.state.page_layout import (
     BODY,
+    BROKEN,
     CLOCK,
     DIRTY,
     DIRTY_NOW,
@@ -19,6 +20,7 @@ from railgun.state.page_layout import (
     EPOCH,
     FAULT_HI,
     FAULT_LO,
+    FREE,
     HEAD_BYTES,
     HI,
     LO,
@@ -176,10 +178,14 @@ def page_free(ctx: int, number: int) -> Any:
 
 @jit
 def load_page(ctx: int, hi: int, lo: int, epoch: int, body: int, size_bytes: int) -> Any:
-    """Bring a stored body in (its block is there): address, or 0 if the body cannot be one of a page."""
+    """Bring a stored body in: its address, or ROOM, or BROKEN if it cannot be the body of a page."""
     state, words = np.int64(ld32(body)), np.int64(ld32(body + 4))
-    if size_bytes != 8 + 8 * words or words != body_words(state) or (state >> 4) & 3 == 0:
-        return np.int64(0)
+    if size_bytes != 8 + 8 * words or words != body_words(state) or (state >> 4) & 3 == FREE:
+        return BROKEN
+    need_nothing(ctx)
+    need(ctx, class_for(words), 1)
+    if not blocks_there(ctx):
+        return ROOM
     page = set_up_page(ctx, class_for(words), hi, lo, state & ~15)
     st32(page + STORED, np.uint32(epoch))
     copy_bytes(page + BODY, body + 8, 8 * words)

@@ -59,12 +59,14 @@ class PageMemory:
             _POSTS_OF_ONE_OPERATION * (8 * page_words + 2 * post_bytes), 8 * largest_words + 2 * post_bytes
         )
         outbox_bytes = reserve_bytes + min(OUTBOX_BATCH_BYTES, limit_bytes // 16)
-        self.slabs_max = (limit_bytes - 8 * entries - outbox_bytes) // slab_bytes
+        self.slabs_max = (limit_bytes - 8 * entries - outbox_bytes - 8 * largest_words) // slab_bytes
         if self.slabs_max < SLABS_MIN:
             raise PoolTooSmallError(limit_bytes, 2 * (outbox_bytes + SLABS_MIN * slab_bytes))
         self.slab_bytes = slab_bytes
         self.words = np.zeros(CONTEXT_WORDS, np.int64)
         self.outbox = np.zeros(outbox_bytes // 8, np.int64)
+        self.inbox = np.zeros(largest_words, np.int64)
+        self.pages_at_once = max(1, self.slabs_max * slab_bytes // (4 * 8 * page_words))
         self._directory = np.zeros(entries, np.int64)
         self._table = np.zeros(self.slabs_max * SLAB_ENTRY_WORDS, np.int64)
         self._slabs = np.empty(self.slabs_max * slab_bytes + 64, np.uint8)
@@ -114,5 +116,11 @@ class PageMemory:
     @property
     def size_bytes(self) -> int:
         """Memory in use, the untouched part of the slabs left out."""
-        fixed = self.words.nbytes + self.outbox.nbytes + self._directory.nbytes + self._table.nbytes
+        fixed = (
+            self.words.nbytes
+            + self.inbox.nbytes
+            + self.outbox.nbytes
+            + self._directory.nbytes
+            + self._table.nbytes
+        )
         return fixed + self.get(SLABS) * self.slab_bytes

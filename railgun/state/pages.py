@@ -16,7 +16,7 @@ from railgun.state.keys import page_key, string_key
 from railgun.state.ordered_map import om_scan
 from railgun.state.ordered_map_graveyard import bury_step
 from railgun.state.page_access import absent_pages, load_page
-from railgun.state.page_blocks import blocks_there, need, need_nothing
+from railgun.state.page_blocks import blocks_there
 from railgun.state.page_errors import BrokenPageError, PageMissingError, PoolTooSmallError
 from railgun.state.page_eviction import age_to_evict, make_room, scan_old
 from railgun.state.page_layout import (
@@ -34,7 +34,6 @@ from railgun.state.page_layout import (
     PROTECTED,
     SCAN_BLOCK,
     SCAN_SLAB,
-    class_for,
 )
 from railgun.state.page_memory import PageMemory
 from railgun.state.page_outbox import BODY_HEAD_BYTES, RECORD_BODY, RECORD_KEY, index_outbox
@@ -97,6 +96,8 @@ class PagePool:
         self.context = self._memory.context
         self._index = np.zeros((_INDEX_ROWS, 4), np.int64)
         self._outbox_bytes = self._memory.outbox.data.cast("B")
+        self._inbox = address(self._memory.inbox)
+        self._inbox_bytes = self._memory.inbox.data.cast("B")
         self._faults = self._evictions = self._written = 0
 
     # --- serving kernels ---------------------------------------------------------------------------
@@ -105,7 +106,7 @@ class PagePool:
         """Do what a kernel has asked for; then it is called again."""
         if status == FAULT:
             hi, lo = self._memory.get(FAULT_HI), self._memory.get(FAULT_LO)
-            self._load([(hi & _WORD, lo & _WORD)])
+            self._load([(hi, lo)])
         elif status == ROOM:
             self._make_room()
         elif status == DRAIN:
@@ -114,41 +115,38 @@ class PagePool:
             raise BrokenPageError(status)
 
     def prefetch(self, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
-        """Load the pages of these (hi, lo), uint64[n, 2], that are not resident; returns how many were not.
+        """Load the pages of these (hi, lo), uint64[n, 2], that are not resident; returns how many it was.
 
-        One look-up for all of them. At most as many as fit beside others: a part of the pool.
+        One look-up for all of them, but never more than a quarter of the pool takes.
         """
         rows = np.ascontiguousarray(ids, np.uint64)
         missing = np.empty(len(rows), np.int64)
         n = int(absent_pages(self.context, address(rows), len(rows), address(missing)))
-        if n:
-            wanted = dict.fromkeys((int(rows[i, 0]), int(rows[i, 1])) for i in missing[:n])
-            self._load(list(wanted)[: max(1, self._memory.get(PAGES) // 4)])
-        return n
+        wanted = np.unique(rows[missing[:n]], axis=0)[: self._memory.pages_at_once]
+        if len(wanted):
+            self._load([tuple(row) for row in wanted.view(np.int64).tolist()])
+        return len(wanted)
 
     def _load(self, ids: list[tuple[int, int]]) -> None:
-        names = [string_key(hi, lo) if hi >> 63 else page_key(hi, lo) for hi, lo in ids]
+        """Load pages that are not resident, by their ids as signed words."""
+        names = [string_key(hi & _WORD, lo & _WORD) if hi < 0 else page_key(hi, lo & _WORD) for hi, lo in ids]
         for (hi, lo), key, (epoch, body) in zip(ids, names, self._store.get(names)):
+            while (status := self._admit(hi, lo, key, epoch, body)) == ROOM:
+                self._make_room()
+            if status < 0:
+                raise PageMissingError(key, "what is stored does not describe itself")
             self._faults += 1
-            signed_hi, signed_lo = _signed(hi), _signed(lo)
-            need_nothing(self.context)
-            if body is None:
-                if not hi >> 63:
-                    raise PageMissingError(key, "it is not stored")
-                self._need_block(0)
-                load_absent_string(self.context, signed_hi, signed_lo, epoch)
-                continue
-            if len(body) < BODY_HEAD_BYTES:
-                raise PageMissingError(key, f"a body of {len(body)} bytes")
-            self._need_block((len(body) - BODY_HEAD_BYTES) // 8)
-            image = np.frombuffer(body, np.uint8)
-            if not load_page(self.context, signed_hi, signed_lo, epoch, address(image), len(body)):
-                raise PageMissingError(key, "the body does not describe itself")
 
-    def _need_block(self, words: int) -> None:
-        need_nothing(self.context)
-        need(self.context, class_for(words), 1)
-        self._make_room()
+    def _admit(self, hi: int, lo: int, key: bytes, epoch: int, body: bytes | None) -> int:
+        if body is None:
+            if hi >= 0:
+                raise PageMissingError(key, "it is not stored")
+            return int(load_absent_string(self.context, hi, lo, epoch))
+        size_bytes = len(body)
+        if not BODY_HEAD_BYTES <= size_bytes <= len(self._inbox_bytes):
+            raise PageMissingError(key, f"a body of {size_bytes} bytes")
+        self._inbox_bytes[:size_bytes] = body
+        return int(load_page(self.context, hi, lo, epoch, self._inbox, size_bytes))
 
     def _make_room(self) -> None:
         """Until what `NEEDED` asks for is there: new slabs, then eviction, harder each time."""
@@ -182,6 +180,8 @@ class PagePool:
         self._memory.set(SCAN_BLOCK, 0)
 
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
+        if old_epoch != self._memory.get(EPOCH) - 1:
+            raise EpochOrderError(f"images of epoch {old_epoch} in epoch {self._memory.get(EPOCH)}")
         self.drain()
         scan_old(self.context, limit_bytes, _SCAN_BLOCKS)
         return self._take()
@@ -234,6 +234,10 @@ class PagePool:
 
     def bury(self, limit: int) -> int:
         """Free at most `limit` pages of dropped maps; returns how many roots are still waiting."""
+        if self._memory.get(GRAVES_COUNT) == 0:
+            return 0
+        # The keys of the graveyard are (id, 0); ids of pages are (0, id).
+        self.prefetch(next(self.walk(self.context + GRAVES, 1))[:limit, 1::-1])
         freed = 0
         while freed < limit:
             status = int(bury_step(self.context))
@@ -274,7 +278,3 @@ class PagePool:
             images_written=self._written,
             graves=memory.get(GRAVES_COUNT),
         )
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word

@@ -45,11 +45,16 @@ def string_id_hi(hi: int) -> Any:
 
 
 @jit
-def load_absent_string(ctx: int, hi: int, lo: int, epoch: int) -> None:
-    """A page for a string that is not stored (its block is there); epoch: of its tombstone, or 0."""
+def load_absent_string(ctx: int, hi: int, lo: int, epoch: int) -> Any:
+    """A page for a string that is not stored: its address, or ROOM. epoch: of its tombstone, or 0."""
+    need_nothing(ctx)
+    need(ctx, 0, 1)
+    if not blocks_there(ctx):
+        return ROOM
     page = set_up_page(ctx, 0, hi, lo, make_state(0, TEXT, 0, 0, 0) | _UNKNOWN)
     st32(page + STORED, np.uint32(epoch))
     sti64(page + BODY, 0)
+    return page
 
 
 @jit

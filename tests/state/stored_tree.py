@@ -1,4 +1,4 @@
-"""An independent reader of stored pages: the entries of a tree, and whether it is a B+tree as PAGES.md says."""
+"""An independent reader of stored pages: entries of a tree, and whether it is one as PAGES.md says."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Ordered maps on pages that all fit: each kernel against what it says, on trees of no, few and many levels."""
+"""Ordered maps on pages that all fit: each kernel against what it says, on trees of few and many levels."""
 
 import numpy as np
 import pytest
