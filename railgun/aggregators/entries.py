@@ -14,6 +14,8 @@ u = np.uint64
 ENTRY_WORDS = 4
 ENTRY_BYTES = 8 * ENTRY_WORDS
 VALUE_OFFSET = 16
+# As int64s: Numba would compile a kernel again for every literal that it is called with.
+_WORDS: Any = np.int64(ENTRY_WORDS)
 
 
 @jit
@@ -39,7 +41,7 @@ def forget(ctx: int, entry: int, type_code: int) -> Any:
     status = prepare_drop(ctx, type_code, v0, v1)
     if status == 0:
         drop(ctx, type_code, v0, v1)
-        clear(entry, ENTRY_WORDS)
+        clear(entry, _WORDS)
     return status
 
 
@@ -52,5 +54,5 @@ def reset_entries(ctx: int, cell: int, entries: int, type_code: int) -> Any:
             status = forget(ctx, entry, type_code)
             if status != 0:
                 return status
-        clear(entry, ENTRY_WORDS)
+        clear(entry, _WORDS)
     return np.int64(0)
