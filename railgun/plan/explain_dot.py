@@ -63,10 +63,10 @@ def _group(group: GroupPlan, name: str, above: str) -> Iterator[str]:
         yield _node(f"{name}_c{c}", cell_text(cell), f", shape=cylinder{style}")
         for metric in cell.metrics:
             cells.setdefault(metric, []).append(f"{name}_c{c}")
-    for m, metric in enumerate(group.metrics):
-        yield _node(f"{name}_m{m}", f"{metric.name}\n{metric.aggregate} {metric.type}")
+    for m, leaf in enumerate(group.metrics):
+        yield _node(f"{name}_m{m}", f"{leaf.name}\n{leaf.aggregate} {leaf.type}")
         yield f"{name} -> {name}_m{m}"
-        for cell_name in cells[metric.name]:
+        for cell_name in cells[leaf.name]:
             yield f"{name}_m{m} -> {cell_name} [arrowhead=none]"
 
 
