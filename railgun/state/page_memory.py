@@ -46,7 +46,7 @@ class PageMemory:
     """Arrays of one pool, and the context that tells kernels where they are.
 
     page_words: block of the largest page of a tree; slab_bytes: a power of two, at least 16 such pages;
-    protected_ops: pages used within so many operations are not evicted.
+    protected_ops: pages used within so many operations are not evicted while others are there.
     """
 
     def __init__(self, limit_bytes: int, page_words: int, slab_bytes: int, protected_ops: int) -> None:

@@ -157,7 +157,9 @@ class PagePool:
             return
         self._evictions += 1
         protected = self._memory.get(PROTECTED)
-        for age in (int(age_to_evict(self.context)), protected, protected):
+        # Twice round each time: a slab can be emptied when the hand has been at all of its pages.
+        last_resort = 1 + protected // 8
+        for age in (int(age_to_evict(self.context)), protected, protected, last_resort, last_resort):
             pages = min(_EVICT_PAGES, self._memory.get(PAGES) // 8)
             status = DRAIN
             while status == DRAIN:

@@ -1,0 +1,118 @@
+"""Long random runs on the smallest pool: faults in nearly every operation, checkpoints under way, crashes."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.state.paged_model import COUNTED, MAPS, Model
+
+Step = Callable[[Model, random.Random], None]
+
+
+def _many(model: Model, rng: random.Random, act: Callable[[tuple[int, int], int], None]) -> None:
+    start, step = rng.randrange(512), rng.choice([1, -1, 37])
+    for i in range(rng.randrange(150)):
+        act(((start + step * i) & 511, 0), i)
+
+
+def _insert(model: Model, rng: random.Random) -> None:
+    cell = rng.randrange(COUNTED, MAPS)
+    _many(model, rng, lambda key, i: model.insert(cell, key, i))
+
+
+def _delete(model: Model, rng: random.Random) -> None:
+    cell = rng.randrange(COUNTED, MAPS)
+    _many(model, rng, lambda key, _: model.delete(cell, key))
+
+
+def _count(model: Model, rng: random.Random) -> None:
+    cell, delta = rng.randrange(COUNTED), rng.choice([1, -1])
+    _many(model, rng, lambda key, _: model.count(cell, key, delta))
+
+
+def _look(model: Model, rng: random.Random) -> None:
+    model.look(rng.randrange(MAPS), (rng.randrange(512), rng.randrange(3)))
+
+
+def _clear(model: Model, rng: random.Random) -> None:
+    model.clear(rng.randrange(MAPS))
+
+
+def _bury(model: Model, rng: random.Random) -> None:
+    model.driver.pool.bury(rng.randrange(20))
+
+
+def _raw(model: Model, rng: random.Random) -> None:
+    if model.content.raw and rng.random() < 0.7:
+        number = rng.choice(sorted(model.content.raw))
+        model.raw_look(number)
+        model.raw_change(number, rng.randrange(1 << 60))
+        if rng.random() < 0.5:
+            model.raw_free(number)
+    else:
+        model.raw_new(rng.choice([1, 4, 5, 34, 68, 200]))
+
+
+def _string(model: Model, rng: random.Random) -> None:
+    if model.content.strings and rng.random() < 0.5:
+        index = rng.choice(sorted(model.content.strings))
+        model.string_look(index)
+        model.string_let_go(index)
+    else:
+        model.string_hold(rng.randrange(12))
+
+
+def _checkpoint(model: Model, rng: random.Random) -> None:
+    if rng.random() < 0.3:
+        model.begin_checkpoint()
+    for _ in range(rng.randrange(10)):
+        model.step_checkpoint(rng.choice([1, 300, 5000]))
+
+
+def _crash(model: Model, rng: random.Random) -> None:
+    if rng.random() < 0.3:
+        model.crash()
+
+
+STEPS: dict[Step, int] = {
+    _insert: 25,
+    _delete: 20,
+    _count: 12,
+    _look: 5,
+    _clear: 2,
+    _bury: 6,
+    _raw: 6,
+    _string: 12,
+    _checkpoint: 10,
+    _crash: 2,
+}
+
+
+def run(seed: int, steps: int) -> dict[int, int]:
+    """One run; returns how often each status was served."""
+    rng = random.Random(seed)
+    model = Model()
+    served: dict[int, int] = {}
+    for step in rng.choices(list(STEPS), list(STEPS.values()), k=steps):
+        step(model, rng)
+        for status, n in model.driver.served.items():
+            served[status] = served.get(status, 0) + n
+        model.driver.served.clear()
+    model.check_all()
+    return served
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_operations_on_the_smallest_pool(seed: int) -> None:
+    served = run(seed, 400)
+    # The run is worth something only if every kind of status was served, and often.
+    assert served[-1] > 1000
+    assert served[-2] > 20
+    assert served[-3] > 0
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(1000, 3000))
+def test_random_operations_at_length(seed: int) -> None:
+    run(seed, 400)
