@@ -1,0 +1,139 @@
+"""Blocks: consecutive records of a partition under one key, at four bytes of overhead a record."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire.encode import Records
+from reservoir.compiled import address, copy_bytes, jit, ld32, ldi64, sti64
+
+BLOCK_LIMIT_BYTES = 256 * 1024
+BLOCK_LIMIT_RECORDS = 4_096
+
+_VERSION = 1
+_HEAD = struct.Struct("<II")
+_HEAD_BYTES = _HEAD.size
+
+
+def sizes_of(records: Sequence[bytes] | Records) -> tuple[int, int, int]:
+    """(records, bytes of all, bytes of the largest)."""
+    if isinstance(records, Records):
+        lengths = np.diff(records.offsets)
+        return len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
+    return len(records), sum(map(len, records)), max(map(len, records), default=0)
+
+
+def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple[int, bytes]]:
+    """(records, bytes) of blocks that hold the records of several appends one after another.
+
+    No block has more than BLOCK_LIMIT_RECORDS records, or more than BLOCK_LIMIT_BYTES unless one record has.
+    """
+    if len(appended) == 1 and isinstance(appended[0], list) and len(appended[0]) == 1:
+        record = appended[0][0]
+        yield 1, _HEAD.pack(_VERSION, 1) + len(record).to_bytes(4, "little") + record
+        return
+    payload = b"".join(_joined(each) for each in appended)
+    ends = np.cumsum(np.concatenate([_lengths(each) for each in appended]))
+    first, base = 0, 0
+    while first < len(ends):
+        after = int(np.searchsorted(ends, base + BLOCK_LIMIT_BYTES, "right"))
+        after = min(max(after, first + 1), first + BLOCK_LIMIT_RECORDS)
+        end = int(ends[after - 1])
+        table = (ends[first:after] - base).astype("<u4").tobytes()
+        yield after - first, _HEAD.pack(_VERSION, after - first) + table + payload[base:end]
+        first, base = after, end
+
+
+def _joined(records: Sequence[bytes] | Records) -> bytes:
+    if isinstance(records, Records):
+        return records.buffer[records.offsets[0] : records.offsets[-1]].tobytes()
+    return b"".join(records)
+
+
+def _lengths(records: Sequence[bytes] | Records) -> NDArray[np.int64]:
+    if isinstance(records, Records):
+        return np.diff(records.offsets)
+    return np.fromiter(map(len, records), np.int64, len(records))
+
+
+def check_block(value: bytes) -> int:
+    """How many records a block holds; 0 where its bytes are no block of this version."""
+    if len(value) < _HEAD_BYTES:
+        return 0
+    version, n = _HEAD.unpack_from(value)
+    table_end = _HEAD_BYTES + 4 * n
+    if version != _VERSION or n == 0 or len(value) < table_end:
+        return 0
+    payload = int.from_bytes(value[table_end - 4 : table_end], "little")
+    return n if len(value) == table_end + payload else 0
+
+
+def open_blocks(
+    values: list[bytes], skip: int, max_records: int, max_bytes: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """(buffer, bounds) of the records of consecutive blocks, without the first `skip` of them.
+
+    At least one record; as many as fit into both limits.
+    """
+    if len(values) == 1:
+        return _open_one(values[0], skip, max_records, max_bytes)
+    joined = np.frombuffer(b"".join(values), np.uint8)
+    starts = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
+    total = sum(_HEAD.unpack_from(value)[1] for value in values)
+    out = np.empty(len(joined), np.uint8)
+    bounds = np.empty(total + 1, np.int64)
+    count = _gather(
+        address(joined),
+        address(starts),
+        len(values),
+        skip,
+        max_records,
+        max_bytes,
+        address(out),
+        address(bounds),
+    )
+    return out, bounds[: count + 1]
+
+
+def _open_one(
+    value: bytes, skip: int, max_records: int, max_bytes: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    n = _HEAD.unpack_from(value)[1]
+    bounds = np.empty(n + 1, np.int64)
+    bounds[0] = 0
+    bounds[1:] = np.frombuffer(value, "<u4", n, _HEAD_BYTES)
+    bounds += _HEAD_BYTES + 4 * n
+    bounds = bounds[skip : skip + max_records + 1]
+    if bounds[-1] - bounds[0] > max_bytes:
+        fitting = int(np.searchsorted(bounds, bounds[0] + max_bytes, "right"))
+        bounds = bounds[: max(fitting, 2)]
+    return np.frombuffer(value, np.uint8), bounds
+
+
+@jit
+def _gather(
+    joined: Any, starts: Any, blocks: Any, skip: Any, max_records: Any, max_bytes: Any, out: Any, bounds: Any
+) -> Any:
+    """Copy the records of several blocks together; returns how many."""
+    count, used = np.int64(0), np.int64(0)
+    sti64(bounds, np.int64(0))
+    for b in range(blocks):
+        block = joined + ldi64(starts + 8 * b)
+        n = np.int64(ld32(block + 4))
+        ends = block + _HEAD_BYTES
+        payload = ends + 4 * n
+        for i in range(skip, n):
+            start = np.int64(ld32(ends + 4 * i - 4)) if i > 0 else np.int64(0)
+            size = np.int64(ld32(ends + 4 * i)) - start
+            if count > 0 and (count >= max_records or used + size > max_bytes):
+                return count
+            copy_bytes(out + used, payload + start, size)
+            used += size
+            count += 1
+            sti64(bounds + 8 * count, used)
+        skip = max(skip - n, 0)
+    return count

@@ -1,0 +1,103 @@
+"""What can go wrong between a program and its logs: each error has the place and what can be done."""
+
+
+class TransportError(Exception):
+    """A log could not be read or written.
+
+    place: the folder, broker, topic or partition.  reason: what happened.  remedy: what the operator can do.
+    """
+
+    def __init__(self, place: str, reason: str, remedy: str) -> None:
+        self.place = place
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{place}: {reason}. {remedy}")
+
+
+class TopicMissingError(TransportError):
+    """There is no such topic or partition."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place, "there is no such topic or partition", "Create it first, or check its name")
+
+
+class TopicExistsError(TransportError):
+    """The topic is there with another number of partitions."""
+
+    def __init__(self, topic: str, existing: int, asked: int) -> None:
+        super().__init__(
+            topic,
+            f"it has {existing} partitions, not {asked}",
+            "The number of partitions is fixed at creation",
+        )
+
+
+class OffsetOutOfRangeError(TransportError):
+    """The offset was trimmed away, or does not exist yet; what can be read is start..end - 1."""
+
+    def __init__(self, place: str, offset: int, start: int, end: int) -> None:
+        self.offset = offset
+        self.start = start
+        self.end = end
+        super().__init__(
+            place,
+            f"offset {offset} is outside {start}..{end}",
+            "Begin at a checkpoint that this log still covers, or rebuild from another copy",
+        )
+
+
+class RecordTooLargeError(TransportError):
+    """A record is larger than the transport takes. Nothing was appended."""
+
+    def __init__(self, place: str, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(
+            place, f"a record has {size_bytes} bytes, at most {limit_bytes} are taken", "Send smaller events"
+        )
+
+
+class TransportFullError(TransportError):
+    """Too much waits to be written: try again later. Nothing was appended."""
+
+    def __init__(self, place: str, pending_bytes: int) -> None:
+        super().__init__(
+            place, f"{pending_bytes} bytes wait to be written", "Send more slowly; the disk cannot follow"
+        )
+
+
+class TransportLockedError(TransportError):
+    """Another process has the folder open."""
+
+    def __init__(self, place: str, owner: str) -> None:
+        self.owner = owner
+        super().__init__(
+            place,
+            f"the folder is in use by process {owner}",
+            "Stop that process, or give this one a folder of its own",
+        )
+
+
+class TransportIOError(TransportError):
+    """A write, sync or read failed. After a failed write nothing more is taken until it is opened again."""
+
+
+class TransportCorruptionError(TransportError):
+    """What is stored cannot be what was written."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason, "Restore the folder from a copy: records may be missing from here on")
+
+
+class TransportVersionError(TransportError):
+    """Stored by a newer version of the program."""
+
+    def __init__(self, place: str, version: int) -> None:
+        super().__init__(
+            place, f"its format is version {version}", "Run the version that wrote it, or a newer one"
+        )
+
+
+class TransportClosedError(TransportError):
+    """Used after `close`."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place, "it is closed", "Open it again")

@@ -1,0 +1,154 @@
+"""The embedded log's RocksDB: how it is set up, its keys, and its failures as errors of this package.
+
+Values of blocks lie in blob files: they are written once and not again by compactions, and a blob file goes
+when all its blocks are trimmed.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocksdict import DBCompressionType, DBRecoveryMode, Options, Rdict, WriteBatch
+
+from railgun.messaging.errors import TransportCorruptionError, TransportIOError
+
+_MIB = 1 << 20
+_RECORD = struct.Struct(">cIIQ")
+_PREFIX = struct.Struct(">cII")
+
+VERSION_KEY = b"v"
+NEXT_TOPIC_KEY = b"n"
+TOPIC_PREFIX = b"t"
+
+
+def block_key(topic_id: int, partition: int, offset: int) -> bytes:
+    """Where the block begins whose first record has this offset."""
+    return _RECORD.pack(b"r", topic_id, partition, offset)
+
+
+def block_offset(key: bytes) -> int:
+    """The offset in a block's key."""
+    return int(_RECORD.unpack(key)[3])
+
+
+def blocks_prefix(topic_id: int, partition: int) -> bytes:
+    """What the keys of a partition's blocks begin with."""
+    return _PREFIX.pack(b"r", topic_id, partition)
+
+
+def start_key(topic_id: int, partition: int) -> bytes:
+    """Where a partition's first readable offset is kept once it was trimmed."""
+    return _PREFIX.pack(b"s", topic_id, partition)
+
+
+def topic_key(topic: str) -> bytes:
+    """Where a topic's number and its partitions are kept."""
+    return TOPIC_PREFIX + topic.encode()
+
+
+class LogDatabase:
+    """One RocksDB of one column family: a single write-ahead log orders all that is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with self.failures("open"):
+            self._db = Rdict(str(folder), _options())
+
+    def get(self, key: bytes) -> bytes | None:
+        """A value, or None."""
+        with self.failures("read"):
+            value: bytes | None = self._db.get(key)
+        return value
+
+    def write(self, batch: WriteBatch) -> None:
+        """Write a batch, not yet synced. Holds the interpreter lock: keep batches small."""
+        with self.failures("write"):
+            self._db.write(batch)
+
+    def sync(self) -> None:
+        """Sync the write-ahead log, without the interpreter lock."""
+        with self.failures("sync"):
+            self._db.flush_wal(True)
+
+    def from_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs at and after a key, as long as keys have the prefix."""
+        with self.failures("read"):
+            iterator = self._db.iter()
+            iterator.seek(key)
+            while iterator.valid():
+                found = iterator.key()
+                if not found.startswith(prefix):
+                    return
+                yield found, iterator.value()
+                iterator.next()
+            iterator.status()
+
+    def around_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from the greatest key at or before a key, as long as keys have the prefix."""
+        with self.failures("read"):
+            iterator = self._db.iter()
+            iterator.seek_for_prev(key)
+            while iterator.valid():
+                found = iterator.key()
+                if not found.startswith(prefix):
+                    return
+                yield found, iterator.value()
+                iterator.next()
+            iterator.status()
+
+    def last_key(self, key: bytes, prefix: bytes) -> bytes | None:
+        """The greatest key at or before a key, if it has the prefix."""
+        with self.failures("read"):
+            iterator = self._db.iter()
+            iterator.seek_for_prev(key)
+            if not iterator.valid():
+                iterator.status()
+                return None
+            found: bytes = iterator.key()
+        return found if found.startswith(prefix) else None
+
+    def close(self) -> None:
+        """Let the folder go."""
+        with self.failures("close"):
+            self._db.close()
+
+    @contextmanager
+    def failures(self, doing: str) -> Iterator[None]:
+        """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""
+        try:
+            yield
+        except (TransportIOError, TransportCorruptionError):
+            raise
+        except Exception as error:
+            reason = f"{doing}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+            if "Corruption" in reason:
+                raise TransportCorruptionError(str(self.folder), reason) from error
+            raise TransportIOError(
+                str(self.folder), reason, "Check the disk and its free space, then start again"
+            ) from error
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(16 * _MIB)
+    options.set_max_write_buffer_number(4)
+    options.set_max_open_files(256)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_enable_blob_files(True)
+    options.set_min_blob_size(2048)
+    options.set_blob_file_size(64 * _MIB)
+    options.set_blob_compression_type(DBCompressionType.lz4())
+    options.set_enable_blob_gc(True)
+    # Keys alone are merged, so a backlog of tables is small; a stalled write would hold the interpreter lock.
+    options.set_level_zero_slowdown_writes_trigger(60)
+    options.set_level_zero_stop_writes_trigger(120)
+    # A torn tail is what a crash leaves; what is before it is a prefix of what was written.
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    options.set_bytes_per_sync(_MIB)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(_MIB)
+    options.set_stats_dump_period_sec(0)
+    return options

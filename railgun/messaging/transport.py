@@ -1,0 +1,107 @@
+"""Topics, partitions and offsets: what the rest needs of a log, whether a broker or this process keeps it."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire.encode import Records
+
+
+class TopicPartition(NamedTuple):
+    """One totally ordered log."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Entry(NamedTuple):
+    """Records to append to one partition, in order: a list of bytes, or many in one buffer."""
+
+    where: TopicPartition
+    records: Sequence[bytes] | Records
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Consecutive records of one partition.
+
+    offsets int64[n]: ascending; a broker may leave gaps.  buffer uint8[...], bounds int64[n + 1]: record i is
+    buffer[bounds[i]:bounds[i + 1]].  next_offset: where to go on.
+    """
+
+    where: TopicPartition
+    offsets: NDArray[np.int64]
+    buffer: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    next_offset: int
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def values(self) -> list[bytes]:
+        """Each record as bytes of its own."""
+        return Records(self.buffer, self.bounds).to_list()
+
+
+class Transport(Protocol):
+    """Durable, totally ordered logs by topic and partition. Every method may be called from any thread.
+
+    A record can be read once it is acknowledged, not before, and then for good: what was read never vanishes.
+    All methods raise TransportError: TransportIOError where the storage or the network failed,
+    TransportClosedError after `close`, TopicMissingError for what does not exist.
+    """
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Make a topic; nothing happens where it exists. Raises TopicExistsError where it differs."""
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove a topic with its records; nothing happens where there is none."""
+
+    def topics(self) -> Mapping[str, int]:
+        """The number of partitions by topic."""
+
+    def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
+        """Append to several partitions; the future has the offset of each entry's first record once all are
+        durable. Entries submitted one after another to a partition keep their order. An entry has one
+        record at least.
+
+        Raises RecordTooLargeError and TransportFullError at once, having taken nothing.
+        """
+
+    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
+        """Append one record or more; returns the offset of the first once all of them are durable."""
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        """The oldest offset that can be read."""
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The offset after the newest record that can be read."""
+
+    def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
+        """Records from an offset: none at the end of the log, otherwise at least one, within the limits but
+        for a first record that is larger. Fewer than there are may come.
+
+        Raises OffsetOutOfRangeError where the offset was trimmed or is beyond the end.
+        """
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        """Wait until one of the partitions has a record at or after its position; False after the timeout."""
+
+    def trim(self, topic: str, partition: int, before_offset: int) -> None:
+        """Forget records before an offset, so that their space can be used again; all before the end at most.
+
+        Nothing happens where they are gone already.
+        """
+
+    def sync(self) -> None:
+        """Return when all that was acknowledged would survive a loss of power."""
+
+    def close(self) -> None:
+        """Write what was submitted, then let go of everything. Harmless when done already."""
