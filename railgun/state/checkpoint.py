@@ -25,7 +25,7 @@ class Checkpointer:
         self._closing = 0
         self._meta = b""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._prepared: Future[None] | None = None
+        self._prepared: Future[bytes] | None = None
         self._commit: Future[None] | None = None
         self._is_settled = True
         for resident in self._residents:
@@ -46,11 +46,12 @@ class Checkpointer:
         """The commit is on its way: after a crash now it may or may not be there."""
         return self._commit is not None
 
-    def begin(self, meta: bytes, make_durable: Callable[[], None] | None = None) -> None:
+    def begin(self, meta: bytes, make_durable: Callable[[], bytes] | None = None) -> None:
         """Close the current epoch: the checkpoint holds the items as they are now, and meta.
 
         make_durable runs in the other thread, at once; the commit waits until it has returned. It syncs what
-        meta refers to (segments, the log). Raises EpochOrderError while a checkpoint is in flight.
+        meta refers to (segments, the log); the bytes that it returns, known only then, follow meta.
+        Raises EpochOrderError while a checkpoint is in flight.
         """
         if self.is_in_flight:
             raise EpochOrderError(f"the checkpoint of epoch {self._closing} is still in flight")
@@ -100,10 +101,9 @@ class Checkpointer:
                 return False
         return True
 
-    def _commit_when_prepared(self, prepared: Future[None] | None) -> None:
-        if prepared is not None:
-            prepared.result()
-        self._store.commit(self._closing, self._meta)
+    def _commit_when_prepared(self, prepared: Future[bytes] | None) -> None:
+        found = b"" if prepared is None else prepared.result()
+        self._store.commit(self._closing, self._meta + found)
 
     def _finish(self) -> bool:
         for resident in self._residents:

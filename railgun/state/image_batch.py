@@ -23,15 +23,17 @@ class ImageBatch:
         """Nothing was added."""
         return self.size_bytes == 0
 
-    def add(self, key: bytes, body: bytes | None, epoch: int) -> None:
-        """Put an image, or a tombstone."""
+    def add(self, key: bytes, body: bytes | None, epoch: int) -> bytes:
+        """Put an image, or a tombstone; returns the value."""
         if body is None:
-            self._batch.put(key, VALUE_HEADER.pack(epoch, TOMBSTONE_FORMAT))
+            value = VALUE_HEADER.pack(epoch, TOMBSTONE_FORMAT)
             self._graves.setdefault(epoch, []).append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
             self.size_bytes += 2 * (len(key) + _ENTRY_BYTES)
         else:
-            self._batch.put(key, VALUE_HEADER.pack(epoch, BODY_FORMAT) + body)
+            value = VALUE_HEADER.pack(epoch, BODY_FORMAT) + body
             self.size_bytes += len(key) + len(body) + _ENTRY_BYTES
+        self._batch.put(key, value)
+        return value
 
     def add_undo(self, epoch: int, key: bytes, old: bytes | None) -> None:
         """Keep the value that a key had before this epoch."""
@@ -44,6 +46,11 @@ class ImageBatch:
         else:
             entries.append(UNDO_ENTRY.pack(len(key), len(old)) + key + old)
             self.size_bytes += len(key) + len(old) + _ENTRY_BYTES
+
+    def add_entries(self, epoch: int, entries: bytes) -> None:
+        """Keep undo entries that are made already."""
+        self._undo.setdefault(epoch, []).append(entries)
+        self.size_bytes += len(entries)
 
     def sealed(self, number: int) -> WriteBatch:
         """The batch, with a number that is new in the life of the store."""

@@ -24,7 +24,7 @@ _MIB = 1 << 20
 class StoreLimits:
     """What one store may use: memory for writes not yet in tables, memory for blocks read, open files."""
 
-    write_buffer_bytes: int = 32 * _MIB
+    write_buffer_bytes: int = 64 * _MIB
     block_cache_bytes: int = 64 * _MIB
     open_files: int = 256
 
@@ -33,8 +33,9 @@ def open_database(folder: Path, limits: StoreLimits) -> Rdict:
     """The database in a folder, made when there is none. One column family, so that one WAL orders all."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
-    options.set_write_buffer_size(limits.write_buffer_bytes // 2)
-    options.set_max_write_buffer_number(2)
+    # Four of them, so that a burst does not have to wait for the flush of the one before.
+    options.set_write_buffer_size(limits.write_buffer_bytes // 4)
+    options.set_max_write_buffer_number(4)
     options.set_max_open_files(limits.open_files)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_block_based_table_factory(_tables(limits))
@@ -60,7 +61,7 @@ def _tables(limits: StoreLimits) -> BlockBasedOptions:
     tables = BlockBasedOptions()
     tables.set_block_cache(Cache(limits.block_cache_bytes))
     tables.set_bloom_filter(10, False)
-    tables.set_block_size(8 * 1024)
+    tables.set_block_size(4 * 1024)
     tables.set_format_version(5)
     # Index and filter blocks count against the cache: otherwise memory would grow with the state.
     tables.set_cache_index_and_filter_blocks(True)

@@ -122,9 +122,12 @@ def touch_row(ctx: int, row: int) -> Any:
 
 @jit
 def copy_row(ctx: int, row: int) -> bool:
-    """Put a dirty row's image into the copy buffer and mark the row clean. False when there is no room."""
+    """Put a dirty row's image into the copy buffer and mark the row clean. False when there is no room.
+
+    When it is written it is also kept for undoing the current epoch, so the row counts as stored in that.
+    """
     group = ldi64(ctx + ROWS_GROUPS) + np.int64(ld64(row + ROW_TAGS) & GROUP_MASK) * GROUP_BYTES
     if not append_image(ctx, ctx + ROWS_COPY, row, ldi64(group + GROUP_CELLS), ldi64(group + GROUP_VERSION)):
         return False
-    mark_stored(row)
+    mark_stored(row, ld64(ctx + ROWS_EPOCH))
     return True

@@ -150,7 +150,7 @@ def gather_pending(ctx: int, cursor: int, epoch: int, group: int, limit_bytes: i
         ):
             if used >= limit_bytes or not gather_image(ctx, row):
                 return False
-            mark_stored(row)
+            mark_stored(row, np.uint64(epoch))
             used += size
         sti64(cursor + CURSOR_SLOT, slot + 1)
         slots -= 1

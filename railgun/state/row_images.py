@@ -121,9 +121,9 @@ def _enter_image(buffer: int, row: int, epoch: Any, size: int) -> None:
 
 
 @jit
-def mark_stored(row: int) -> None:
-    """What is dirty is clean, since its image will be stored before any later one: stored_epoch says so."""
-    st64(row + ROW_EPOCHS, (ld64(row + ROW_EPOCHS) & LOW32) << np.uint64(32))
+def mark_stored(row: int, epoch: Any) -> None:
+    """What was dirty is clean, its image on the way to the store. epoch (uint64): its stored_epoch now."""
+    st64(row + ROW_EPOCHS, epoch << np.uint64(32))
 
 
 @jit

@@ -8,13 +8,15 @@ import numpy.typing as npt
 
 from railgun.state.errors import StoreCorruptionError, StoreVersionError
 from railgun.state.keys import ROW_KEY_BYTES, row_key_parts
-from railgun.state.row_context import GROUP_CLASS
+from railgun.state.row_context import GROUP_CLASS, ROWS_EPOCH
 from railgun.state.row_groups import RowGroups
 from railgun.state.row_load import (
     FILLED,
     JOB_AT,
     JOB_COUNT,
     JOB_FILLED,
+    JOB_KEPT,
+    JOB_KEPT_BYTES,
     JOB_KEYS,
     JOB_LENGTHS,
     JOB_MISSING,
@@ -24,6 +26,7 @@ from railgun.state.row_load import (
     JOB_SCRATCH,
     JOB_VALUES,
     JOB_WORDS,
+    KEPT_HEAD_BYTES,
     NO_MAP,
     displace,
     fill_rows,
@@ -44,6 +47,7 @@ class LoadJob:
         self._store = store
         self._words = np.zeros(JOB_WORDS, np.int64)
         self._missing = np.zeros((0, 3), np.uint64)
+        self._kept = np.zeros(0, np.uint8)
         self._make_arrays(256)
 
     def begin(self, missing: npt.NDArray[np.uint64], n: int) -> None:
@@ -61,7 +65,7 @@ class LoadJob:
         """Take on n rows outside the table, to be unpacked only: the array for their addresses."""
         if n > len(self._rows):
             self._make_arrays(2 * n)
-        for word, value in ((JOB_COUNT, n), (JOB_OFFSET, 0), (JOB_FILLED, 0)):
+        for word, value in ((JOB_COUNT, n), (JOB_OFFSET, 0), (JOB_FILLED, 0), (JOB_KEPT, 0)):
             self._words[word // 8] = value
         return self._rows[:n]
 
@@ -101,7 +105,16 @@ class LoadJob:
         content = self._keys[: count * ROW_KEY_BYTES].tobytes()
         wanted = [content[at : at + ROW_KEY_BYTES] for at in range(0, len(content), ROW_KEY_BYTES)]
         values = self._store.get_values(wanted)
+        room = count * KEPT_HEAD_BYTES + sum(len(value) for value in values if value is not None)
+        if room > self._kept.size:
+            self._kept = np.zeros(2 * room, np.uint8)
+        self._words[JOB_KEPT // 8] = address(self._kept)
+        self._words[JOB_KEPT_BYTES // 8] = 0
         self.unpack(wanted, values)
+        kept = int(self._words[JOB_KEPT_BYTES // 8])
+        if kept:
+            epoch = int(self._memory.context[ROWS_EPOCH // 8])
+            self._store.keep(epoch, self._kept[:kept].tobytes())
 
     def unpack(self, wanted: list[bytes], values: Sequence[bytes | None]) -> None:
         """Unpack the values of the keys into the rows placed."""

@@ -27,6 +27,7 @@ from railgun.state.row_context import (
     ROW_LO,
     ROW_TAGS,
     ROWS_COUNT,
+    ROWS_EPOCH,
     ROWS_GROUP_COUNT,
     ROWS_GROUPS,
     ROWS_MASK,
@@ -36,8 +37,9 @@ from railgun.state.row_context import (
 )
 from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
 from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
+from railgun.state.undo import UNDO_ENTRY
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT
-from reservoir.compiled import jit, ld8, ld32, ld64, ldi64, st64, sti64
+from reservoir.compiled import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 # What `place_missing` and `fill_rows` answer.
 PLACED = np.int64(0)
@@ -61,8 +63,13 @@ BAD_VALUE = np.int64(2)
     JOB_OFFSET,  # of the value that is next
     JOB_FILLED,  # rows filled
     JOB_SCRATCH,  # address of words for the widest old layout
-) = range(0, 11 * 8, 8)
-JOB_WORDS = 11
+    JOB_KEPT,  # address for undo entries of the values, which has room for all; 0: none are wanted
+    JOB_KEPT_BYTES,  # bytes written there
+) = range(0, 13 * 8, 8)
+JOB_WORDS = 13
+
+UNDO_ENTRY_BYTES = UNDO_ENTRY.size
+KEPT_HEAD_BYTES = UNDO_ENTRY_BYTES + ROW_KEY_BYTES
 
 _FORMAT_AT = HEADER_BYTES - 1
 
@@ -133,9 +140,27 @@ def fill_rows(ctx: int, job: int) -> Any:
         status = _fill_row(ctx, row, value, length, ldi64(job + JOB_SCRATCH))
         if status != FILLED:
             return status
+        if ldi64(job + JOB_KEPT) != 0 and length > 0 and ld8(value + _FORMAT_AT) == np.uint8(BODY_FORMAT):
+            _keep(ctx, job, row, ldi64(job + JOB_KEYS) + i * ROW_KEY_BYTES, value, length)
         sti64(job + JOB_OFFSET, ldi64(job + JOB_OFFSET) + max(length, 0))
         sti64(job + JOB_FILLED, i + 1)
     return FILLED
+
+
+@jit
+def _keep(ctx: int, job: int, row: int, key: int, value: int, length: int) -> None:
+    """Make the undo entry of a row for the current epoch, and count the row as stored in that."""
+    epoch = ld64(ctx + ROWS_EPOCH)
+    if ld64(row + ROW_EPOCHS) >> np.uint64(32) == epoch:
+        return
+    entry = ldi64(job + JOB_KEPT) + ldi64(job + JOB_KEPT_BYTES)
+    st8(entry, np.uint8(ROW_KEY_BYTES))
+    st8(entry + 1, np.uint8(0))
+    st32(entry + 2, np.uint32(length))
+    copy_bytes(entry + UNDO_ENTRY_BYTES, key, ROW_KEY_BYTES)
+    copy_bytes(entry + KEPT_HEAD_BYTES, value, length)
+    sti64(job + JOB_KEPT_BYTES, ldi64(job + JOB_KEPT_BYTES) + KEPT_HEAD_BYTES + length)
+    st64(row + ROW_EPOCHS, epoch << np.uint64(32))
 
 
 @jit

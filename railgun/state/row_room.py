@@ -16,6 +16,7 @@ from railgun.state.row_context import (
     GROUP_FREE,
     LOW32,
     ROW_TAGS,
+    ROWS_EPOCH,
     ROWS_SEGMENT_COUNT,
     ROWS_STAMP,
     SEGMENT_CARVED,
@@ -108,7 +109,7 @@ class RowRoom:
         if self.memory.copies.count:
             images = self.memory.copies.take()
             self.stats.copied += len(images)
-            self._store.write(images)
+            self._store.write(images, next_epoch=int(self.memory.context[ROWS_EPOCH // 8]))
 
     def flush(self) -> None:
         """Write the images that kernels gathered; the copied ones first, which are older."""

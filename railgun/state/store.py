@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from struct import Struct
 from typing import TypeAlias
 
 from rocksdict import WriteBatch
 
 from railgun.state import keys
+from railgun.state.commit_record import pack_commit, unpack_commit
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
@@ -18,9 +18,6 @@ from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT, VA
 
 # A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
-
-_META = Struct("<HIQ")
-_META_VERSION = 1
 
 Stored: TypeAlias = tuple[int, bytes | None]
 
@@ -45,6 +42,8 @@ class Store:
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
         self._number = 0
+        self._kept: list[tuple[int, bytes]] = []
+        self._kept_bytes = 0
         self._failed: StoreError | None = None
 
     # --- life ------------------------------------------------------------------------------------
@@ -131,11 +130,23 @@ class Store:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def write(self, images: Sequence[Image]) -> None:
+    def keep(self, epoch: int, entries: bytes) -> None:
+        """Undo entries (`undo.py`) of keys that may be overwritten in `epoch`, with their present values.
+
+        They go out no later than the first of those writes, so that an item may then say that its
+        `stored_epoch` is `epoch`: who reads a value to change it saves the store a second reading.
+        """
+        self._kept.append((epoch, entries))
+        self._kept_bytes += len(entries)
+        if self._kept_bytes >= BATCH_BYTES:
+            self._write_batch(self._batch_with_kept())
+
+    def write(self, images: Sequence[Image], next_epoch: int | None = None) -> None:
         """Write images, at most one of each key, in atomic batches of about 256 KiB.
 
         An image whose `stored_epoch` is not its epoch is the first of its key in that epoch: the value it
-        replaces goes into the same batch, to be restored if the epoch does not commit.
+        replaces goes into the same batch, to be restored if the epoch does not commit. With a `next_epoch`
+        these images themselves are kept as what that epoch will overwrite: see `keep`.
         Raises EpochOrderError, before anything is written, for an image of a committed epoch, or older than
         what is stored; StoreError when RocksDB fails.
         """
@@ -144,11 +155,13 @@ class Store:
         wanted = [key for key, _, epoch, stored in images if stored != 0 and stored != epoch]
         old = dict(zip(wanted, self.get_values(wanted))) if wanted else {}
         self._check(images, old)
-        batch = ImageBatch()
+        batch = self._batch_with_kept()
         for key, body, epoch, stored in images:
             if stored != epoch:
                 batch.add_undo(epoch, key, old.get(key))
-            batch.add(key, body, epoch)
+            value = batch.add(key, body, epoch)
+            if next_epoch is not None:
+                batch.add_undo(next_epoch, key, value)
             if batch.size_bytes >= BATCH_BYTES:
                 self._write_batch(batch)
                 batch = ImageBatch()
@@ -167,12 +180,19 @@ class Store:
         for (key, value), stored in zip(
             old.items(), (stored for _, _, epoch, stored in images if stored != 0 and stored != epoch)
         ):
-            # A tombstone of a committed epoch is deleted at some time; an item need not know.
-            is_as_known = (
-                stored <= committed if value is None else VALUE_HEADER.unpack_from(value)[0] == stored
-            )
-            if not is_as_known:
-                raise EpochOrderError(f"the value of {key.hex()} is not of epoch {stored}")
+            # A tombstone of a committed epoch is deleted at some time; an item need not know. A value kept
+            # for an epoch in which it was not overwritten after all is older than its item says.
+            if stored > committed if value is None else VALUE_HEADER.unpack_from(value)[0] > stored:
+                raise EpochOrderError(f"the value of {key.hex()} is newer than epoch {stored}, or gone")
+
+    def _batch_with_kept(self) -> ImageBatch:
+        batch = ImageBatch()
+        for epoch, entries in self._kept:
+            if epoch > self.committed_epoch:
+                batch.add_entries(epoch, entries)
+        self._kept.clear()
+        self._kept_bytes = 0
+        return batch
 
     def _write_batch(self, batch: ImageBatch) -> None:
         if batch.is_empty:
@@ -205,7 +225,7 @@ class Store:
         if epoch != self.committed_epoch + 1:
             raise EpochOrderError(f"commit of epoch {epoch} after {self.committed_epoch}")
         batch = WriteBatch(raw_mode=True)
-        batch.put(keys.META, _META.pack(_META_VERSION, epoch, len(meta)) + meta)
+        batch.put(keys.META, pack_commit(epoch, meta))
         self._write(batch)
         try:
             self._database.flush_wal(True)
@@ -258,14 +278,7 @@ class Store:
         value = self.get_values([keys.META])[0]
         if value is None:
             return None
-        if len(value) < _META.size:
-            raise StoreCorruptionError(self.folder, "recover", "the commit record is cut short")
-        version, epoch, length = _META.unpack_from(value)
-        if version != _META_VERSION:
-            raise StoreVersionError(self.folder, f"the commit record has version {version}")
-        if len(value) != _META.size + length:
-            raise StoreCorruptionError(self.folder, "recover", "the commit record has the wrong length")
-        return epoch, value[_META.size :]
+        return unpack_commit(self.folder, value)
 
     def _undo(self, entry_key: bytes, committed: int) -> None:
         value = self.get_values([entry_key])[0]
