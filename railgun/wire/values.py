@@ -1,0 +1,182 @@
+"""One value of an event from JSON or Python to its field's type: nothing converts in silence.
+
+A JSON number with a point or an exponent comes as its own text (`JsonNumber`), so that a decimal is read from
+the digits that were sent and a double is rounded once.
+"""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from railgun.wire.rfc3339 import read_rfc3339
+from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
+
+LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
+
+_SHOWN = 40
+# Sign, digits, digits after the point, exponent.
+_PLAIN = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?()", re.ASCII)
+_SCIENTIFIC = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,9}))?", re.ASCII)
+
+Reader = Callable[[Any], Any]
+
+
+class JsonNumber(str):
+    """A JSON number that has a point or an exponent: its digits as they were sent."""
+
+    __slots__ = ()
+
+
+class MisfitError(ValueError):
+    """A value that is not of its field's type; the message is for whoever sent it."""
+
+
+decode_json = msgspec.json.Decoder(float_hook=JsonNumber).decode
+"""JSON to Python: exact integers, other numbers as JsonNumber. Raises MsgspecError and RecursionError."""
+
+
+def reader(type_: FieldType) -> Reader:
+    """What reads values of a type that are not null, and raises MisfitError.
+
+    It gives what `encode_event` takes: str, int (long, timestamp, unscaled decimal), float or bool.
+    """
+    if type_.kind is Kind.DECIMAL:
+        return lambda value: read_decimal(value, type_)
+    return _READERS[type_.kind]
+
+
+def read_string(value: Any) -> str:
+    if type(value) is not str and (isinstance(value, JsonNumber) or not isinstance(value, str)):
+        raise _misfit(value, "a string")
+    if value.isascii():
+        size_bytes = len(value)
+    else:
+        try:
+            size_bytes = len(value.encode())
+        except UnicodeEncodeError:
+            raise MisfitError("a lone surrogate has no UTF-8 form") from None
+    if size_bytes > STRING_LIMIT_BYTES:
+        raise MisfitError(f"a string of {size_bytes} bytes; at most {STRING_LIMIT_BYTES} are taken")
+    return str(value)
+
+
+def read_long(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(value, "a long")
+    if not LONG_MIN <= value <= LONG_MAX:
+        raise MisfitError(f"{_shown(value)} is beyond 64 bits")
+    return int(value)
+
+
+def read_double(value: Any) -> float:
+    if isinstance(value, float):
+        number = float(value)
+    elif isinstance(value, JsonNumber):
+        number = float(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = _exact_double(value)
+    else:
+        raise _misfit(value, "a double")
+    if number - number != 0.0:
+        raise MisfitError(
+            f"{_shown(value)} is beyond the doubles" if number == number else "NaN is no double"
+        )
+    # The sum makes -0.0 0.0.
+    return number + 0.0
+
+
+def _exact_double(value: int) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise MisfitError(f"{_shown(value)} is beyond the doubles") from None
+    if int(number) != value:
+        raise MisfitError(f"no double equals {_shown(value)}")
+    return number
+
+
+def read_boolean(value: Any) -> bool:
+    if value is not True and value is not False:
+        raise _misfit(value, "true or false")
+    return bool(value)
+
+
+def read_timestamp(value: Any) -> int:
+    if isinstance(value, str) and not isinstance(value, JsonNumber):
+        time_ms = read_rfc3339(value)
+        if time_ms is None:
+            raise MisfitError(
+                f"{_shown(value)} is no RFC 3339 time with an offset, as in 2026-01-31T23:59:59Z"
+            )
+        return time_ms
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(value, "integer milliseconds or RFC 3339 text")
+    return read_long(value)
+
+
+def read_decimal(value: Any, type_: FieldType) -> int:
+    """The value times 10^scale. From an integer, a JSON number, a string in plain notation or a Decimal."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _unscaled(str(value) if abs(value) < 10**40 else "9" * 41, _PLAIN, value, type_)
+    if isinstance(value, JsonNumber):
+        return _unscaled(value, _SCIENTIFIC, value, type_)
+    if isinstance(value, str):
+        return _unscaled(value, _PLAIN, value, type_)
+    if isinstance(value, Decimal) and value.is_finite():
+        return _unscaled(str(value), _SCIENTIFIC, value, type_)
+    if isinstance(value, float):
+        raise MisfitError(f"a binary float is no exact {type_}: send a string, or in Python a Decimal")
+    raise _misfit(value, str(type_))
+
+
+def _unscaled(text: str, pattern: re.Pattern[str], value: Any, type_: FieldType) -> int:
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise _misfit(value, str(type_))
+    fraction = match[3] or ""
+    digits = (match[2] + fraction).lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return 0
+    power = type_.scale - len(fraction) + int(match[4] or 0) + len(digits) - len(significant)
+    if power < 0:
+        raise MisfitError(f"{_shown(value)} has more than {type_.scale} digits after the point, for {type_}")
+    if len(significant) + power > type_.precision:
+        raise MisfitError(f"{_shown(value)} has too many digits for {type_}")
+    return int(match[1] + significant) * int(10**power)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN:
+        return f"an integer of {value.bit_length()} bits"
+    text = str(value) if isinstance(value, int | float | JsonNumber | Decimal) else repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _misfit(value: Any, wanted: str) -> MisfitError:
+    shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else _shown(value)
+    return MisfitError(f"{_sort(value)} {shown} is not {wanted}")
+
+
+def _sort(value: Any) -> str:
+    if isinstance(value, bool):
+        return "the boolean"
+    if isinstance(value, int | float | JsonNumber | Decimal):
+        return "the number"
+    if isinstance(value, str):
+        return "the string"
+    if isinstance(value, dict):
+        return "the object"
+    return "the array" if isinstance(value, list) else f"the {type(value).__name__}"
+
+
+_READERS: dict[Kind, Reader] = {
+    Kind.STRING: read_string,
+    Kind.LONG: read_long,
+    Kind.DOUBLE: read_double,
+    Kind.BOOLEAN: read_boolean,
+    Kind.TIMESTAMP: read_timestamp,
+}
