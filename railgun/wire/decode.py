@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.wire import decode_kernel as kernel
+from railgun.wire.buffers import bytes_address
 from railgun.wire.msgpack import Status
 from railgun.wire.schema import STRING_LIMIT_BYTES, Field, Schema
 from reservoir.compiled import address
@@ -144,25 +145,26 @@ class Decoder:
 
     def decode(self, raw: Sequence[bytes]) -> Decoded:
         """Decode records, up to the first control record."""
-        n = len(raw)
-        if n == 1:
+        if len(raw) == 1:
             joined: bytes = raw[0]
             offsets = np.array((0, len(joined)), np.int64)
         else:
             joined = b"".join(raw)
-            offsets = np.zeros(n + 1, np.int64)
-            np.cumsum(np.fromiter(map(len, raw), np.int64, n), out=offsets[1:])
-        return self.decode_buffer(np.frombuffer(joined, np.uint8), offsets)
+            offsets = np.zeros(len(raw) + 1, np.int64)
+            np.cumsum(np.fromiter(map(len, raw), np.int64, len(raw)), out=offsets[1:])
+        return self._decode(np.frombuffer(joined, np.uint8), bytes_address(joined), offsets)
 
     def decode_buffer(self, buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Decoded:
         """The same for records that already lie in one buffer: record i is buffer[offsets[i]:offsets[i + 1]].
 
         offsets int64[n + 1], never descending and inside the buffer; both C-contiguous.
         """
+        return self._decode(buffer, address(buffer), offsets)
+
+    def _decode(self, buffer: NDArray[np.uint8], data: int, offsets: NDArray[np.int64]) -> Decoded:
         n = len(offsets) - 1
         self._reserve(n)
         decoded, context = self._decoded, self._context
-        data = address(buffer)
         context[kernel.DATA] = data
         context[kernel.DATA_END] = data + len(buffer)
         context[kernel.OFFSETS] = address(offsets)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from railgun.wire.buffers import bytes_address
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.schema import Kind
 from railgun.wire.texts import longs_as_text
@@ -48,14 +49,19 @@ def murmur2(p: Any, n: Any) -> Any:
 
 
 @jit
+def _partition(p: Any, n: Any, partitions: Any) -> Any:
+    return np.int64(murmur2(p, n) & _POSITIVE) % partitions
+
+
+@jit
 def _partitions(refs: Any, nulls: Any, heap: Any, n: Any, partitions: Any, out: Any) -> None:
     for row in range(n):
         if nulls != 0 and ld8(nulls + row) != np.uint8(0):
             sti64(out + 8 * row, np.int64(NOT_SENT))
             continue
         ref = ldi64(refs + 8 * row)
-        h = murmur2(heap + (ref >> REF_LENGTH_BITS), ref & REF_LENGTH_MASK)
-        sti64(out + 8 * row, np.int64(h & _POSITIVE) % partitions)
+        key, length = heap + (ref >> REF_LENGTH_BITS), ref & REF_LENGTH_MASK
+        sti64(out + 8 * row, _partition(key, length, partitions))
 
 
 def partition_key(value: str | int) -> bytes:
@@ -65,8 +71,7 @@ def partition_key(value: str | int) -> bytes:
 
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a key among so many."""
-    buffer = np.frombuffer(key or b"\0", np.uint8)
-    return int(murmur2(address(buffer), len(key)) & _POSITIVE) % partitions
+    return int(_partition(bytes_address(key), len(key), partitions))
 
 
 def partition_column(column: Column, partitions: int) -> NDArray[np.int64]:

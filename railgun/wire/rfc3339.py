@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from railgun.wire.buffers import bytes_address
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
-from reservoir.compiled import address, jit, ld8, ldi64, st8, st64
+from reservoir.compiled import jit, ld8, ldi64, st8, st64
 
 _SHORTEST = 20
 _DAY_MS = 86_400_000
@@ -137,6 +138,6 @@ def read_rfc3339(text: str) -> int | None:
     """Milliseconds since 1970-01-01 UTC, or None where the text is no such time."""
     if not text.isascii() or not _SHORTEST <= len(text) <= 64 * 1024:
         return None
-    buffer = np.frombuffer(text.encode("ascii"), np.uint8)
-    valid, time_ms = parse_rfc3339(address(buffer), len(buffer))
+    data = text.encode("ascii")
+    valid, time_ms = parse_rfc3339(bytes_address(data), len(data))
     return int(time_ms) if valid else None
