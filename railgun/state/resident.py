@@ -29,8 +29,9 @@ class Resident(Protocol):
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
         """Some images of items with `dirty_epoch == old_epoch`, about `limit_bytes`, now marked clean.
 
-        The caller writes them before it calls anything else here. An incremental scan with a bounded cost:
-        an empty list does not mean that all is done, `exhausted` does. The copy buffer is not included.
+        The caller writes them before it calls anything else here; a resident may also write them itself and
+        return none. An incremental scan with a bounded cost: an empty list does not mean that all is done,
+        `exhausted` does. The copy buffer is not included.
         """
 
     def drain(self) -> None:

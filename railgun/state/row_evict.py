@@ -128,6 +128,7 @@ def evict_segment(ctx: int, at: int) -> Any:
 def gather_pending(ctx: int, cursor: int, epoch: int, group: int, limit_bytes: int, slots: int) -> Any:
     """Images of rows that are dirty in `epoch`, now marked clean; of one group, or of all when it is -1.
 
+    When they are written they are also kept for undoing the current epoch: the rows count as stored in that.
     Goes on from the cursor over at most about `slots` slots and `limit_bytes` of images. True when the
     cursor has come to the end.
     """
@@ -150,7 +151,7 @@ def gather_pending(ctx: int, cursor: int, epoch: int, group: int, limit_bytes: i
         ):
             if used >= limit_bytes or not gather_image(ctx, row):
                 return False
-            mark_stored(row, np.uint64(epoch))
+            mark_stored(row, ld64(ctx + ROWS_EPOCH))
             used += size
         sti64(cursor + CURSOR_SLOT, slot + 1)
         slots -= 1

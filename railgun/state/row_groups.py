@@ -168,7 +168,7 @@ class RowGroups:
             finished = gather_pending(
                 self._memory.address, address(cursor), self._epoch - 1, group, _ALL, _ALL
             )
-            self._room.flush()
+            self._room.write_pending()
 
     def _migrate(self, group: int, target: int, layout: Layout) -> None:
         runs = np.array(layout.runs, np.int64).reshape(-1, 3)

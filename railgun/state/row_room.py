@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.errors import BatchTooLargeError
+from railgun.state.resident import Image
 from railgun.state.row_access import row_group
 from railgun.state.row_context import (
     CLASS_BYTES,
@@ -59,11 +60,14 @@ def typical_age(ctx: int, index: int) -> Any:
             row = segment_base(ctx, at) + slot * ldi64(record + CLASS_BYTES)
             if row_group(row) != GROUP_FREE:
                 stamp = ld64(row + ROW_TAGS) >> np.uint64(32)
-                ages[count] = np.int64((ld64(ctx + ROWS_STAMP) - stamp) & LOW32)
+                age = np.int64((ld64(ctx + ROWS_STAMP) - stamp) & LOW32)
+                place = count
+                while place > 0 and ages[place - 1] > age:
+                    ages[place] = ages[place - 1]
+                    place -= 1
+                ages[place] = age
                 count += 1
-    if count == 0:
-        return np.int64(0)
-    return np.sort(ages[:count])[count // 2]
+    return ages[count // 2] if count else np.int64(0)
 
 
 @jit
@@ -93,6 +97,7 @@ class RoomStats:
     evicted: int = 0
     written: int = 0  # images of rows that were evicted or took on a new layout
     copied: int = 0  # images copied on write
+    pending: int = 0  # images that a checkpoint found
     segments_moved: int = 0
 
 
@@ -109,7 +114,18 @@ class RowRoom:
         if self.memory.copies.count:
             images = self.memory.copies.take()
             self.stats.copied += len(images)
-            self._store.write(images, next_epoch=int(self.memory.context[ROWS_EPOCH // 8]))
+            self._write_old(images)
+
+    def write_pending(self) -> None:
+        """Write the images of the old epoch that `gather_pending` found."""
+        if self.memory.outgoing.count:
+            images = self.memory.outgoing.take()
+            self.stats.pending += len(images)
+            self._write_old(images)
+
+    def _write_old(self, images: list[Image]) -> None:
+        """Images of rows that stay: most will change again, and these are what that will overwrite."""
+        self._store.write(images, next_epoch=int(self.memory.context[ROWS_EPOCH // 8]))
 
     def flush(self) -> None:
         """Write the images that kernels gathered; the copied ones first, which are older."""

@@ -35,6 +35,7 @@ class RowStats:
     evicted: int
     written: int
     copied: int
+    pending: int
     segments_moved: int
 
 
@@ -80,6 +81,7 @@ class EntityTable:
             evicted=room.evicted,
             written=room.written,
             copied=room.copied,
+            pending=room.pending,
             segments_moved=room.segments_moved,
         )
 
@@ -182,8 +184,10 @@ class EntityTable:
         self._pending[:] = 0
 
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
+        """Writes the images itself, to keep them for the next epoch at once; returns none."""
         gather_pending(self.context, address(self._pending), old_epoch, -1, limit_bytes, _PENDING_SLOTS)
-        return self._memory.outgoing.take()
+        self._room.write_pending()
+        return []
 
     def drain(self) -> None:
         self._room.drain()
