@@ -41,6 +41,7 @@ from railgun.aggregators.sum_double import reset_accumulator
 from railgun.aggregators.sum_long import SQUARES_WORDS, SUM_WORDS
 from railgun.aggregators.sum_long import add_square as add_square_long
 from railgun.aggregators.sum_long import add_sum as add_sum_long
+from railgun.aggregators.trees import reset_tree
 from railgun.state.ordered_map import om_clear
 from reservoir.compiled import jit, ld64, st64
 
@@ -177,6 +178,8 @@ def apply_reset(op: int, ctx: int, cell: int, type_code: int) -> Any:
         return reset_entries(ctx, cell, _ONE_ENTRY, type_code)
     elif op in (LEAST, GREATEST):
         return reset_extreme(ctx, cell, type_code)
+    elif op in (DEQUE_MIN, DEQUE_MAX, QUEUE):
+        return reset_tree(ctx, cell, type_code)
     else:
         return np.int64(om_clear(ctx, cell))
     return np.int64(0)

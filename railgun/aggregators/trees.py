@@ -11,7 +11,7 @@ import numpy as np
 from railgun.aggregators.codes import NULL, TYPE_STRING, VALUE
 from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.values import copy_value, drop, keep, prepare_drop, prepare_keep
-from railgun.state.ordered_map import om_delete, om_first, om_get, om_insert
+from railgun.state.ordered_map import om_clear, om_delete, om_first, om_get, om_insert
 from reservoir.compiled import jit, ld64, st64
 
 u = np.uint64
@@ -66,6 +66,21 @@ def delete_value(ctx: int, root: int, k0: Any, k1: Any, v0: Any, v1: Any, type_c
     if deleted > 0:
         drop(ctx, type_code, v0, v1)
     return np.int64(0)
+
+
+@jit
+def reset_tree(ctx: int, root: int, type_code: int) -> Any:
+    """Empty a map: its pages are freed later (`PagePool.bury`), strings let go one by one; 0 or a status."""
+    if type_code != TYPE_STRING:
+        return np.int64(om_clear(ctx, root))
+    found = stack_words(FOUND_WORDS)
+    status = np.int64(om_first(ctx, root, found))
+    while status > 0:
+        v0, v1 = ld64(found + FOUND_VALUE), ld64(found + FOUND_VALUE + 8)
+        status = delete_value(ctx, root, ld64(found), ld64(found + 8), v0, v1, type_code)
+        if status == 0:
+            status = np.int64(om_first(ctx, root, found))
+    return status
 
 
 @jit

@@ -13,7 +13,8 @@ def stack_words(typingctx: Any, count: Any) -> Any:
     if not isinstance(count, types.IntegerLiteral):
         return None
     size = count.literal_value
-    signature = types.int64(types.int64)
+    # The signature names the literal: Numba keeps one implementation per signature.
+    signature = types.int64(count)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = cgutils.alloca_once(builder, ir.IntType(64), size=size)
