@@ -1,0 +1,290 @@
+"""Arrow arrays to typed columns by the rules of single values; row by row only where one is bad."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from railgun.wire.columns import REF_LENGTH_BITS, Column
+from railgun.wire.msgpack import is_ascii, is_utf8
+from railgun.wire.rfc3339 import parse_column
+from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
+from railgun.wire.values import LONG_MAX, MisfitError, Reader, reader
+from reservoir.compiled import address, jit, ld8, ldi64, st8, sti64
+
+_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_SECONDS_LIMIT = LONG_MAX // 1_000
+_WIDEST_DECIMAL = 38
+_PLAIN_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
+
+
+class Typed:
+    """A column under way: its words, which rows are null, and which rows' values are bad.
+
+    words uint64[n]; nulls, bad uint8[n]; heap uint8[...] for strings.  Bad rows have word 0.
+    """
+
+    def __init__(self, array: pa.Array, type_: FieldType, read: Reader | None = None) -> None:
+        n = len(array)
+        self.array = array
+        self.type = type_
+        self.read = reader(type_) if read is None else read
+        self.words = np.zeros(n, np.uint64)
+        self.heap: NDArray[np.uint8] | None = None
+        self.has_nulls = array.null_count > 0
+        if self.has_nulls:
+            self.nulls = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
+        else:
+            self.nulls = np.zeros(n, np.uint8)
+        self.bad = np.zeros(n, np.uint8)
+
+    def mark(self, wrong: NDArray[np.bool_]) -> None:
+        """Note rows whose values are bad, unless they are null."""
+        self.bad |= wrong.view(np.uint8) & (self.nulls ^ 1)
+
+    def finish(self) -> None:
+        """Words of null and bad rows become 0."""
+        if self.has_nulls or self.bad.any():
+            self.words[(self.nulls | self.bad) != 0] = 0
+
+    def column(self) -> Column:
+        """The finished column."""
+        return Column(self.type, self.words, self.nulls if self.has_nulls else None, self.heap)
+
+    def explain(self, row: int) -> str:
+        """Why the value of a bad row is bad."""
+        if pa.types.is_timestamp(self.array.type) and self.type.kind is Kind.TIMESTAMP:
+            return "milliseconds beyond 64 bits"
+        try:
+            self.read(self.array[row].as_py())
+        except MisfitError as error:
+            return str(error)
+        except UnicodeDecodeError:
+            return "a string that is not UTF-8"
+        except ValueError:
+            # Arrow has values that Python's own types cannot hold.
+            pass
+        return f"a value of Arrow type {self.array.type} cannot be {self.type}"
+
+    def by_row(self, dtype: type[np.int64 | np.float64] = np.int64) -> None:
+        """Read every row by itself: for columns that hold a value which cannot be converted."""
+        words: NDArray[Any] = np.zeros(len(self.array), dtype)
+        for row, value in enumerate(self.sound().to_pylist()):
+            if value is not None:
+                try:
+                    words[row] = self.read(value)
+                except MisfitError:
+                    self.bad[row] = 1
+        self.words = words.view(np.uint64)
+
+    def sound(self) -> pa.Array:
+        """The array with null in the place of what is known to be bad."""
+        if not self.bad.any():
+            return self.array
+        return pc.if_else(pa.array(self.bad != 0), pa.scalar(None, self.array.type), self.array)
+
+
+def read_array(array: pa.Array, type_: FieldType) -> Typed:
+    """The column of an Arrow array. What cannot be of the type is marked bad, never converted in silence."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    typed = Typed(array, type_)
+    if pa.types.is_null(array.type):
+        return typed
+    _READERS[type_.kind](typed)
+    typed.finish()
+    return typed
+
+
+def _nothing(typed: Typed) -> None:
+    """No value of this Arrow type is of the field's type."""
+    typed.mark(np.ones(len(typed.array), np.bool_))
+
+
+def _integers(typed: Typed) -> NDArray[np.int64]:
+    """An integer array's values; those beyond 64 bits with a sign are marked."""
+    array = typed.array.fill_null(0) if typed.has_nulls else typed.array
+    if pa.types.is_uint64(array.type):
+        unsigned: NDArray[np.uint64] = array.to_numpy()
+        typed.mark(unsigned > np.uint64(LONG_MAX))
+        return unsigned.view(np.int64)
+    integers: NDArray[np.int64] = array.cast(pa.int64()).to_numpy()
+    return integers
+
+
+def _long(typed: Typed) -> None:
+    if not pa.types.is_integer(typed.array.type):
+        _nothing(typed)
+        return
+    typed.words = _integers(typed).view(np.uint64).copy()
+
+
+def _boolean(typed: Typed) -> None:
+    if not pa.types.is_boolean(typed.array.type):
+        _nothing(typed)
+        return
+    array = typed.array.fill_null(False) if typed.has_nulls else typed.array
+    typed.words = array.cast(pa.uint8()).to_numpy().astype(np.uint64)
+
+
+def _double(typed: Typed) -> None:
+    array = typed.array
+    if pa.types.is_integer(array.type):
+        _double_of_integers(typed)
+        return
+    if not pa.types.is_floating(array.type):
+        _nothing(typed)
+        return
+    filled = array.fill_null(0.0) if typed.has_nulls else array
+    numbers = filled.cast(pa.float64()).to_numpy()
+    typed.mark(~np.isfinite(numbers))
+    # The sum makes -0.0 0.0.
+    typed.words = (numbers + 0.0).view(np.uint64)
+
+
+def _double_of_integers(typed: Typed) -> None:
+    """Integers that a double equals: those whose digits between first and last one bit are at most 53."""
+    array = typed.array.fill_null(0) if typed.has_nulls else typed.array
+    signed = not pa.types.is_uint64(array.type)
+    integers = array.cast(pa.int64() if signed else pa.uint64()).to_numpy()
+    magnitude = np.abs(integers).view(np.uint64) if signed else integers
+    lowest_bit = magnitude & (~magnitude + np.uint64(1))
+    typed.mark(((magnitude >> np.uint64(53)) >= lowest_bit) & (magnitude != 0))
+    typed.words = integers.astype(np.float64).view(np.uint64)
+
+
+def _timestamp(typed: Typed) -> None:
+    array = typed.array
+    if pa.types.is_integer(array.type):
+        _long(typed)
+    elif pa.types.is_timestamp(array.type):
+        unit = array.type.unit
+        ticks = array.view(pa.int64())
+        values = (ticks.fill_null(0) if typed.has_nulls else ticks).to_numpy()
+        if unit in _PER_MILLISECOND:
+            typed.words = (values // _PER_MILLISECOND[unit]).view(np.uint64)
+            return
+        wrong = (values > _SECONDS_LIMIT) | (values < -_SECONDS_LIMIT)
+        typed.mark(wrong)
+        typed.words = (np.where(wrong, 0, values) * 1_000).view(np.uint64)
+    elif is_text(array.type):
+        timestamp_of_text(typed)
+    else:
+        _nothing(typed)
+
+
+def timestamp_of_text(typed: Typed) -> None:
+    """Timestamps from RFC 3339 text; rows that are bad already keep their words."""
+    heap, refs = string_refs(typed)
+    skip = typed.nulls | typed.bad
+    before = skip.copy()
+    parse_column(address(refs), address(heap), len(refs), address(typed.words), address(skip))
+    typed.mark(skip != before)
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether it is one of Arrow's string types."""
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
+
+
+def string(typed: Typed) -> None:
+    """Strings, whose words refer to the array's own bytes."""
+    if not is_text(typed.array.type):
+        _nothing(typed)
+        return
+    typed.heap, typed.words = string_refs(typed)
+
+
+def string_refs(typed: Typed) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """(heap, references) of a string array; strings too long or not UTF-8 are marked."""
+    array = typed.array
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    n = len(array)
+    dtype = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    _, places, data = array.buffers()
+    heap = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    if places is None or not places.size:
+        return heap, np.zeros(n, np.uint64)
+    ends = np.frombuffer(places, dtype)[array.offset : array.offset + n + 1].astype(np.int64)
+    refs = np.zeros(n, np.uint64)
+    _check_strings(
+        address(ends), address(typed.nulls), address(typed.bad), address(heap), len(heap), n, address(refs)
+    )
+    return heap, refs
+
+
+@jit
+def _check_strings(ends: Any, nulls: Any, bad: Any, heap: Any, heap_bytes: Any, n: Any, refs: Any) -> None:
+    limit = heap + heap_bytes
+    for row in range(n):
+        if ld8(nulls + row) != np.uint8(0):
+            continue
+        start = ldi64(ends + 8 * row)
+        length = ldi64(ends + 8 * row + 8) - start
+        if length > STRING_LIMIT_BYTES:
+            st8(bad + row, np.uint8(1))
+        elif not is_ascii(heap + start, length, limit) and not is_utf8(heap + start, length):
+            st8(bad + row, np.uint8(1))
+        else:
+            sti64(refs + 8 * row, (start << REF_LENGTH_BITS) | length)
+
+
+def _decimal(typed: Typed) -> None:
+    array, type_ = typed.array, typed.type
+    if pa.types.is_integer(array.type):
+        integers = _integers(typed)
+        limit = type_.unscaled_limit // 10**type_.scale
+        typed.mark((integers > limit) | (integers < -limit))
+        typed.words = (np.where(typed.bad != 0, 0, integers) * 10**type_.scale).view(np.uint64)
+    elif pa.types.is_decimal(array.type):
+        _decimal_of(typed, array)
+    elif is_text(array.type):
+        decimal_of_text(typed)
+    else:
+        _nothing(typed)
+
+
+def decimal_of_text(typed: Typed) -> None:
+    """Decimals from strings in plain notation."""
+    string_refs(typed)
+    array = typed.sound()
+    if all_match(array, _PLAIN_DECIMAL):
+        _decimal_of(typed, array)
+    else:
+        typed.by_row()
+
+
+def all_match(array: pa.Array, pattern: str) -> bool:
+    """Whether every string that is not null matches a regular expression."""
+    return pc.all(pc.match_substring_regex(array, pattern)).as_py() is not False
+
+
+def _decimal_of(typed: Typed, array: pa.Array) -> None:
+    """By Arrow's own exact conversion where it can do all rows, else one by one."""
+    try:
+        converted = array.cast(pa.decimal128(_WIDEST_DECIMAL, typed.type.scale))
+    except pa.ArrowInvalid:
+        typed.by_row()
+        return
+    _, data = converted.buffers()
+    both = np.frombuffer(data, np.int64)[2 * converted.offset : 2 * (converted.offset + len(converted))]
+    low, high = both[0::2], both[1::2]
+    limit = typed.type.unscaled_limit
+    typed.mark((high != low >> 63) | (low > limit) | (low < -limit))
+    typed.words = low.copy().view(np.uint64)
+
+
+_READERS: dict[Kind, Callable[[Typed], None]] = {
+    Kind.STRING: string,
+    Kind.LONG: _long,
+    Kind.DOUBLE: _double,
+    Kind.BOOLEAN: _boolean,
+    Kind.DECIMAL: _decimal,
+    Kind.TIMESTAMP: _timestamp,
+}

@@ -1,0 +1,139 @@
+"""The door for many events at once: Arrow columns, by the rules of the door for single events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from railgun.wire.arrow_values import Typed, read_array
+from railgun.wire.columns import Column, EventColumns
+from railgun.wire.door import NO_ID, NO_TIME, Roles, too_far_ahead
+from railgun.wire.schema import LONG, FieldType, Kind
+from railgun.wire.texts import longs_as_text
+
+
+class TableError(ValueError):
+    """A table that lacks a column of its stream, or has one twice."""
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be taken: its place in the batch, the field, and why."""
+
+    row: int
+    field: str
+    msg: str
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.field}: {self.msg}"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedTable:
+    """events: one for each row, also for those that are bad; take the good ones with `good`.
+
+    bad uint8[n], 1 where a row cannot be taken; first_bad: the first of them, None where all are good.
+    """
+
+    events: EventColumns
+    bad: NDArray[np.uint8]
+    first_bad: BadRow | None
+
+    def good(self) -> EventColumns:
+        """The events that can be taken, in order."""
+        if self.first_bad is None:
+            return self.events
+        return self.events.take(np.flatnonzero(self.bad == 0))
+
+
+class TableDoor:
+    """Checks batches of events of one stream under one schema.
+
+    read: how a column is read; `read_array`, or for files where all is text (CSV) `read_text_array`.
+    """
+
+    def __init__(self, roles: Roles, read: Callable[[pa.Array, FieldType], Typed] = read_array) -> None:
+        self.roles = roles
+        self._read = read
+
+    def admit(
+        self,
+        batch: pa.RecordBatch,
+        latest_ms: int | None = None,
+        ids: Column | None = None,
+        times: NDArray[np.int64] | None = None,
+    ) -> AdmittedTable:
+        """Check n rows. Columns that the schema lacks are ignored.
+
+        ids: of the rows where the stream has no id field, a string column without nulls (`row_number_ids`).
+        times: int64[n] ms where it has no time field.  latest_ms: the latest time taken, None for no limit.
+        Raises TableError for a column that is missing or there twice.
+        """
+        schema, roles = self.roles.schema, self.roles
+        columns = [self._read(_column(batch, field.name), field.type) for field in schema.fields]
+        bad = np.zeros(batch.num_rows, np.uint8)
+        found: list[BadRow] = []
+        for field, typed in zip(schema.fields, columns):
+            wrong = typed.bad
+            if typed.has_nulls and field.name in (roles.id, roles.time):
+                wrong = wrong | typed.nulls
+            if wrong.any():
+                bad |= wrong
+                row = int(wrong.argmax())
+                found.append(BadRow(row, field.name, _why(typed, row, field.name == roles.time)))
+        if roles.time is not None:
+            times = columns[schema.index(roles.time)].words.view(np.int64)
+            ahead = self._ahead(times, bad, latest_ms)
+            if ahead is not None:
+                found.append(ahead)
+        if roles.id is not None:
+            ids = _id_column(columns[schema.index(roles.id)])
+        if ids is None or times is None:
+            raise TypeError("a stream without an id or time field needs ids or times from the caller")
+        events = EventColumns(ids, times, tuple(typed.column() for typed in columns))
+        first = min(found, key=lambda each: each.row) if found else None
+        return AdmittedTable(events, bad, first)
+
+    def _ahead(
+        self, times: NDArray[np.int64], bad: NDArray[np.uint8], latest_ms: int | None
+    ) -> BadRow | None:
+        """Mark the rows from the future; the first of them."""
+        if latest_ms is None or not len(times) or int(times.max()) <= latest_ms:
+            return None
+        ahead = (times > latest_ms) & (bad == 0)
+        if not ahead.any():
+            return None
+        bad |= ahead.view(np.uint8)
+        row = int(ahead.argmax())
+        assert self.roles.time is not None
+        return BadRow(row, self.roles.time, too_far_ahead(int(times[row]), latest_ms))
+
+
+def row_number_ids(first: int, n: int) -> Column:
+    """The ids of n rows that have none: their numbers, from `first` on."""
+    return longs_as_text(Column(LONG, np.arange(first, first + n, dtype=np.int64).view(np.uint64)))
+
+
+def _id_column(typed: Typed) -> Column:
+    column = longs_as_text(typed.column()) if typed.type.kind is Kind.LONG else typed.column()
+    return Column(column.type, column.words, None, column.heap)
+
+
+def _why(typed: Typed, row: int, is_time: bool) -> str:
+    if typed.bad[row]:
+        return typed.explain(row)
+    return NO_TIME if is_time else NO_ID
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    places = batch.schema.get_all_field_indices(name)
+    if len(places) == 1:
+        return batch.column(places[0])
+    if places:
+        raise TableError(f"column {name} is there {len(places)} times")
+    near = get_close_matches(name, batch.schema.names, n=1)
+    hint = f"; did you mean its {near[0]}?" if near else ""
+    raise TableError(f"column {name} is missing{hint}")
