@@ -20,7 +20,7 @@ _SECOND = np.uint64(0xDD)
 
 
 @jit
-def _rotl(x: Any, bits: int) -> Any:
+def _rotl(x: Any, bits: Any) -> Any:
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
@@ -40,7 +40,7 @@ def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
 
 
 @jit
-def _last_word(addr: int, n: int) -> Any:
+def _last_word(addr: Any, n: Any) -> Any:
     """The bytes after the last whole word, with the length in the top byte. Reads inside [addr, addr + n)."""
     left = n & 7
     word = np.uint64(n) << np.uint64(56)
@@ -52,7 +52,7 @@ def _last_word(addr: int, n: int) -> Any:
 
 
 @jit
-def siphash128_rounds(addr: int, n: int, k0: Any, k1: Any, word_rounds: int, final_rounds: int) -> Any:
+def siphash128_rounds(addr: Any, n: Any, k0: Any, k1: Any, word_rounds: Any, final_rounds: Any) -> Any:
     """(hi, lo) uint64: SipHash-c-d-128 of the n bytes at addr, key words k0, k1 (little-endian halves).
 
     hi holds output bytes 0 to 7 and lo bytes 8 to 15, each read as a little-endian word.
@@ -78,14 +78,14 @@ def siphash128_rounds(addr: int, n: int, k0: Any, k1: Any, word_rounds: int, fin
 
 
 @jit
-def siphash128(addr: int, n: int, k0: Any, k1: Any) -> Any:
+def siphash128(addr: Any, n: Any, k0: Any, k1: Any) -> Any:
     """(hi, lo) uint64: SipHash-1-3-128 of the n bytes at addr, key words k0, k1 (uint64)."""
     return siphash128_rounds(addr, n, k0, k1, 1, 3)
 
 
 @jit
 def siphash128_many(
-    heap_addr: int, offsets_addr: int, n: int, k0: Any, k1: Any, hi_addr: int, lo_addr: int
+    heap_addr: Any, offsets_addr: Any, n: Any, k0: Any, k1: Any, hi_addr: Any, lo_addr: Any
 ) -> None:
     """SipHash-1-3-128 of n byte strings: string i is heap[offsets[i]:offsets[i + 1]] (int64 offsets).
 

@@ -65,10 +65,14 @@ class EmbeddedLog:
         DiskFiles().make_folder(folder)
         DiskFiles().sync_folder(folder.parent)
         self._folder_lock = _locked(folder)
+        self._topics: dict[str, list[PartitionLog]] = {}
         try:
             self._database = LogDatabase(folder / "log") if database is None else database
-            self._topics: dict[str, list[PartitionLog]] = {}
-            self._load()
+            try:
+                self._load()
+            except BaseException:
+                self._database.close()
+                raise
         except BaseException:
             self._folder_lock.release()
             raise
@@ -261,9 +265,11 @@ class EmbeddedLog:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        with self._commits.exclusive():
-            self._database.close()
-        self._folder_lock.release()
+        try:
+            with self._commits.exclusive():
+                self._database.close()
+        finally:
+            self._folder_lock.release()
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         logs = self._topics.get(topic)

@@ -90,7 +90,8 @@ class GroupCommit:
             self._arrived.notify_all()
         if self._thread is not None:
             self._thread.join()
-        self._commit()
+        while self._waiting:
+            self._commit()
 
     def _enqueue(self, submission: Submission) -> None:
         if self._closed:
