@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_layout import DIRECTORY, DIRECTORY_MASK, HI, LO, MEMORY, PAGES
+from railgun.state.page_layout import DIRECTORY, DIRECTORY_LINES, HI, LO, MEMORY, PAGES
 from reservoir.compiled import jit, ldi64, sti64
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -19,27 +19,37 @@ _BLOCK = 0xFFFFFFFF
 
 @jit
 def _hash(hi: int, lo: int) -> Any:
+    """31 bits: 28 that choose eight entries, and which of them is tried first."""
     low = np.uint64(lo)
     mixed = ((low >> np.uint64(3)) ^ (np.uint64(hi) * _SPREAD_HI)) * _SPREAD
     return np.int64(((mixed >> np.uint64(36)) << np.uint64(3)) | (low & np.uint64(7)))
 
 
 @jit
+def _home(hashed: int, lines: int) -> Any:
+    """Index of the entry that a hash begins at, in a directory of so many lines of eight."""
+    return ((((hashed >> 3) * lines) >> 28) << 3) | (hashed & 7)
+
+
+@jit
 def _entry_of(ctx: int, hi: int, lo: int) -> Any:
     """Address of the entry of a page, or minus that of the empty one where it would be."""
-    entries, mask = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_MASK)
+    entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
+    end = entries + (lines << 6)
     memory = ldi64(ctx + MEMORY) - 64
     wanted = _hash(hi, lo)
-    at = wanted & mask
+    at = entries + (_home(wanted, lines) << 3)
     while True:
-        entry = ldi64(entries + 8 * at)
+        entry = ldi64(at)
         if entry == 0:
-            return -(entries + 8 * at)
+            return -at
         if entry >> 32 == wanted:
             page = memory + ((entry & _BLOCK) << 6)
             if ldi64(page + LO) == lo and ldi64(page + HI) == hi:
-                return entries + 8 * at
-        at = (at + 1) & mask
+                return at
+        at += 8
+        if at == end:
+            at = entries
 
 
 @jit
@@ -65,17 +75,23 @@ def enter_page(ctx: int, page: int) -> None:
 @jit
 def leave_page(ctx: int, page: int) -> None:
     """Remove a page that is in the directory."""
-    entries, mask = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_MASK)
+    entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
+    n = lines << 3
     hole = (_entry_of(ctx, ldi64(page + HI), ldi64(page + LO)) - entries) >> 3
-    at = (hole + 1) & mask
+    at, steps = hole, np.int64(0)
     while True:
+        at += 1
+        steps += 1
+        if at == n:
+            at = np.int64(0)
         entry = ldi64(entries + 8 * at)
         if entry == 0:
             break
-        home = (entry >> 32) & mask
-        if ((at - home) & mask) >= ((at - hole) & mask):
+        away = at - _home(entry >> 32, lines)
+        if away < 0:
+            away += n
+        if away >= steps:
             sti64(entries + 8 * hole, entry)
-            hole = at
-        at = (at + 1) & mask
+            hole, steps = at, np.int64(0)
     sti64(entries + 8 * hole, 0)
     sti64(ctx + PAGES, ldi64(ctx + PAGES) - 1)

@@ -99,31 +99,17 @@ def _evict(ctx: int, page: int) -> None:
 
 
 @jit
-def _may_vacate(ctx: int, slab: int, size_class: int, carved: int) -> Any:
-    """Whether the few pages left in a slab fit elsewhere, and none has an image of the old epoch to write."""
-    live, capacity = ldi64(slab_entry(ctx, slab) + SLAB_LIVE), blocks_per_slab(ctx, size_class)
-    own = capacity - live
-    if 2 * live > capacity or ldi64(ctx + FREE_BLOCKS + 8 * size_class) - own < live:
-        return False
-    for index in range(carved):
-        page = block_at(ctx, slab, size_class, index)
-        dirty = np.int64(ld32(page + DIRTY))
-        if kind_of(page) != FREE and dirty != 0 and dirty != ldi64(ctx + EPOCH):
-            return False
-    return True
-
-
-@jit
 def _vacate(ctx: int, slab: int) -> None:
-    """Empty a slab by moving its pages to others of its class, if that can be."""
+    """Empty a slab by moving the pages left in it to others of its class, if they are few and fit there."""
     entry = slab_entry(ctx, slab)
     size_class, carved = ldi64(entry + SLAB_CLASS), ldi64(entry + SLAB_CARVED)
-    if not _may_vacate(ctx, slab, size_class, carved):
-        return
-    own = blocks_per_slab(ctx, size_class) - ldi64(entry + SLAB_LIVE)
-    unlink(ctx, ctx + PARTIAL_SLAB + 8 * size_class, slab)
+    live, capacity = ldi64(entry + SLAB_LIVE), blocks_per_slab(ctx, size_class)
     free = ctx + FREE_BLOCKS + 8 * size_class
-    sti64(free, ldi64(free) - own)
+    elsewhere = ldi64(free) - (capacity - live)
+    if 2 * live > capacity or elsewhere < live:
+        return
+    unlink(ctx, ctx + PARTIAL_SLAB + 8 * size_class, slab)
+    sti64(free, elsewhere)
     for index in range(carved):
         page = block_at(ctx, slab, size_class, index)
         if kind_of(page) != FREE:
@@ -154,8 +140,6 @@ def make_room(ctx: int, age: int, pages: int) -> Any:
                 if _age(ctx, page) > age:
                     _evict(ctx, page)
                     evicted += 1
-                else:
-                    post_old(ctx, page)
             continue
         if size_class >= 0:
             _vacate(ctx, slab)
@@ -171,7 +155,8 @@ def make_room(ctx: int, age: int, pages: int) -> Any:
 def scan_old(ctx: int, limit_bytes: int, blocks: int) -> Any:
     """Post images of the old epoch, on from where the last scan stopped: about so many bytes.
 
-    Looks at most at so many blocks; returns how many it was.
+    Looks at most at so many blocks; returns how many it was. It goes round until none is left, so that a page
+    which moved behind it is found the next time.
     """
     start = ldi64(ctx + OUTBOX_USED)
     looked = np.int64(0)

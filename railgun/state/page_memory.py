@@ -1,6 +1,6 @@
 """The arrays behind a page pool: context, slabs, slab table, directory, outbox; how a limit is divided.
 
-Of `limit_bytes`, at most an eighth is the directory, a small part the outbox, the rest slabs.  Slabs are
+Of `limit_bytes`, an eighth is the directory, a small part the outbox, the rest slabs.  Slabs are
 reserved as one range of addresses at the start and touched in steps, so that memory in use follows need and
 addresses never change.
 """
@@ -14,7 +14,7 @@ from railgun.state.page_layout import (
     CONTEXT_WORDS,
     DEPTH_MAX,
     DIRECTORY,
-    DIRECTORY_MASK,
+    DIRECTORY_LINES,
     EMPTY_SLAB,
     EPOCH,
     HEAD_WORDS,
@@ -52,7 +52,7 @@ class PageMemory:
     def __init__(self, limit_bytes: int, page_words: int, slab_bytes: int, protected_ops: int) -> None:
         if slab_bytes & (slab_bytes - 1) or slab_bytes < 16 * 8 * page_words:
             raise ValueError(f"slab_bytes={slab_bytes} is no power of two of 16 pages or more")
-        entries = 1 << max(6, (limit_bytes // 64).bit_length() - 1)
+        entries = 8 * (limit_bytes // (8 * 64))
         largest_words = min(LARGEST_BLOCK_WORDS, slab_bytes // 8)
         post_bytes = RECORD_BODY + BODY_HEAD_BYTES
         reserve_bytes = max(
@@ -80,7 +80,7 @@ class PageMemory:
         self.set(SLAB_TABLE, address(self._table))
         self.set(EMPTY_SLAB, -1)
         self.set(DIRECTORY, address(self._directory))
-        self.set(DIRECTORY_MASK, len(self._directory) - 1)
+        self.set(DIRECTORY_LINES, len(self._directory) // 8)
         self.set(PAGES_LIMIT, 3 * len(self._directory) // 4)
         self.set(OUTBOX, address(self.outbox))
         self.set(OUTBOX_FULL, full_bytes)

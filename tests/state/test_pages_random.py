@@ -113,6 +113,7 @@ def test_random_operations_on_the_smallest_pool(seed: int) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(1000, 3000))
-def test_random_operations_at_length(seed: int) -> None:
-    run(seed, 400)
+@pytest.mark.parametrize("first", range(1000, 3000, 100))
+def test_random_operations_at_length(first: int) -> None:
+    for seed in range(first, first + 100):
+        run(seed, 400)
