@@ -1,0 +1,85 @@
+"""Arrow IPC files and streams, batch by batch."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from railgun.files.block import Block
+from railgun.files.errors import TruncatedFileError, UnreadableFileError
+from railgun.files.formats import ARROW_FILE_MAGIC
+from railgun.files.limits import block_rows
+from railgun.files.selection import check_columns
+from railgun.wire.schema import Schema
+
+
+class ArrowSource:
+    """A Source of an Arrow file, mapped into memory, or of an Arrow stream."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self.file, self._schema = str(path), schema
+        self.size_bytes = path.stat().st_size
+        self._map = pa.memory_map(self.file)
+        self._is_file = self._map.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
+        self._map.seek(0)
+        self.rows: int | None = None
+        try:
+            self._reader = ipc.open_file(self._map) if self._is_file else ipc.open_stream(self._map)
+        except (pa.ArrowException, OSError) as error:
+            self._map.close()
+            if self._is_file:
+                raise TruncatedFileError(
+                    self.file,
+                    f"the file is cut off: its footer cannot be read ({error}); write or copy it again",
+                ) from error
+            raise UnreadableFileError(self.file, f"no Arrow stream: {error}") from error
+        self.ignored = check_columns(self.file, self._reader.schema.names, schema)
+
+    def blocks(self) -> Iterator[Block]:
+        names, done, size = (
+            [field.name for field in self._schema.fields],
+            0,
+            block_rows(len(self._schema.fields)),
+        )
+        for number, batch in enumerate(self._batches()):
+            chosen, end = batch.select(names), self._end(number)
+            for start in range(0, len(chosen), size):
+                part = chosen.slice(start, size)
+                yield Block(self.file, part, done, (), end)
+                done += len(part)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        number = 0
+        while True:
+            try:
+                if self._is_file:
+                    batch = (
+                        self._reader.get_batch(number) if number < self._reader.num_record_batches else None
+                    )
+                else:
+                    batch = self._next_of_stream()
+                if batch is not None:
+                    batch.validate(full=True)
+            except (pa.ArrowException, OSError) as error:
+                raise UnreadableFileError(
+                    self.file, f"batch {number + 1} cannot be read: {error}; write or copy the file again"
+                ) from error
+            if batch is None:
+                break
+            yield batch
+            number += 1
+
+    def _next_of_stream(self) -> pa.RecordBatch | None:
+        try:
+            return self._reader.read_next_batch()
+        except StopIteration:
+            return None
+
+    def _end(self, number: int) -> int:
+        if self._is_file:
+            return self.size_bytes * (number + 1) // int(self._reader.num_record_batches)
+        return int(self._map.tell())
+
+    def close(self) -> None:
+        self._map.close()

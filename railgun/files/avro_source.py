@@ -1,0 +1,94 @@
+"""Avro files, block by block; decimals and times are taken as the integers that they are stored as."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from railgun.files.avro_types import converter, without_logical_types
+from railgun.files.block import Block
+from railgun.files.errors import TruncatedFileError, UnreadableFileError
+from railgun.files.limits import block_rows
+from railgun.files.python_columns import read_columns
+from railgun.files.selection import check_columns
+from railgun.wire.schema import Schema
+
+
+class AvroSource:
+    """A Source of an Avro object container file."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self.file, self._schema = str(path), schema
+        self.size_bytes = path.stat().st_size
+        self.rows: int | None = None
+        self._input = path.open("rb")
+        try:
+            self._blocks = fastavro.block_reader(self._input)
+            written = self._blocks.writer_schema
+            self._plain = fastavro.parse_schema(without_logical_types(written))
+        except Exception as error:  # foreign bytes make a decoder fail in any way
+            self._input.close()
+            raise TruncatedFileError(
+                self.file, f"its head cannot be read: {error}; write or copy it again"
+            ) from error
+        if not isinstance(written, Mapping) or written.get("type") != "record":
+            raise UnreadableFileError(self.file, "its schema is no record; events are records")
+        types = {field["name"]: field["type"] for field in written["fields"]}
+        self.ignored = check_columns(self.file, list(types), schema)
+        self._converters = {
+            field.name: converter(self.file, field, types[field.name]) for field in schema.fields
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        done, size = 0, block_rows(len(self._schema.fields))
+        records: list[Mapping[str, Any]] = []
+        for found in self._records():
+            records += found
+            while len(records) >= size:
+                yield self._block(records[:size], done)
+                done, records = done + size, records[size:]
+        if records:
+            yield self._block(records, done)
+
+    def close(self) -> None:
+        self._input.close()
+
+    def _records(self) -> Iterator[list[Mapping[str, Any]]]:
+        """The records of each of the file's blocks."""
+        done = 0
+        while True:
+            before = self._input.tell()
+            try:
+                block = next(self._blocks, None)
+                found = [] if block is None else [self._read(block.bytes_) for _ in range(block.num_records)]
+            except Exception as error:  # as above
+                raise UnreadableFileError(
+                    self.file, f"its block at byte {before} is damaged or cut off: {error}", done + 1
+                ) from error
+            if block is None:
+                break
+            done += len(found)
+            yield found
+        if before != self.size_bytes:
+            raise TruncatedFileError(
+                self.file, f"its last block is cut off at byte {before}; write or copy it again"
+            )
+
+    def _read(self, data: Any) -> Mapping[str, Any]:
+        # What is no UTF-8 becomes lone surrogates, for which the row is refused and not the file.
+        record: Mapping[str, Any] = fastavro.schemaless_reader(
+            data, self._plain, None, handle_unicode_errors="surrogateescape"
+        )
+        return record
+
+    def _block(self, records: list[Mapping[str, Any]], done: int) -> Block:
+        columns = []
+        for field in self._schema.fields:
+            values = [record[field.name] for record in records]
+            convert = self._converters[field.name]
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
+            columns.append(values)
+        batch, refused = read_columns(columns, self._schema, len(records))
+        return Block(self.file, batch, done, tuple(refused), self._input.tell())

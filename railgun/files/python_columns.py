@@ -1,0 +1,72 @@
+"""Python values to columns, one value at a time, for rows that fast paths cannot take and for Avro."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from railgun.files.block import Refusal
+from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.values import MisfitError, reader
+
+ARROW_TYPES = {
+    Kind.STRING: pa.string(),
+    Kind.LONG: pa.int64(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIMESTAMP: pa.int64(),
+}
+
+
+def arrow_type(type_: FieldType) -> pa.DataType:
+    """The type in which a field's values are handed on."""
+    if type_.kind is Kind.DECIMAL:
+        return pa.decimal128(type_.precision, type_.scale)
+    return ARROW_TYPES[type_.kind]
+
+
+def read_columns(
+    columns: Sequence[Sequence[Any]], schema: Schema, rows: int
+) -> tuple[pa.RecordBatch, list[Refusal]]:
+    """A batch from values as the door takes them, by field; what is refused is null there."""
+    refused: dict[int, Refusal] = {}
+    arrays = []
+    for field, values in zip(schema.fields, columns):
+        read = reader(field.type)
+        taken: list[Any] = []
+        for row, value in enumerate(values):
+            try:
+                taken.append(None if value is None else read(value))
+            except MisfitError as error:
+                taken.append(None)
+                refused.setdefault(row, Refusal(row, field.name, str(error)))
+        arrays.append(array_of(taken, field.type))
+    return batch_of(arrays, schema, rows), [refused[row] for row in sorted(refused)]
+
+
+def batch_of(arrays: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
+    """A batch with a column for each field; one of no fields has rows all the same."""
+    if not arrays:
+        return pa.RecordBatch.from_arrays([pa.nulls(rows)], [""]).select([])
+    return pa.RecordBatch.from_arrays(arrays, [field.name for field in schema.fields])
+
+
+def array_of(values: Sequence[Any], type_: FieldType) -> pa.Array:
+    """Values that a `reader` gave, or None; decimals are unscaled there."""
+    if type_.kind is not Kind.DECIMAL:
+        return pa.array(values, arrow_type(type_))
+    return decimals(pa.array(values, pa.int64()), type_)
+
+
+def decimals(unscaled: pa.Array, type_: FieldType) -> pa.Array:
+    """decimal128 from unscaled int64."""
+    low = np.asarray(unscaled.fill_null(0))
+    both = np.empty((len(low), 2), np.int64)
+    both[:, 0], both[:, 1] = low, low >> 63
+    valid = (
+        None
+        if unscaled.null_count == 0
+        else pa.py_buffer(np.packbits(np.asarray(unscaled.is_valid()), bitorder="little"))
+    )
+    return pa.Array.from_buffers(arrow_type(type_), len(low), [valid, pa.py_buffer(both)])

@@ -1,0 +1,78 @@
+"""Reading event files: several of any format as one stream of blocks, in the given order."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from railgun.files.arrow_source import ArrowSource
+from railgun.files.avro_source import AvroSource
+from railgun.files.block import Block
+from railgun.files.csv_source import CsvSource
+from railgun.files.formats import HEAD_BYTES, Format, check_content, readable_format
+from railgun.files.ndjson_source import NdjsonSource
+from railgun.files.parquet_source import ParquetSource
+from railgun.files.source import Source
+from railgun.wire.schema import Schema
+
+_SOURCES: Mapping[Format, Callable[[Path, Schema], Source]] = {
+    Format.PARQUET: ParquetSource,
+    Format.CSV: CsvSource,
+    Format.NDJSON: NdjsonSource,
+    Format.AVRO: AvroSource,
+    Format.ARROW: ArrowSource,
+}
+
+
+class EventFiles:
+    """Files of events, opened and their columns checked; read once, from one thread.
+
+    size_bytes: of all files.  rows: of all files, None where one does not say.
+    """
+
+    def __init__(self, paths: Sequence[Path], schema: Schema) -> None:
+        """Raises FileError for the first file that cannot hold such events, OSError."""
+        self._sources: list[Source] = []
+        try:
+            for path in paths:
+                self._sources.append(_open(path, schema))
+        except BaseException:
+            self.close()
+            raise
+        self.size_bytes = sum(source.size_bytes for source in self._sources)
+        counts = [source.rows for source in self._sources]
+        self.rows = None if None in counts else sum(count for count in counts if count is not None)
+
+    def __enter__(self) -> "EventFiles":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows in order. `read_bytes` of a block is counted over all files. Raises FileError, OSError."""
+        before = 0
+        for source in self._sources:
+            for block in source.blocks():
+                yield Block(
+                    block.file, block.batch, block.first_row, block.refused, before + block.read_bytes
+                )
+            before += source.size_bytes
+
+    @property
+    def ignored(self) -> dict[str, tuple[str, ...]]:
+        """By file, the columns that are no fields. In full once everything has been read."""
+        return {source.file: source.ignored for source in self._sources if source.ignored}
+
+    def close(self) -> None:
+        """Give the files back."""
+        for source in self._sources:
+            source.close()
+
+
+def _open(path: Path, schema: Schema) -> Source:
+    format_ = readable_format(path)
+    with path.open("rb") as file:
+        check_content(path, format_, file.read(HEAD_BYTES))
+    return _SOURCES[format_](path, schema)

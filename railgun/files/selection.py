@@ -1,0 +1,32 @@
+"""Which columns of a file are fields of a stream: the others are left out, a missing one is an error."""
+
+from collections.abc import Sequence
+
+from railgun.files.errors import ColumnError
+from railgun.language.errors import nearest
+from railgun.wire.schema import Schema
+
+
+def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The names of columns that are no fields. Raises ColumnError for fields missing or there twice."""
+    wanted = {field.name for field in schema.fields}
+    for name in columns:
+        if name in wanted and columns.count(name) > 1:
+            raise ColumnError(file, f"two columns are named {name}; rename or remove one")
+    missing = [field.name for field in schema.fields if field.name not in columns]
+    if missing:
+        raise ColumnError(file, _missing(missing, [name for name in columns if name not in wanted]))
+    return tuple(name for name in columns if name not in wanted)
+
+
+def _missing(missing: Sequence[str], others: Sequence[str]) -> str:
+    what = f"the field{'s' if len(missing) > 1 else ''} {', '.join(missing[:5])}"
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    near = nearest(missing[0], others)
+    if near is not None:
+        hint = f"column {near} is no field: should it be {missing[0]}?"
+    elif others:
+        hint = f"columns that are no field: {', '.join(name[:40] for name in others[:5])}"
+    else:
+        hint = "add the column, or take the field out of the definition"
+    return f"there is no column for {what}{more}; {hint}"
