@@ -69,6 +69,23 @@ def _tables(limits: StoreLimits) -> BlockBasedOptions:
     return tables
 
 
+def items(database: Rdict, folder: Path, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of the keys in [start, stop), in order. Raises StoreError.
+
+    The binding's own iterators end in silence where a block is damaged: only the status tells.
+    """
+    with failures(folder, "scan"):
+        cursor = database.iter()
+        cursor.seek(start)
+        while cursor.valid():
+            key = cursor.key()
+            if key >= stop:
+                return
+            yield key, cursor.value()
+            cursor.next()
+        cursor.status()
+
+
 @contextmanager
 def failures(folder: Path, doing: str) -> Iterator[None]:
     """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""

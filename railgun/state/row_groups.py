@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railgun.state import keys
-from railgun.state.errors import LayoutError
+from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.layouts import Layout, LayoutHistory, pack_layout, to_runs, unpack_layout
 from railgun.state.row_context import (
     GROUP_CELLS,
@@ -126,11 +126,14 @@ class RowGroups:
             if body is None:
                 continue
             if version == _DROPPED:
-                del self._histories[group]
+                self._histories.pop(group, None)
                 self._dropped[group] = epoch
             else:
                 history = self._histories.setdefault(group, LayoutHistory(group))
-                history.add(unpack_layout(version, body))
+                try:
+                    history.add(unpack_layout(version, body))
+                except LayoutError as error:
+                    raise StoreCorruptionError(self._store.folder, "read", str(error)) from error
         for group, history in self._histories.items():
             self._put_in_force(group, self._memory.class_of(history.newest.cells))
         self.committed(self._store.committed_epoch)

@@ -1,6 +1,7 @@
 """Items in RocksDB: each value carries its epoch; what an epoch overwrites can be undone until it commits."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreErr
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
 from railgun.state.resident import Image
-from railgun.state.rocks import StoreLimits, failure, failures, open_database
+from railgun.state.rocks import StoreLimits, failure, failures, items, open_database
 from railgun.state.undo import undo_entries
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT, VALUE_HEADER
 
@@ -108,13 +109,7 @@ class Store:
 
     def scan_values(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         """The same with the values as stored."""
-        found: list[tuple[bytes, bytes]] = []
-        with failures(self.folder, "scan"):
-            for key, value in self._database.items(from_key=start):
-                if key >= stop or len(found) == limit:
-                    break
-                found.append((key, value))
-        return found
+        return list(islice(items(self._database, self.folder, start, stop), limit))
 
     def _stored(self, key: bytes, value: bytes | None) -> Stored:
         if value is None:
@@ -306,11 +301,4 @@ class Store:
         return found if found is not None and found.startswith(prefix) else None
 
     def _first_item(self, prefix: bytes, stop: bytes) -> tuple[bytes, bytes] | None:
-        with failures(self.folder, "settle"):
-            cursor = self._database.iter()
-            cursor.seek(prefix)
-            cursor.status()
-            if not cursor.valid():
-                return None
-            key, value = bytes(cursor.key()), bytes(cursor.value())
-        return (key, value) if key < stop else None
+        return next(items(self._database, self.folder, prefix, stop), None)
