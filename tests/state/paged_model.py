@@ -23,7 +23,7 @@ from railgun.state.ordered_map import (
 from railgun.state.page_access import page_address, page_free, page_new, page_touch
 from railgun.state.pages import PagePool
 from railgun.state.strings import str_address, str_length, str_ready, str_release, str_retain
-from reservoir.compiled import address
+from reservoir.compiled import address, array_at
 from tests.state.map_driver import Driver
 from tests.state.memory_items import MemoryItems
 from tests.state.stored_tree import StoredTree
@@ -121,7 +121,7 @@ class Model:
 
     def raw_new(self, words: int) -> None:
         number = self.driver.call(page_new, words)
-        assert number == int(self.driver.pool.meta()[0:8][::-1].hex(), 16) - 1
+        assert number not in self.content.raw
         self.content.raw[number] = [0] * words
 
     def raw_change(self, number: int, value: int) -> None:
@@ -157,7 +157,7 @@ class Model:
     def string_look(self, index: int) -> None:
         length = self.driver.call(str_length, *_hash(index))
         where = self.driver.call(str_address, *_hash(index))
-        assert bytes(_bytes_at(where, length)) == self.texts[index]
+        assert array_at(where, length, np.uint8).tobytes() == self.texts[index]
 
     # --- epochs
 
@@ -221,11 +221,5 @@ def _hash(index: int) -> tuple[int, int]:
     return index * 0x1234567, index * 0x7654321 + 1
 
 
-def _words_at(where: int, n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.frombuffer(_bytes_at(where, 8 * n), np.int64)
-
-
-def _bytes_at(where: int, n: int) -> Any:
-    import ctypes
-
-    return (ctypes.c_char * n).from_address(where)
+def _words_at(where: int, n: int) -> np.ndarray[Any, Any]:
+    return array_at(where, n, np.int64)

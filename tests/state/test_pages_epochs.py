@@ -7,7 +7,7 @@ from railgun.state.errors import EpochOrderError
 from railgun.state.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.page_access import page_free, page_new, page_touch
 from railgun.state.pages import PagePool
-from reservoir.compiled import view_i64
+from reservoir.compiled import array_at
 from tests.state.map_driver import Driver, checkpoint
 from tests.state.memory_items import MemoryItems
 
@@ -78,7 +78,7 @@ def test_a_page_freed_while_its_image_is_on_the_way_is_in_the_checkpoint(
     driver: Driver, store: MemoryItems
 ) -> None:
     number = driver.call(page_new, 10)
-    view_i64(driver.call(page_touch, number), 10)[:] = 5
+    array_at(driver.call(page_touch, number), 10, np.int64)[:] = 5
     meta, cells = driver.pool.meta(), driver.cells.copy()
     driver.pool.set_epoch(2)
     driver.call(page_free, number)
@@ -87,7 +87,7 @@ def test_a_page_freed_while_its_image_is_on_the_way_is_in_the_checkpoint(
     store.commit(1, meta)
     assert store.bodies(b"p") == {}  # deleted in epoch 2 by now
     recovered = reopened(store, cells)
-    assert (view_i64(recovered.call(page_touch, number), 10) == 5).all()
+    assert (array_at(recovered.call(page_touch, number), 10, np.int64) == 5).all()
 
 
 def test_a_page_made_and_freed_within_an_epoch_never_reaches_the_store(

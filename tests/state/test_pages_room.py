@@ -8,16 +8,12 @@ from railgun.state.page_access import page_address, page_free, page_new, page_to
 from railgun.state.page_errors import PageMissingError, PoolTooSmallError
 from railgun.state.page_layout import LARGEST_BLOCK_WORDS
 from railgun.state.pages import PagePool
-from reservoir.compiled import view_i64
+from reservoir.compiled import array_at
 from tests.state.map_driver import CELLS, Driver, checkpoint
 from tests.state.memory_items import MemoryItems
 from tests.state.paged_model import small_pool
 
 MIB = 1 << 20
-
-
-def _body(where: int, n: int) -> np.ndarray:
-    return view_i64(where, n)
 
 
 def test_raw_pages_begin_zeroed_and_keep_what_is_written_through_eviction() -> None:
@@ -27,13 +23,13 @@ def test_raw_pages_begin_zeroed_and_keep_what_is_written_through_eviction() -> N
         words = (34, 68)[i % 2]
         number = driver.call(page_new, words)
         where = driver.call(page_touch, number)
-        body = _body(where, words)
+        body = array_at(where, words, np.int64)
         assert not body.any()
         body[:] = i + 1
         numbers.append((number, words))
     assert driver.pool.stats().evictions > 0
     for i, (number, words) in enumerate(numbers):
-        assert (_body(driver.call(page_address, number), words) == i + 1).all()
+        assert (array_at(driver.call(page_address, number), words, np.int64) == i + 1).all()
         assert driver.call(page_free, number) == 0
     assert driver.pool.stats().pages == 0
 

@@ -1,7 +1,5 @@
 """String items: bytes behind a hash, counted; gone when nobody holds them; ordered by their bytes."""
 
-import ctypes
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +17,7 @@ from railgun.state.strings import (
     str_release,
     str_retain,
 )
-from reservoir.compiled import address
+from reservoir.compiled import address, array_at
 from tests.state.map_driver import Driver, checkpoint
 from tests.state.memory_items import MemoryItems
 
@@ -36,7 +34,7 @@ def make_ready(driver: Driver, number: int, text: bytes) -> tuple[int, int]:
 
 def text_of(driver: Driver, key: tuple[int, int]) -> bytes:
     length = driver.call(str_length, *key)
-    return bytes((ctypes.c_char * length).from_address(driver.call(str_address, *key)))
+    return array_at(driver.call(str_address, *key), length, np.uint8).tobytes()
 
 
 @pytest.fixture
