@@ -1,0 +1,83 @@
+"""Row layouts: what fits, and going through several versions at once."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from railgun.state.errors import LayoutError
+from railgun.state.layouts import Layout, LayoutHistory, Run, pack_layout, unpack_layout
+from tests.state.state_run import mapped, mapped_through
+
+Mapping = list[tuple[int, int, int]]
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[int, list[tuple[int, Mapping]]]:
+    """(cells of the first layout, [(cells, mapping) of the next ones])."""
+    first = cells = draw(st.integers(1, 12))
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        cuts = sorted(set(draw(st.lists(st.integers(1, cells), max_size=4))) | {0, cells})
+        runs = [(start, end - start) for start, end in itertools.pairwise(cuts)]
+        at, mapping = 0, []
+        for old, words in draw(st.permutations(runs)):
+            if draw(st.booleans()):
+                at += draw(st.integers(0, 2))
+                mapping.append((old, at, words))
+                at += words
+        cells = max(1, at + draw(st.integers(0, 3)))
+        found.append((cells, mapping))
+    return first, found
+
+
+@given(changes())
+def test_going_through_all_versions_at_once_is_going_through_one_after_the_other(
+    case: tuple[int, list[tuple[int, Mapping]]],
+) -> None:
+    first, steps = case
+    row = list(range(1, first + 1))
+    expected = row
+    for cells, mapping in steps:
+        expected = mapped(expected, cells, mapping)
+    width = steps[-1][0]
+    assert mapped_through(row, width, [mapping for _, mapping in steps]) == expected
+    history = LayoutHistory(3)
+    history.add(Layout(1, first, ()))
+    for version, (cells, mapping) in enumerate(steps, 2):
+        history.add(Layout(version, cells, tuple(Run(*run) for run in mapping)))
+    assert mapped(row, width, [tuple(run) for run in history.to_newest(1)]) == expected
+
+
+@given(changes())
+def test_a_stored_layout_reads_back(case: tuple[int, list[tuple[int, Mapping]]]) -> None:
+    for version, (cells, mapping) in enumerate(case[1]):
+        layout = Layout(version, cells, tuple(Run(*run) for run in mapping))
+        assert unpack_layout(version, pack_layout(layout)) == layout
+
+
+@pytest.mark.parametrize(
+    ("layout", "reason"),
+    [
+        (Layout(5, 4, ()), "in force is 5"),
+        (Layout(6, 0, ()), "20"),
+        (Layout(1 << 32, 4, ()), "32 bits"),
+        (Layout(6, 4, (Run(3, 0, 2),)), "not inside the 4 cells"),
+        (Layout(6, 4, (Run(0, 0, 0),)), "not inside"),
+        (Layout(6, 4, (Run(0, 3, 2),)), "behind the last cell"),
+        (Layout(6, 4, (Run(0, 0, 2), Run(2, 1, 2))), "overlaps"),
+    ],
+)
+def test_layouts_that_cannot_be(layout: Layout, reason: str) -> None:
+    history = LayoutHistory(3)
+    history.add(Layout(5, 4, ()))
+    with pytest.raises(LayoutError, match=reason):
+        history.add(layout)
+    assert history.newest.version == 5
+
+
+@pytest.mark.parametrize("body", [b"", b"\4\0\0\0\1\0\0\0", b"\4\0\0\0\0\0\0\0x"])
+def test_stored_layouts_that_cannot_be(body: bytes) -> None:
+    with pytest.raises(LayoutError):
+        unpack_layout(1, body)
