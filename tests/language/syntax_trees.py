@@ -25,53 +25,86 @@ patterns = st.text("ab%_'é", max_size=5).flatmap(
 )
 
 
-def _chain(kind: type, children: st.SearchStrategy) -> st.SearchStrategy:
-    operand = children.filter(lambda child: not isinstance(child, kind))
-    return st.lists(operand, min_size=2, max_size=3).map(lambda operands: kind(tuple(operands)))
+_ONE_ARGUMENT = [ast.Function.ABS, ast.Function.LOWER, ast.Function.UPPER]
 
 
-def _above(children: st.SearchStrategy) -> st.SearchStrategy:
-    branches = st.lists(st.tuples(children, children), min_size=1, max_size=2).map(tuple)
-    one_argument = st.sampled_from([ast.Function.ABS, ast.Function.LOWER, ast.Function.UPPER])
-    return st.one_of(
-        st.builds(ast.Arithmetic, st.sampled_from(ast.ArithmeticOperator), children, children),
-        st.builds(ast.Comparison, st.sampled_from(ast.ComparisonOperator), children, children),
-        st.builds(ast.Negation, children),
-        st.builds(ast.Not, children),
-        _chain(ast.And, children),
-        _chain(ast.Or, children),
-        st.builds(ast.Between, children, children, children),
-        st.builds(ast.InList, children, st.lists(children, min_size=1, max_size=3).map(tuple)),
-        st.builds(ast.Like, children, patterns),
-        st.builds(ast.IsNull, children),
-        st.builds(ast.Case, st.none() | children, branches, st.none() | children),
-        st.builds(lambda function, child: ast.Call(function, (child,)), one_argument, children),
-        st.builds(
-            lambda arguments: ast.Call(ast.Function.COALESCE, tuple(arguments)),
-            st.lists(children, min_size=1, max_size=3),
-        ),
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> ast.Expression:
+    """An expression, drawn node by node: Hypothesis would write out in full what nested strategies are."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(draw(st.sampled_from([literals, fields, fields])))
+
+    def child() -> ast.Expression:
+        return draw(expressions(depth - 1))
+
+    def some(least: int) -> tuple[ast.Expression, ...]:
+        return tuple(child() for _ in range(draw(st.integers(least, 3))))
+
+    match draw(st.integers(0, 11)):
+        case 0:
+            return ast.Arithmetic(draw(st.sampled_from(ast.ArithmeticOperator)), child(), child())
+        case 1:
+            return ast.Comparison(draw(st.sampled_from(ast.ComparisonOperator)), child(), child())
+        case 2:
+            return ast.Negation(child())
+        case 3:
+            return ast.Not(child())
+        case 4:
+            return _chain(ast.And, some(2))
+        case 5:
+            return _chain(ast.Or, some(2))
+        case 6:
+            return ast.Between(child(), child(), child())
+        case 7:
+            return ast.InList(child(), some(1))
+        case 8:
+            return ast.Like(child(), draw(patterns))
+        case 9:
+            return ast.IsNull(child())
+        case 10:
+            return _call(draw, some(1))
+        case _:
+            operand, default = (child() if draw(st.booleans()) else None for _ in range(2))
+            branches = tuple((child(), child()) for _ in range(draw(st.integers(1, 2))))
+            return ast.Case(operand, branches, default)
+
+
+def _chain(kind: type[ast.And] | type[ast.Or], operands: tuple[ast.Expression, ...]) -> ast.Expression:
+    """As the parser makes it: an AND within an AND is one AND."""
+    return kind(
+        tuple(
+            part
+            for operand in operands
+            for part in (operand.operands if type(operand) is kind else (operand,))
+        )
     )
 
 
-expressions = st.recursive(literals | fields | fields, _above, max_leaves=12)
+def _call(draw: st.DrawFn, arguments: tuple[ast.Expression, ...]) -> ast.Call:
+    if draw(st.booleans()):
+        return ast.Call(ast.Function.COALESCE, arguments)
+    return ast.Call(draw(st.sampled_from(_ONE_ARGUMENT)), arguments[:1])
+
+
 durations = st.integers(1, 1 << 48) | st.sampled_from([1_000, 60_000, 604_800_000, 90_000])
-delays = st.just(0) | durations
-windows = st.one_of(
-    st.builds(
-        ast.Window, st.sampled_from([ast.WindowKind.SLIDING, ast.WindowKind.TUMBLING]), durations, delays
-    ),
-    st.builds(ast.Window, st.just(ast.WindowKind.INFINITE), st.none(), delays),
-)
 given_names = st.none() | st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,10}", fullmatch=True)
-select_items = st.one_of(
-    st.builds(ast.SelectItem, st.just(ast.Aggregator.COUNT), st.none(), given_names),
-    st.builds(ast.SelectItem, st.sampled_from(ast.Aggregator), expressions, given_names),
-)
-queries = st.builds(
-    ast.Query,
-    st.lists(select_items, min_size=1, max_size=3).map(tuple),
-    names.map(ast.StreamName),
-    st.none() | expressions,
-    st.lists(fields, max_size=3).map(tuple),
-    windows,
-)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> ast.Query:
+    """A whole query."""
+    items = [
+        ast.SelectItem(draw(st.sampled_from(ast.Aggregator)), draw(expressions()), draw(given_names))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    if draw(st.booleans()):
+        items.append(ast.SelectItem(ast.Aggregator.COUNT, None, draw(given_names)))
+    kind = draw(st.sampled_from(ast.WindowKind))
+    size_ms = None if kind is ast.WindowKind.INFINITE else draw(durations)
+    return ast.Query(
+        tuple(items),
+        ast.StreamName(draw(names)),
+        draw(expressions()) if draw(st.booleans()) else None,
+        tuple(draw(st.lists(fields, max_size=3))),
+        ast.Window(kind, size_ms, draw(st.just(0) | durations)),
+    )

@@ -8,8 +8,8 @@ from railgun.language.printer import print_query
 from tests.language.syntax_trees import queries
 
 
-@settings(max_examples=400)
-@given(queries)
+@settings(max_examples=200)
+@given(queries())
 def test_what_is_printed_reads_as_an_equal_tree(query: ast.Query) -> None:
     text = print_query(query)
     read = parse_query(text)
