@@ -1,14 +1,16 @@
 """All aggregators over all types against the oracle: in and out of order, expiry, resets, cold pages."""
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railgun.language.ast import WindowKind
+from railgun.language.ast import Aggregator, WindowKind
 from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, Type, decimal
+from railgun.state.status import DRAIN, FAULT, ROOM
 from tests.aggregators.doubles import DOUBLES, MONEY, ORDINARY
-from tests.aggregators.steps import Cold, Epoch, random_steps, run, steps_of
-from tests.aggregators.window_model import Group, Value
+from tests.aggregators.steps import Cold, Epoch, Run, random_steps, run, steps_of
+from tests.aggregators.window_model import Group, Memory, Value
 
 LONGS = st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1])
 SCALED = st.integers(-300, 300) | st.integers(-(10**18) + 1, 10**18 - 1)
@@ -71,6 +73,35 @@ def test_an_outbox_that_is_always_full(case: str, data: st.DataObject) -> None:
         (STRING, ["a", "b", "c", "d" * 30, "e"]),
     ],
 )
-def test_long_runs(of: Type, values: list[Value]) -> None:
-    """Windows of some hundred values, in more pages than the smallest tree has."""
-    run(Group(of, WindowKind.SLIDING), random_steps(1, values, 1_500)).end()
+def test_long_runs_in_a_small_memory(of: Type, values: list[Value]) -> None:
+    """Windows of some hundred values, in more pages than fit, through all that a pool may ask for."""
+    group = Group(of, WindowKind.SLIDING, Memory())
+    ballast = Group(LONG, WindowKind.SLIDING, group.memory)
+    for number in range(1_500):
+        ballast.add((number, number, -number))
+    steps = random_steps(1, values, 600)
+    steps[100::100] = [Cold()] * len(steps[100::100])
+    steps[50::100] = [Epoch()] * len(steps[50::100])
+    taken = Run(group)
+    for number, step in enumerate(steps):
+        taken.take(step)
+        if number == 500:
+            group.memory.always_drain()
+        ballast.check((Aggregator.FIRST, Aggregator.MAX))
+        ballast.remove_oldest()
+        group.check()
+    assert {FAULT, ROOM, DRAIN} <= {np.int64(status) for status in group.memory.statuses}
+    ballast.reset()
+    taken.end()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("window", WindowKind)
+@pytest.mark.parametrize("case", CASES)
+@settings(max_examples=2_000)
+@given(data=st.data())
+def test_torture(case: str, window: WindowKind, data: st.DataObject) -> None:
+    """The reliability count: 2,000 sequences of up to 50 steps for every type and window."""
+    of, values = CASES[case]
+    sliding = window is WindowKind.SLIDING
+    run(Group(of, window), data.draw(steps_of(values, removing=sliding, most=50)))
