@@ -42,6 +42,7 @@ from railgun.state.page_layout import (
     SCAN_SLAB,
     SLABS,
     STAMP,
+    block_words,
     body_words,
     kind_of,
     state_of,
@@ -51,6 +52,7 @@ from railgun.state.status import DONE, DRAIN, ROOM
 from reservoir.compiled import copy_bytes, jit, ld32, ldi64, sti64
 
 _SAMPLES = 64
+_PAGE_WORK_BYTES = 256
 _EVICTED_PART = 4  # one in so many of the sampled pages counts as unused for long
 
 
@@ -120,14 +122,15 @@ def _vacate(ctx: int, slab: int) -> None:
 
 
 @jit
-def make_room(ctx: int, age: int, pages: int) -> Any:
-    """Evict what is older than `age` until what is needed is there, and at least so many pages.
+def make_room(ctx: int, age: int, work_bytes: int) -> Any:
+    """Evict what is older than `age` until what is needed is there, and so much work is done.
 
+    Work is the bytes of the blocks and 256 for each page: what eviction costs, roughly.
     DONE; DRAIN: the outbox is full, drain and call again; ROOM: once round, and not enough.
     """
     turned = np.int64(0)
-    evicted = np.int64(0)
-    while evicted < pages or not blocks_there(ctx):
+    work = np.int64(0)
+    while work < work_bytes or not blocks_there(ctx):
         if outbox_full(ctx):
             return DRAIN
         slab, index = ldi64(ctx + HAND_SLAB), ldi64(ctx + HAND_BLOCK)
@@ -138,8 +141,8 @@ def make_room(ctx: int, age: int, pages: int) -> Any:
             page = block_at(ctx, slab, size_class, index)
             if kind_of(page) != FREE:
                 if _age(ctx, page) > age:
+                    work += _PAGE_WORK_BYTES + 8 * block_words(page)
                     _evict(ctx, page)
-                    evicted += 1
             continue
         if size_class >= 0:
             _vacate(ctx, slab)

@@ -46,7 +46,7 @@ _META = struct.Struct("<QQQ")
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 _KEY_BYTES = 17
 _INDEX_ROWS = 4096
-_EVICT_PAGES = 64
+_EVICT_BYTES = 96 * 1024
 _SCAN_BLOCKS = 65_536
 _WALK_ENTRIES = 256
 
@@ -122,10 +122,10 @@ class PagePool:
         rows = np.ascontiguousarray(ids, np.uint64)
         missing = np.empty(len(rows), np.int64)
         n = int(absent_pages(self.context, address(rows), len(rows), address(missing)))
-        wanted = np.unique(rows[missing[:n]], axis=0)[: self._memory.pages_at_once]
-        if len(wanted):
-            self._load([tuple(row) for row in wanted.view(np.int64).tolist()])
-        return len(wanted)
+        wanted = list(dict.fromkeys(map(tuple, rows[missing[:n]].view(np.int64).tolist())))
+        if wanted:
+            self._load(wanted[: self._memory.pages_at_once])
+        return min(len(wanted), self._memory.pages_at_once)
 
     def _load(self, ids: list[tuple[int, int]]) -> None:
         """Load pages that are not resident, by their ids as signed words."""
@@ -160,10 +160,10 @@ class PagePool:
         # Twice round each time: a slab can be emptied when the hand has been at all of its pages.
         last_resort = 1 + protected // 8
         for age in (int(age_to_evict(self.context)), protected, protected, last_resort, last_resort):
-            pages = min(_EVICT_PAGES, self._memory.get(PAGES) // 8)
+            work_bytes = min(_EVICT_BYTES, self._memory.size_bytes // 16)
             status = DRAIN
             while status == DRAIN:
-                status = make_room(self.context, age, pages)
+                status = make_room(self.context, age, work_bytes)
                 self.drain()
             if status == DONE:
                 return

@@ -1,5 +1,6 @@
 """Kernels on pages called from Python: statuses served, root cells and results in arrays that stay alive."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ class Driver:
         self.pool = pool
         self.cells = np.zeros((CELLS, 2), np.int64)
         self.out = np.zeros(4, np.uint64)
-        self.served: dict[int, int] = {}
+        self.served: Counter[int] = Counter()
 
     def call(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """A kernel's result, after serving as many statuses as it takes."""
@@ -26,7 +27,7 @@ class Driver:
             result = int(kernel(self.pool.context, *arguments))
             if result >= 0:
                 return result
-            self.served[result] = self.served.get(result, 0) + 1
+            self.served[result] += 1
             self.pool.handle(result)
         raise AssertionError(f"{kernel} makes no progress")
 
