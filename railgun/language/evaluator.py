@@ -65,6 +65,12 @@ class Evaluator:
         place = layout.VECTORS + 2 * self.program.roots[root]
         return int(self.context[place]), int(self.context[place + 1])
 
+    @property
+    def heap_addresses(self) -> tuple[int, int, int]:
+        """What string words name by their two upper bits: the batch's heap, the constants', the scratch."""
+        batch, constant, scratch = self.context[layout.HEAP_BATCH : layout.HEAP_BATCH + 3].tolist()
+        return batch, constant, scratch
+
     def string_heap(self, word: int) -> int:
         """The address of the heap that a string's word points into."""
         return int(self.context[layout.HEAP_BATCH + (word >> layout.HEAP_SHIFT)])

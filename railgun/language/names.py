@@ -6,7 +6,6 @@ import re
 from railgun.language import ast
 from railgun.language.duration import format_duration
 from railgun.language.limits import NAME_LIMIT
-from railgun.language.printer import print_expression
 
 _DIGEST_LENGTH = 8
 # What would otherwise vanish, so that `amount > 0` and `amount < 0` have names of their own.
@@ -29,21 +28,22 @@ _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 def metric_name(
     aggregator: ast.Aggregator,
-    argument: ast.Expression | None,
-    where: ast.Expression | None,
+    argument: str | None,
+    where: str | None,
     group_by: tuple[str, ...],
     window: ast.Window,
     canonical: str,
 ) -> str:
     """`sum_amount_where_amount_gt_0_by_card_sliding_7d`: at most 63 characters.
 
-    A longer one is cut and ends in eight hexadecimal digits of the SHA-256 of `canonical`, the metric's text.
+    argument, where: their canonical text. A longer name is cut and ends in eight hexadecimal digits of the
+    SHA-256 of `canonical`, the metric's text.
     """
     parts = [str(aggregator)]
     if argument is not None:
-        parts.append(print_expression(argument))
+        parts.append(argument)
     if where is not None:
-        parts += ["where", print_expression(where)]
+        parts += ["where", where]
     if group_by:
         parts += ["by", *group_by]
     parts.append(window_name(window))

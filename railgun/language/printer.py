@@ -13,7 +13,12 @@ _SUMS = (ast.ArithmeticOperator.ADD, ast.ArithmeticOperator.SUBTRACT)
 def print_query(query: ast.Query) -> str:
     """The canonical text of a query: one line, keywords in capitals, the fewest parentheses."""
     items = ", ".join(_item(item) for item in query.items)
-    parts = [f"SELECT {items} FROM {print_name(query.stream.name)}"]
+    return f"SELECT {items} {print_clauses(query)}"
+
+
+def print_clauses(query: ast.Query) -> str:
+    """What the select items of a query share: everything from FROM on."""
+    parts = [f"FROM {print_name(query.stream.name)}"]
     if query.where is not None:
         parts.append(f"WHERE {print_expression(query.where)}")
     if query.group_by:

@@ -10,7 +10,7 @@ from railgun.language.errors import QueryError, nearest, position_of
 from railgun.language.inference import Inference
 from railgun.language.literals import Misfit
 from railgun.language.names import metric_name
-from railgun.language.printer import print_expression, print_query
+from railgun.language.printer import print_clauses, print_expression
 from railgun.language.typed import TypedExpression
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 
@@ -77,6 +77,15 @@ def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[R
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What all metrics of a query have in common."""
+
+    predicate: TypedExpression | None
+    predicate_text: str | None
+    group_by: tuple[str, ...]
+
+
 class _Resolver:
     def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str) -> None:
         self.query = query
@@ -89,41 +98,43 @@ class _Resolver:
             near = nearest(written.name, [self.stream])
             hint = f"did you mean {near}?" if near else f"this is stream {self.stream}"
             raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
-        group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
         where = self.query.where
-        predicate = None if where is None else self.inference.predicate(where)
+        shared = _Shared(
+            predicate=None if where is None else self.inference.predicate(where),
+            predicate_text=None if where is None else print_expression(where),
+            group_by=tuple(sorted({self.inference.field(name).name for name in self.query.group_by})),
+        )
+        clauses = print_clauses(
+            dataclasses.replace(
+                self.query, group_by=tuple(ast.FieldReference(name) for name in shared.group_by)
+            )
+        )
         metrics: dict[str, ResolvedMetric] = {}
         for item in self.query.items:
-            metric = self._metric(item, predicate, group_by)
+            metric = self._metric(item, shared, clauses)
             if metric.name in metrics:
                 place = item.position if item.name is None else item.name_position
                 raise Misfit(f"two metrics are named {metric.name}", place, "give one of them a name with AS")
             metrics[metric.name] = metric
         return list(metrics.values())
 
-    def _metric(
-        self, item: ast.SelectItem, predicate: TypedExpression | None, group_by: tuple[str, ...]
-    ) -> ResolvedMetric:
+    def _metric(self, item: ast.SelectItem, shared: _Shared, clauses: str) -> ResolvedMetric:
         argument = None if item.argument is None else self.inference.infer(item.argument)
+        argument_text = None if item.argument is None else print_expression(item.argument)
         result = self._result_type(item, argument)
-        alone = dataclasses.replace(
-            self.query,
-            items=(dataclasses.replace(item, name=None),),
-            group_by=tuple(ast.FieldReference(name) for name in group_by),
-        )
-        canonical = print_query(alone)
+        canonical = f"SELECT {item.aggregator}({argument_text or '*'}) {clauses}"
         return ResolvedMetric(
-            name=self._name(item, group_by, canonical),
+            name=self._name(item, argument_text, shared, canonical),
             stream=self.stream,
             aggregator=item.aggregator,
             argument=argument,
-            predicate=predicate,
-            group_by=group_by,
+            predicate=shared.predicate,
+            group_by=shared.group_by,
             window=self.query.window,
             result_type=result,
             canonical=canonical,
-            argument_text=None if item.argument is None else print_expression(item.argument),
-            predicate_text=None if self.query.where is None else print_expression(self.query.where),
+            argument_text=argument_text,
+            predicate_text=shared.predicate_text,
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:
@@ -136,10 +147,15 @@ class _Resolver:
             raise Misfit(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
         return result
 
-    def _name(self, item: ast.SelectItem, group_by: tuple[str, ...], canonical: str) -> str:
+    def _name(self, item: ast.SelectItem, argument_text: str | None, shared: _Shared, canonical: str) -> str:
         if item.name is None:
             return metric_name(
-                item.aggregator, item.argument, self.query.where, group_by, self.query.window, canonical
+                item.aggregator,
+                argument_text,
+                shared.predicate_text,
+                shared.group_by,
+                self.query.window,
+                canonical,
             )
         for prefix in _RESERVED_PREFIXES:
             if item.name.startswith(prefix):
