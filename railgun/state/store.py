@@ -40,6 +40,7 @@ class Store:
         except BaseException:
             self._lock.release()
             raise
+        self._is_closed = False
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
         self._number = 0
@@ -82,7 +83,13 @@ class Store:
         yield
 
     def close(self) -> None:
-        """Close the database and let the folder go. What is uncommitted is undone by the next `recover`."""
+        """Close the database and let the folder go. What is uncommitted is undone by the next `recover`.
+
+        Harmless when done already.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             with failures(self.folder, "close"):
                 self._database.close()

@@ -134,10 +134,10 @@ class StateRun:
 
     # --- checkpoints -------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Begin a checkpoint, unless one is in flight; its meta is the number of a snapshot."""
+    def begin(self, number: int | None = None) -> None:
+        """Begin a checkpoint, unless one is in flight; its meta is the number of a snapshot, a rising one."""
         if not self.checkpointer.is_in_flight:
-            self.begun += 1
+            self.begun = self.begun + 1 if number is None else number
             self.snapshots[self.begun] = (
                 {key: list(cells) for key, cells in self.model.items()},
                 dict(self.cells),

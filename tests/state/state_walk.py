@@ -14,8 +14,8 @@ def begin_groups(run: StateRun) -> None:
     run.set_layout(1, 5, [])
 
 
-def one_step(run: StateRun, rng: random.Random) -> None:
-    """Something that the task could do next."""
+def one_step(run: StateRun, rng: random.Random, number: int | None = None) -> None:
+    """Something that the task could do next; what it does to the rows depends on rng and the rows alone."""
     action = rng.random()
     group = rng.choice([0, 0, 1])
     if action < 0.55:
@@ -26,7 +26,7 @@ def one_step(run: StateRun, rng: random.Random) -> None:
     elif action < 0.70:
         run.delete(group, [rng.randrange(300)])
     elif action < 0.78:
-        run.begin()
+        run.begin(number)
     elif action < 0.97:
         run.step(rng.choice([1, 500, 4000]))
     else:

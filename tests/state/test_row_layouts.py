@@ -1,0 +1,182 @@
+"""Layouts that change under rows: in memory, on disk, over versions, under a checkpoint; groups dropped."""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.state import keys
+from railgun.state.errors import LayoutError, StoreCorruptionError
+from railgun.state.rocks import StoreLimits
+from railgun.state.rows import EntityTable
+from railgun.state.store import Store
+from tests.state.state_run import StateRun
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    started = StateRun(tmp_path / "state")
+    yield started
+    started.close()
+
+
+def fill(run: StateRun, group: int, numbers: range, value: int) -> None:
+    for cell in range(run.cells[group]):
+        for first in range(numbers.start, numbers.stop, 20):
+            run.write(group, list(range(first, min(first + 20, numbers.stop))), cell, value + cell)
+
+
+def test_rows_follow_through_versions_wherever_they_were(tmp_path: Path, run: StateRun) -> None:
+    run.set_layout(0, 10, [])
+    fill(run, 0, range(100), 1000)
+    run.set_layout(0, 14, [(0, 4, 10)])
+    fill(run, 0, range(60, 120), 2000)
+    run.set_layout(0, 6, [(4, 0, 3), (13, 5, 1)])
+    run.set_layout(0, 6, [(0, 3, 3), (3, 0, 3)])
+    run.set_layout(0, 20, [(0, 14, 2), (3, 0, 3)])
+    fill(run, 0, range(110, 150), 3000)
+    run.check()
+    for number in range(150):
+        run.read(0, number)
+    run.begin()
+    run.finish()
+    run.set_layout(0, 21, [(0, 1, 20)])
+    run.check()
+    run.crash(tmp_path / "crash").close()
+
+
+@pytest.mark.parametrize("cells", [3, 10, 40])
+def test_a_checkpoint_in_flight_keeps_the_layout_it_began_with(
+    tmp_path: Path, run: StateRun, cells: int
+) -> None:
+    run.set_layout(0, 10, [])
+    run.set_layout(1, 10, [])
+    fill(run, 0, range(60), 1)
+    fill(run, 1, range(60), 1)
+    run.begin()
+    run.step(300)
+    fill(run, 0, range(20), 500)
+    run.set_layout(0, cells, [(0, 0, min(cells, 10))])
+    fill(run, 0, range(10, 30), 700)
+    run.crash(tmp_path / "before the commit").close()
+    run.finish()
+    run.crash(tmp_path / "after the commit").close()
+    run.check()
+    run.begin()
+    run.finish()
+    run.crash(tmp_path / "after the next").close()
+
+
+def test_a_layout_is_undone_with_its_epoch_and_its_version_is_free_again(
+    tmp_path: Path, run: StateRun
+) -> None:
+    run.set_layout(0, 10, [])
+    fill(run, 0, range(150), 1)
+    run.begin()
+    run.finish()
+    run.set_layout(0, 12, [(0, 2, 10)])
+    fill(run, 0, range(150), 100)
+    after = run.crash(tmp_path / "crash")
+    assert after.table.layouts()[0].version == 1
+    after.set_layout(0, 5, [(5, 0, 5)])
+    after.check()
+    after.begin()
+    after.finish()
+    again = after.crash(tmp_path / "crash again")
+    assert (again.table.layouts()[0].version, again.table.layouts()[0].cells) == (4, 5)
+    again.close()
+    after.close()
+
+
+def test_many_versions_are_worked_out_when_a_row_of_them_is_read(run: StateRun) -> None:
+    run.set_layout(0, 4, [])
+    for version in range(40):
+        fill(run, 0, range(5 * version, 5 * version + 5), version)
+        run.set_layout(0, 4 + version % 3, [(0, 1, 3)] if version % 2 else [(0, 0, 4)])
+    run.check()
+    for number in range(200):
+        run.read(0, number)
+
+
+@pytest.mark.parametrize("is_in_flight", [False, True])
+def test_a_dropped_group_goes_with_its_epoch(tmp_path: Path, run: StateRun, is_in_flight: bool) -> None:
+    run.set_layout(0, 10, [])
+    run.set_layout(5, 10, [])
+    fill(run, 0, range(20), 1)
+    fill(run, 5, range(150), 1)
+    run.begin()
+    if not is_in_flight:
+        run.finish()
+        fill(run, 5, range(30), 9)
+    else:
+        run.step(300)
+        fill(run, 5, range(30), 9)
+    run.drop_group(5)
+    run.check()
+    with pytest.raises(LayoutError, match="another number"):
+        run.table.set_layout(5, 1, 3)
+    run.crash(tmp_path / "the group is back").close()
+    run.finish()
+    run.crash(tmp_path / "the group is back, still").close()
+    run.begin()
+    run.finish()
+    assert run.table.dropped_groups() == set()
+    for start, stop in (keys.group_range(5), keys.layout_range(5)):
+        assert run.store.scan(start, stop, 9) == []
+    run.set_layout(5, 3, [])
+    fill(run, 5, range(10), 4)
+    run.check()
+    run.crash(tmp_path / "the group is gone").close()
+
+
+def test_a_drop_that_was_committed_but_not_purged_is_purged_when_opened(tmp_path: Path) -> None:
+    run = StateRun(tmp_path / "state")
+    run.set_layout(5, 10, [])
+    fill(run, 5, range(150), 1)
+    run.drop_group(5)
+    run.begin()
+    while not run.checkpointer.is_committing:
+        run.step()
+    run.checkpointer.close()
+    after = run.crash(tmp_path / "crash")
+    assert after.recovered == 1
+    assert after.table.layouts() == {}
+    assert after.store.scan(*keys.group_range(5), 9) == []
+    after.close()
+    run.store.close()
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "cells", "mapping"),
+    [
+        (65_535, 1, 3, []),
+        (-1, 1, 3, []),
+        (0, 0xFFFFFFFF, 3, []),
+        (1, 1, 3, [(0, 0, 1)]),
+        (0, 1, 3, []),
+        (0, 2, 600, []),
+        (0, 2, 3, [(0, 0, 11)]),
+    ],
+)
+def test_layouts_that_are_refused_change_nothing(
+    run: StateRun, group: int, version: int, cells: int, mapping: list
+) -> None:
+    run.set_layout(0, 10, [])
+    fill(run, 0, range(30), 1)
+    with pytest.raises(LayoutError):
+        run.table.set_layout(group, version, cells, mapping)
+    assert list(run.table.layouts()) == [0]
+    run.check()
+
+
+def test_only_groups_that_are_there_can_be_dropped(run: StateRun) -> None:
+    with pytest.raises(LayoutError, match="no group 4"):
+        run.table.drop_group(4)
+
+
+def test_a_stored_layout_that_cannot_be_is_an_error_naming_the_folder(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state", StoreLimits(1 << 20, 1 << 20))
+    store.recover()
+    store.write([(keys.layout_key(0, 1), b"\4\0", 1, 0)])
+    with pytest.raises(StoreCorruptionError, match=str(store.folder)):
+        EntityTable(1 << 16, store)
+    store.close()
