@@ -1,0 +1,75 @@
+"""The bytes of FORMAT.md, as they are: stored by this version, readable by every later one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from railgun.state import keys
+from railgun.state.commit_record import pack_commit
+from railgun.state.layouts import Layout, Run, pack_layout
+from railgun.state.rocks import StoreLimits
+from railgun.state.row_access import touch_row
+from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.rows import EntityTable
+from railgun.state.store import Store
+from reservoir.compiled import array_at
+
+ROW_KEY = "72010211121314151617182122232425262728"
+# Epoch 1, a body; layout 5; cells 0, 3 and 9 of 10.
+ROW_VALUE = "0100000001050000000902010000000000000000000000000000ff0200000000000000"
+LAYOUT_KEY = "6c010200000005"
+LAYOUT_VALUE = "01000000010a00000000000000"
+COMMIT = "01000100000004000000000000006d657461"
+UNDO_KEY = "7500000001"
+UNDO_ENTRY = "1300ffffffff" + ROW_KEY
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder written as of old, by hand."""
+    store = Store(tmp_path / "old", StoreLimits(1 << 20, 1 << 20))
+    for key, value in ((ROW_KEY, ROW_VALUE), (LAYOUT_KEY, LAYOUT_VALUE), ("6d", COMMIT)):
+        store._database[bytes.fromhex(key)] = bytes.fromhex(value)
+    store.close()
+    return store.folder
+
+
+def test_what_is_written(tmp_path: Path) -> None:
+    store = Store(tmp_path / "new", StoreLimits(1 << 20, 1 << 20))
+    store.recover()
+    table = EntityTable(1 << 16, store)
+    table.set_layout(0x0102, 5, 10)
+    wanted = np.array([(0x0102, 0x1112131415161718, 0x2122232425262728)], np.uint64)
+    table.load(wanted, 1)
+    (row,) = table.find(wanted).tolist()
+    touch_row(table.context, row)
+    array_at(row + ROW_HEAD_BYTES, 10, np.uint64)[[0, 3, 9]] = 1, 0xFF << 56, 2
+    table.set_epoch(2)
+    while not table.exhausted():
+        table.pending(1, 1 << 20)
+    values = dict(store.scan_values(b"a", b"z", 99))
+    assert values[bytes.fromhex(ROW_KEY)].hex() == ROW_VALUE
+    assert values[bytes.fromhex(LAYOUT_KEY)].hex() == LAYOUT_VALUE
+    undo = [value.hex() for key, value in values.items() if key.hex().startswith(UNDO_KEY)]
+    assert UNDO_ENTRY in undo
+    store.commit(1, b"meta")
+    assert store.get_values([keys.META])[0] == bytes.fromhex(COMMIT) == pack_commit(1, b"meta")
+    store.close()
+
+
+def test_what_is_read(folder: Path) -> None:
+    store = Store(folder, StoreLimits(1 << 20, 1 << 20))
+    assert store.recover() == (1, b"meta")
+    table = EntityTable(1 << 16, store)
+    assert table.layouts() == {0x0102: Layout(5, 10, ())}
+    ((hashes, cells),) = [block for block in table.reader.rows(0x0102) if len(block[0])]
+    assert hashes.tolist() == [[0x1112131415161718, 0x2122232425262728]]
+    assert cells.tolist() == [[1, 0, 0, 0xFF << 56, 0, 0, 0, 0, 0, 2]]
+    store.close()
+
+
+def test_a_layout_with_runs() -> None:
+    layout = Layout(6, 3, (Run(2, 0, 1), Run(7, 1, 2)))
+    expected = "0300000002000000020000000000000001000000070000000100000002000000"
+    assert pack_layout(layout).hex() == expected
