@@ -54,8 +54,8 @@ def _entry_of(ctx: int, hi: int, lo: int) -> Any:
 
 @jit
 def find_page(ctx: int, hi: int, lo: int) -> Any:
-    """Address of a resident page, or 0."""
-    where = _entry_of(ctx, hi, lo)
+    """Address of a resident page, or 0. The words of the id may come signed or not."""
+    where = _entry_of(ctx, np.int64(hi), np.int64(lo))
     if where < 0:
         return np.int64(0)
     return ldi64(ctx + MEMORY) + (((ldi64(where) & _BLOCK) - 1) << 6)
