@@ -20,21 +20,27 @@ class ArrowSource:
     def __init__(self, path: Path, schema: Schema) -> None:
         self.file, self._schema = str(path), schema
         self.size_bytes = path.stat().st_size
+        self.rows: int | None = None
         self._map = pa.memory_map(self.file)
+        try:
+            self._open()
+        except BaseException:
+            self._map.close()
+            raise
+
+    def _open(self) -> None:
         self._is_file = self._map.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
         self._map.seek(0)
-        self.rows: int | None = None
         try:
             self._reader = ipc.open_file(self._map) if self._is_file else ipc.open_stream(self._map)
         except (pa.ArrowException, OSError) as error:
-            self._map.close()
             if self._is_file:
                 raise TruncatedFileError(
                     self.file,
-                    f"the file is cut off: its footer cannot be read ({error}); write or copy it again",
+                    f"the file is cut off: its end cannot be read ({error}); write or copy it again",
                 ) from error
             raise UnreadableFileError(self.file, f"no Arrow stream: {error}") from error
-        self.ignored = check_columns(self.file, self._reader.schema.names, schema)
+        self.ignored = check_columns(self.file, self._reader.schema.names, self._schema)
 
     def blocks(self) -> Iterator[Block]:
         names, done, size = (

@@ -24,20 +24,26 @@ class AvroSource:
         self.rows: int | None = None
         self._input = path.open("rb")
         try:
+            self._open()
+        except BaseException:
+            self._input.close()
+            raise
+
+    def _open(self) -> None:
+        try:
             self._blocks = fastavro.block_reader(self._input)
             written = self._blocks.writer_schema
             self._plain = fastavro.parse_schema(without_logical_types(written))
         except Exception as error:  # foreign bytes make a decoder fail in any way
-            self._input.close()
             raise TruncatedFileError(
                 self.file, f"its head cannot be read: {error}; write or copy it again"
             ) from error
         if not isinstance(written, Mapping) or written.get("type") != "record":
             raise UnreadableFileError(self.file, "its schema is no record; events are records")
         types = {field["name"]: field["type"] for field in written["fields"]}
-        self.ignored = check_columns(self.file, list(types), schema)
+        self.ignored = check_columns(self.file, list(types), self._schema)
         self._converters = {
-            field.name: converter(self.file, field, types[field.name]) for field in schema.fields
+            field.name: converter(self.file, field, types[field.name]) for field in self._schema.fields
         }
 
     def blocks(self) -> Iterator[Block]:

@@ -32,7 +32,11 @@ class NdjsonSource:
         self._ignored: dict[str, None] = {}
         self._fast = FastReader(schema)
         self._input = path.open("rb")
-        self._check_start()
+        try:
+            self._check_start()
+        except BaseException:
+            self._input.close()
+            raise
 
     @property
     def ignored(self) -> tuple[str, ...]:

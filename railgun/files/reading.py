@@ -1,5 +1,6 @@
 """Reading event files: several of any format as one stream of blocks, in the given order."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -55,9 +56,7 @@ class EventFiles:
         before = 0
         for source in self._sources:
             for block in source.blocks():
-                yield Block(
-                    block.file, block.batch, block.first_row, block.refused, before + block.read_bytes
-                )
+                yield dataclasses.replace(block, read_bytes=before + block.read_bytes)
             before += source.size_bytes
 
     @property

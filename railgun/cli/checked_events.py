@@ -1,0 +1,105 @@
+"""Rows of files to events that can be scored, by the front-end's rules, with what is refused."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from railgun.catalog.model import ALL, StreamDefinition
+from railgun.files.block import Block
+from railgun.files.errors import FileError
+from railgun.files.python_columns import arrow_type
+from railgun.files.reading import EventFiles
+from railgun.wire.columns import Column, EventColumns
+from railgun.wire.door import Roles
+from railgun.wire.door_table import TableDoor, row_number_ids
+from railgun.wire.schema import Schema
+from railgun.wire.text_values import read_text_array
+
+
+class RowRefusedError(FileError):
+    """A row that the front-end would refuse. `field`: None for the row as a whole."""
+
+    def __init__(self, file: str, row: int, field: str | None, reason: str) -> None:
+        where = f"{field}: " if field else ""
+        super().__init__(file, f"{where}{reason}", row)
+        self.field, self.reason = field, reason
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBlock:
+    """rows: of the block.  events: of its good rows, in order.  bad: bool[rows].
+
+    bad_ids: of the bad rows in order, None where there is none that can be read.  refused: the first bad row.
+    read_bytes: of all files, so far.
+    """
+
+    rows: int
+    events: EventColumns
+    bad: NDArray[np.bool_]
+    bad_ids: tuple[str | None, ...]
+    refused: RowRefusedError | None
+    read_bytes: int
+
+
+class EventChecks:
+    """Checks blocks of one stream's events, in order.
+
+    A stream without an id field has row numbers as ids, counted from 0 over all files. One without a time
+    field has the time at which a block was read, never going back. start_ms: what counts as now.
+    """
+
+    def __init__(self, stream: StreamDefinition, schema: Schema, start_ms: int) -> None:
+        partitioners = tuple(each for each in stream.partitioners if each != ALL)
+        roles = Roles(schema, stream.time, stream.id, partitioners)
+        self._stream, self._schema = stream, schema
+        self._latest_ms = start_ms + stream.future_limit_ms
+        self._door = TableDoor(roles)
+        self._text_door = TableDoor(roles, read_text_array)
+        self._rows = 0
+        self._now_ms = start_ms
+
+    def blocks(self, files: EventFiles) -> Iterator[CheckedBlock]:
+        """All blocks of the files. Raises FileError, OSError."""
+        for block in files.blocks():
+            yield self.check(block)
+
+    def none(self) -> EventColumns:
+        """No events, with all columns."""
+        empty = pa.schema([(each.name, arrow_type(each.type)) for each in self._schema.fields])
+        return self._door.admit(pa.RecordBatch.from_pylist([], empty), None, *self._made(0)).events
+
+    def check(self, block: Block) -> CheckedBlock:
+        """Check a block's rows."""
+        n = block.batch.num_rows
+        door = self._text_door if block.is_text else self._door
+        ids, times = self._made(n)
+        admitted = door.admit(block.batch, self._latest_ms, ids, times)
+        bad = admitted.bad.astype(bool)
+        found = [(each.row, each.field, each.reason) for each in block.refused[:1]]
+        bad[[each.row for each in block.refused]] = True
+        if admitted.first_bad is not None:
+            found.append((admitted.first_bad.row, admitted.first_bad.field, admitted.first_bad.msg))
+        refused = None
+        if found:
+            # Of two complaints about one row the file's stands: the door's may be about what it left out.
+            row, field, reason = min(found, key=lambda each: each[0])
+            refused = RowRefusedError(block.file, block.first_row + row + 1, field, reason)
+        events = admitted.events if not found else admitted.events.take(np.flatnonzero(~bad))
+        all_ids = admitted.events.ids
+        bad_ids = [
+            all_ids.string(row) if all_ids.words[row] else None for row in np.flatnonzero(bad).tolist()
+        ]
+        self._rows += n
+        return CheckedBlock(n, events, bad, tuple(bad_ids), refused, block.read_bytes)
+
+    def _made(self, n: int) -> tuple[Column | None, NDArray[np.int64] | None]:
+        """Ids and times where the stream has no field for them."""
+        ids = row_number_ids(self._rows, n) if self._stream.id is None else None
+        if self._stream.time is not None:
+            return ids, None
+        self._now_ms = max(self._now_ms, time.time_ns() // 1_000_000)
+        return ids, np.full(n, self._now_ms, np.int64)

@@ -1,0 +1,173 @@
+"""What the folders of tasks hold, every byte read and checked, and nothing changed."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from railgun.plan.program import TIME_MIN
+from railgun.state.errors import StoreCorruptionError
+from railgun.state.stored import Amount, StoredState
+from railgun.task.meta import TaskMeta, decode_meta
+from railgun.task.recovery import split_meta
+from reservoir.describe import FolderDescription, SegmentDescription, describe_folder
+from reservoir.errors import CorruptionError
+from reservoir.files import DiskFiles
+from reservoir.length import Length
+from reservoir.segment import SegmentScanner, segment_numbers, segment_path
+
+RESERVOIR, STATE = "reservoir", "state"
+
+
+@dataclass(frozen=True, slots=True)
+class StateReport:
+    """The state as of the last checkpoint. rows: by group-by (fields joined by commas) in the row's group.
+
+    position: the offset of the next log record to process.  clock_ms: None before the first event.
+    """
+
+    epoch: int
+    position: int
+    stream: str | None
+    clock_ms: int | None
+    metrics: tuple[str, ...]
+    warming: tuple[str, ...]
+    rows: dict[str, Amount]
+    pages: Amount
+    strings: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """One task. state: None where nothing was ever checkpointed, or where it cannot be read.
+
+    damage: what is wrong, each with file and place; torn: what a crash left, which the next start cuts.
+    """
+
+    folder: str
+    segments: tuple[SegmentDescription, ...]
+    events: int
+    chunks: int
+    size_bytes: int
+    first_ms: int | None
+    last_ms: int | None
+    state: StateReport | None
+    torn: tuple[str, ...]
+    damage: tuple[str, ...]
+
+
+def task_folders(folder: Path) -> Iterator[Path]:
+    """The folders of tasks at and below a folder, in the order of their names. Raises OSError."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for above, below, _ in os.walk(folder, onerror=refuse):
+        if RESERVOIR in below and STATE in below and _is_task(Path(above)):
+            yield Path(above)
+            below.clear()
+        below.sort()
+
+
+def _is_task(folder: Path) -> bool:
+    return (folder / STATE / "CURRENT").exists() or bool(segment_numbers(DiskFiles(), folder / RESERVOIR))
+
+
+def inspect_task(folder: Path) -> TaskReport:
+    """Read all of a task; damage is in the report.
+
+    Raises FormatVersionError, StoreVersionError, CheckpointVersionError for what another release wrote;
+    StoreError where the state cannot be opened; OSError.
+    """
+    files = DiskFiles()
+    _check_versions(folder / RESERVOIR, files)
+    events = describe_folder(folder / RESERVOIR, files)
+    damage = [segment.damage for segment in events.segments if segment.damage is not None]
+    torn = [
+        f"{segment.file}: {segment.torn_bytes} bytes at the end are no whole chunk"
+        for segment in events.segments
+        if segment.torn_bytes
+    ]
+    state: StateReport | None = None
+    try:
+        found = _state(folder)
+        if found is not None:
+            state, length = found
+            damage += _missing(folder / RESERVOIR, files, events, length)
+    except StoreCorruptionError as error:
+        damage.append(str(error))
+    times = [time for s in events.segments for time in (s.first_time, s.last_time) if time is not None]
+    return TaskReport(
+        folder=str(folder),
+        segments=events.segments,
+        events=events.rows,
+        chunks=sum(segment.chunks for segment in events.segments),
+        size_bytes=events.size_bytes,
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
+        state=state,
+        torn=tuple(torn),
+        damage=tuple(damage),
+    )
+
+
+def _check_versions(folder: Path, files: DiskFiles) -> None:
+    """Raise FormatVersionError for a segment of a newer release: that is no damage."""
+    for number in segment_numbers(files, folder):
+        try:
+            SegmentScanner(files, folder, number).header()
+        except CorruptionError:
+            continue
+
+
+def _state(folder: Path) -> tuple[StateReport, Length] | None:
+    if not any((folder / STATE).iterdir()):
+        return None
+    stored = StoredState(folder / STATE)
+    try:
+        commit = stored.commit()
+        if commit is None:
+            return None
+        amounts = stored.amounts()
+    finally:
+        stored.close()
+    epoch, body = commit
+    meta_bytes, length_bytes = split_meta(body)
+    meta = decode_meta(meta_bytes, str(folder))
+    names = {number: name for name, number in meta.groups.items()}
+    report = StateReport(
+        epoch=epoch,
+        position=meta.position,
+        stream=None if meta.stream is None else str(meta.stream.get("name")),
+        clock_ms=None if meta.clock_ms == TIME_MIN else meta.clock_ms,
+        metrics=_metrics(meta, warm=True) + _metrics(meta, warm=False),
+        warming=_metrics(meta, warm=False),
+        rows={names.get(n, f"dropped group {n}"): amount for n, amount in sorted(amounts.rows.items())},
+        pages=amounts.pages,
+        strings=amounts.strings,
+    )
+    return report, Length(*msgspec.msgpack.decode(length_bytes))
+
+
+def _metrics(meta: TaskMeta, *, warm: bool) -> tuple[str, ...]:
+    found = [each for each in meta.metrics.get("metrics", ()) if each["warm"] == warm]
+    return tuple(each["change"]["name"] for each in found)
+
+
+def _missing(folder: Path, files: DiskFiles, events: FolderDescription, length: Length) -> list[str]:
+    """What the last checkpoint made durable and the segments do not hold."""
+    if length.chunks == 0:
+        return []
+    numbers = segment_numbers(files, folder)
+    if not numbers:
+        return [f"{segment_path(folder, length.segment)}: the segment is missing"]
+    if any(segment.damage for segment in events.segments):
+        return []
+    found = SegmentScanner(files, folder, numbers[0]).header().first_chunk
+    found += sum(segment.chunks for segment in events.segments)
+    if found >= length.chunks:
+        return []
+    file, size = segment_path(folder, numbers[-1]), events.segments[-1].size_bytes
+    return [f"{file}, byte {size}: the checkpoint has {length.chunks} chunks, the segments end after {found}"]

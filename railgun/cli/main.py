@@ -1,0 +1,86 @@
+"""The railgun command: finds the sub-command, runs it, and turns whatever goes wrong into one line."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from railgun.cli.command import Command
+from railgun.cli.explain import EXPLAIN
+from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
+from railgun.cli.inspect import INSPECT
+from railgun.cli.parser import help_text, parse
+from railgun.cli.run import RUN
+
+COMMANDS = (RUN, EXPLAIN, INSPECT)
+
+
+def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
+    """Run the command line; returns the exit code. `words` without the program's name."""
+    words = sys.argv[1:] if words is None else words
+    _write_anything()
+    with _terminating():
+        return _guarded(lambda: _run(commands, words), _caller(commands, words), "--debug" in words)
+
+
+def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
+    command, arguments = parse(commands, words)
+    if command is None:
+        print(help_text(commands), end="", file=sys.stderr)
+        return EXIT_WRONG
+    code = command.execute(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
+    try:
+        return action()
+    except KeyboardInterrupt:
+        print(f"{caller}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads our output has seen enough. What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except SystemExit as exit_asked:
+        return exit_asked.code if isinstance(exit_asked.code, int) else 0
+    except Exception as error:  # noqa: BLE001 - the one place where every error becomes a line and an exit code
+        if debug:
+            traceback.print_exc()
+        print(f"{caller}: {one_line(error)}", file=sys.stderr)
+        return EXIT_WRONG
+
+
+def _caller(commands: Sequence[Command], words: Sequence[str]) -> str:
+    names = {command.name for command in commands}
+    return " ".join(["railgun", *[word for word in words if word in names][:1]])
+
+
+def _write_anything() -> None:
+    """Let no character of a name or a drawing fail on a terminal that lacks it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed."""
+
+    def stop(signal_number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal_number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: whoever called us there handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

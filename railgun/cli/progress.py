@@ -1,0 +1,53 @@
+"""How far a run over files has come: a bar on a terminal, nothing elsewhere."""
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+
+class RunProgress:
+    """A bar on stderr, if that is a terminal: share, events, events per second, time left."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[events]:,} events"),
+            TextColumn("{task.fields[rate]:,.0f}/s"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+        self._task = self._progress.add_task("scoring", total=None, events=0, rate=0.0)
+        self._events = 0
+        self._of_rows = False
+
+    def __enter__(self) -> "RunProgress":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def start(self, size_bytes: int, rows: int | None) -> None:
+        """Rows make the truer bar; bytes do where rows are not known before."""
+        self._of_rows = rows is not None
+        self._progress.update(self._task, total=size_bytes if rows is None else rows)
+
+    def advance(self, rows: int, read_bytes: int) -> None:
+        """So many more rows are done."""
+        self._events += rows
+        elapsed_s = self._progress.tasks[0].elapsed or 0.0
+        self._progress.update(
+            self._task,
+            completed=self._events if self._of_rows else read_bytes,
+            events=self._events,
+            rate=self._events / elapsed_s if elapsed_s else 0.0,
+        )

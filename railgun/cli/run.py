@@ -1,0 +1,97 @@
+"""`railgun run`: score the events of files with the engine itself, off-line."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from railgun.cli.command import Command
+from railgun.cli.failures import UsageError
+
+if TYPE_CHECKING:
+    from railgun.cli.offline import Summary
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `railgun run`."""
+    parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
+    parser.add_argument(
+        "events",
+        metavar="EVENTS",
+        nargs="+",
+        help="files of events, in the order of the log: .parquet .csv .ndjson .jsonl .avro .arrow",
+    )
+    parser.add_argument(
+        "--stream", metavar="S", help="the stream the events are of; the only one if left out"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", required=True, help="where results go: .parquet .csv .ndjson .arrow"
+    )
+    parser.add_argument(
+        "--skip-bad",
+        action="store_true",
+        help="count rows that cannot be events, with nulls as their results",
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="keep events and state here (default: a temporary folder)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Score, then say how it went. Raises DefinitionError, UsageError, FileError, OSError, engine errors."""
+    from railgun.catalog.definitions import load_definitions
+    from railgun.cli.offline import Job, run
+    from railgun.cli.progress import RunProgress
+    from railgun.cli.streams import the_stream
+    from railgun.engine.offline import OfflineRun
+    from railgun.files.formats import writable_format
+
+    definitions = load_definitions(arguments.definitions)
+    stream = the_stream(definitions, arguments.stream, arguments.definitions)
+    metrics = definitions.metrics_of(stream.name)
+    events, out = [Path(each) for each in arguments.events], Path(arguments.out)
+    writable_format(out)
+    if any(out.exists() and each.exists() and out.samefile(each) for each in events):
+        raise UsageError(f"{out}: it is read from and cannot be written to; name another file with --out")
+    folder = None if arguments.data is None else Path(arguments.data)
+    job = Job(stream, metrics, events, out, arguments.skip_bad)
+    with RunProgress() as progress:
+        summary = run(job, lambda: OfflineRun(stream, metrics, folder), progress)
+    if arguments.json:
+        print(json.dumps(summary.as_json(out)))
+    else:
+        _say(summary, out)
+    return 0
+
+
+def _say(summary: "Summary", out: Path) -> None:
+    from railgun.cli.wording import counted, duration_text
+
+    took = f"{counted(summary.events, 'event')} in {duration_text(summary.seconds)}"
+    lines = [f"{took}: {summary.events_per_s:,.0f} events/s; results in {out}"]
+    if summary.refused:
+        lines.append(f"{counted(summary.refused, 'row')} refused, with nulls as results; the first:")
+        lines += [f"  {line}" for line in summary.refusals]
+    for file, columns in summary.ignored.items():
+        named = ", ".join(columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+        lines.append(f"{file}: {counted(len(columns), 'column')} not in the stream: {named}")
+    print("\n".join(lines), file=sys.stderr)
+
+
+RUN = Command(
+    name="run",
+    summary="score the events of files, off-line, with the same engine",
+    description=(
+        "Score events from files. Rows, in the order of the files and in them, are the log; FILE gets one\n"
+        "row per event in that order: its id, one column per metric of the stream, and per partitioner what\n"
+        "was late (rewritten, discarded) and duplicate.\n\n"
+        "Columns that are no fields are left out; a missing one is an error. Times are integer ms, RFC 3339\n"
+        "text, or Arrow timestamps of any unit (UTC where they name no zone). In CSV an unquoted empty\n"
+        "value is null. Without an id field the id is the row's number, from 0 on over all files."
+    ),
+    example="railgun run definitions.toml events.parquet --stream payments --out scores.parquet",
+    configure=configure,
+    execute=execute,
+)

@@ -1,0 +1,44 @@
+"""Numbers, sizes and times as people read them."""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 chunk`, `12,345 chunks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size_text(size_bytes: int) -> str:
+    """`512 bytes`, `45.2 MB`: decimal units."""
+    if size_bytes < 1000:
+        return counted(size_bytes, "byte")
+    size = float(size_bytes)
+    for unit in _UNITS:
+        size /= 1000
+        if size < 999.95 or unit == _UNITS[-1]:
+            break
+    return f"{size:,.1f} {unit}"
+
+
+def time_text(time_ms: int) -> str:
+    """`2024-01-31T12:00:00.250Z`; the plain number outside the years 1 to 9999."""
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def duration_text(seconds: float) -> str:
+    """`0.42 s`, `12.3 s`, `4 min 5 s`, `2 h 3 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
