@@ -211,7 +211,8 @@ def string_refs(typed: Typed) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
     heap = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     if places is None or not places.size:
         return heap, np.zeros(n, np.uint64)
-    ends = np.frombuffer(places, dtype)[array.offset : array.offset + n + 1].astype(np.int64)
+    # Only what is counted is looked at: a buffer read from a file may be longer, and by no whole number.
+    ends = np.frombuffer(places, dtype, array.offset + n + 1)[array.offset :].astype(np.int64)
     refs = np.zeros(n, np.uint64)
     _check_strings(
         address(ends), address(typed.nulls), address(typed.bad), address(heap), len(heap), n, address(refs)
@@ -273,7 +274,7 @@ def _decimal_of(typed: Typed, array: pa.Array) -> None:
         typed.by_row()
         return
     _, data = converted.buffers()
-    both = np.frombuffer(data, np.int64)[2 * converted.offset : 2 * (converted.offset + len(converted))]
+    both = np.frombuffer(data, np.int64, 2 * (converted.offset + len(converted)))[2 * converted.offset :]
     low, high = both[0::2], both[1::2]
     limit = typed.type.unscaled_limit
     typed.mark((high != low >> 63) | (low > limit) | (low < -limit))
