@@ -18,7 +18,7 @@ _BLOCK = 0xFFFFFFFF
 
 
 @jit
-def _hash(hi: int, lo: int) -> Any:
+def _hash(hi: Any, lo: Any) -> Any:
     """31 bits: 28 that choose eight entries, and which of them is tried first."""
     low = np.uint64(lo)
     mixed = ((low >> np.uint64(3)) ^ (np.uint64(hi) * _SPREAD_HI)) * _SPREAD
@@ -32,7 +32,7 @@ def _home(hashed: int, lines: int) -> Any:
 
 
 @jit
-def _entry_of(ctx: int, hi: int, lo: int) -> Any:
+def _entry_of(ctx: int, hi: Any, lo: Any) -> Any:
     """Address of the entry of a page, or minus that of the empty one where it would be."""
     entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
     end = entries + (lines << 6)
@@ -53,7 +53,7 @@ def _entry_of(ctx: int, hi: int, lo: int) -> Any:
 
 
 @jit
-def find_page(ctx: int, hi: int, lo: int) -> Any:
+def find_page(ctx: int, hi: Any, lo: Any) -> Any:
     """Address of a resident page, or 0. The words of the id may come signed or not."""
     where = _entry_of(ctx, np.int64(hi), np.int64(lo))
     if where < 0:

@@ -102,10 +102,9 @@ def post_old(ctx: int, page: int) -> None:
 
 
 @jit
-def index_outbox(ctx: int, table: int, limit: int) -> Any:
-    """Four int64 per record: offset, length of the body, epoch, stored_epoch. Returns how many."""
+def index_outbox(ctx: int, at: Any, table: int, limit: int) -> Any:
+    """Four int64 per record from `at` on: offset, length of the body, epoch, stored_epoch; how many."""
     outbox, used = ldi64(ctx + OUTBOX), ldi64(ctx + OUTBOX_USED)
-    at = np.int64(0)
     n = np.int64(0)
     while at < used and n < limit:
         length = ldi64(outbox + at + RECORD_LENGTH)

@@ -5,9 +5,9 @@ does what is asked for; then the kernel is called again.  Bytes of a stored page
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from railgun.state.page_access import absent_pages, load_page
 from railgun.state.page_blocks import blocks_there
 from railgun.state.page_errors import BrokenPageError, PageMissingError, PoolTooSmallError
 from railgun.state.page_eviction import age_to_evict, make_room, scan_old
+from railgun.state.page_images import ItemStore, Outbox
 from railgun.state.page_layout import (
     CLOCK,
     DIRTY_NOW,
@@ -36,7 +37,7 @@ from railgun.state.page_layout import (
     SCAN_SLAB,
 )
 from railgun.state.page_memory import PageMemory
-from railgun.state.page_outbox import BODY_HEAD_BYTES, RECORD_BODY, RECORD_KEY, index_outbox
+from railgun.state.page_outbox import BODY_HEAD_BYTES
 from railgun.state.resident import Image
 from railgun.state.status import DONE, DRAIN, FAULT, ROOM
 from railgun.state.strings import load_absent_string
@@ -44,21 +45,9 @@ from reservoir.compiled import address
 
 _META = struct.Struct("<QQQ")
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
-_KEY_BYTES = 17
-_INDEX_ROWS = 4096
 _EVICT_BYTES = 96 * 1024
 _SCAN_BLOCKS = 65_536
 _WALK_ENTRIES = 256
-
-
-class ItemStore(Protocol):
-    """What the pool needs of the store (`store.Store`)."""
-
-    def get(self, wanted: list[bytes]) -> list[tuple[int, bytes | None]]:
-        """(stored_epoch, body) per key; (0, None) where nothing is."""
-
-    def write(self, images: Sequence[Image]) -> None:
-        """Write images, at most one of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +83,10 @@ class PagePool:
         self._limit_bytes = limit_bytes
         self._store = store
         self.context = self._memory.context
-        self._index = np.zeros((_INDEX_ROWS, 4), np.int64)
-        self._outbox_bytes = self._memory.outbox.data.cast("B")
+        self._outbox = Outbox(self._memory, store)
         self._inbox = address(self._memory.inbox)
         self._inbox_bytes = self._memory.inbox.data.cast("B")
-        self._faults = self._evictions = self._written = 0
+        self._faults = self._evictions = 0
 
     # --- serving kernels ---------------------------------------------------------------------------
 
@@ -186,41 +174,16 @@ class PagePool:
             raise EpochOrderError(f"images of epoch {old_epoch} in epoch {self._memory.get(EPOCH)}")
         self.drain()
         scan_old(self.context, limit_bytes, _SCAN_BLOCKS)
-        return self._take()
+        return self._outbox.take()
 
     def drain(self) -> None:
-        images = self._take()
-        while images:
-            # A page's image and its deletion may both be here: one write takes one image of a key.
-            first = list({image[0]: image for image in reversed(images)}.values())
-            if len(first) == len(images):
-                self._store.write(images)
-                return
-            self._store.write(first[::-1])
-            written = {id(image) for image in first}
-            images = [image for image in images if id(image) not in written]
+        self._outbox.drain()
 
     def exhausted(self) -> bool:
         return self._memory.get(DIRTY_OLD) == 0 and self._memory.get(OUTBOX_USED) == 0
 
     def committed(self, epoch: int) -> None:
         """Nothing waits for it."""
-
-    def _take(self) -> list[Image]:
-        """Empty the outbox: its records as images, in order."""
-        images: list[Image] = []
-        if self._memory.get(OUTBOX_USED) == 0:
-            return images
-        n = int(index_outbox(self.context, address(self._index), _INDEX_ROWS))
-        outbox = self._outbox_bytes
-        for at, length, epoch, stored in self._index[:n].tolist():
-            key = bytes(outbox[at + RECORD_KEY : at + RECORD_KEY + _KEY_BYTES])
-            begin = at + RECORD_BODY
-            body = None if length < 0 else bytes(outbox[begin : begin + length])
-            images.append((key, body, epoch, stored))
-        self._written += n
-        self._memory.set(OUTBOX_USED, 0)
-        return images
 
     def meta(self) -> bytes:
         """What belongs into the commit record of a checkpoint, taken when its epoch closes."""
@@ -277,6 +240,6 @@ class PagePool:
             operations=memory.get(CLOCK),
             faults=self._faults,
             evictions=self._evictions,
-            images_written=self._written,
+            images_written=self._outbox.written,
             graves=memory.get(GRAVES_COUNT),
         )

@@ -5,6 +5,7 @@ import pytest
 
 from railgun.state.errors import StateError
 from railgun.state.page_access import page_address
+from railgun.state.page_images import Outbox
 from railgun.state.page_layout import DIRTY, DIRTY_NOW, DIRTY_OLD, EPOCH, HEAD_BYTES, NEXT_ID
 from railgun.state.pages import PagePool
 from railgun.state.resident import Image
@@ -24,20 +25,20 @@ def find_the_bug() -> None:
 
 
 def test_deletions_that_never_reach_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = PagePool._take
+    take = Outbox.take
 
-    def without_deletions(pool: PagePool) -> list[Image]:
-        return [image for image in take(pool) if image[1] is not None]
+    def without_deletions(outbox: Outbox) -> list[Image]:
+        return [image for image in take(outbox) if image[1] is not None]
 
-    monkeypatch.setattr(PagePool, "_take", without_deletions)
+    monkeypatch.setattr(Outbox, "take", without_deletions)
     find_the_bug()
 
 
 def test_a_drain_that_keeps_the_last_image_of_a_page_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def last_only(pool: PagePool) -> None:
-        pool._store.write(list({image[0]: image for image in pool._take()}.values()))
+    def last_only(outbox: Outbox) -> None:
+        outbox._store.write(list({image[0]: image for image in outbox.take()}.values()))
 
-    monkeypatch.setattr(PagePool, "drain", last_only)
+    monkeypatch.setattr(Outbox, "drain", last_only)
     find_the_bug()
 
 
