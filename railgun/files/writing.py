@@ -1,6 +1,5 @@
 """Writing results: table by table under another name, which becomes the right one once all is there."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +37,11 @@ class ResultFile:
         with self._failures():
             if path.is_dir():
                 raise IsADirectoryError("a folder has this name")
-            self._rows = _open(format_, self._partial, schema, integers)
+            try:
+                self._rows = _open(format_, self._partial, schema, integers)
+            except BaseException:
+                self._partial.unlink(missing_ok=True)
+                raise
 
     def write(self, table: pa.Table) -> None:
         """Append rows. Raises UnwritableFileError."""
@@ -60,8 +63,7 @@ class ResultFile:
             if kind is None:
                 raise
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                self._partial.unlink()
+            self._partial.unlink(missing_ok=True)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
