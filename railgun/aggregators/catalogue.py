@@ -57,6 +57,17 @@ _SUM_LONG = Cell(codes.SUM_LONG, sum_long.SUM_WORDS)
 _SQUARES_LONG = Cell(codes.SQUARES_LONG, sum_long.SQUARES_WORDS)
 _LATEST = Cell(codes.LATEST, latest.WORDS)
 
+# Their cells hold strings as they are, not only their hashes.
+_STORING = (
+    codes.LATEST,
+    codes.EARLIEST,
+    codes.LEAST,
+    codes.GREATEST,
+    codes.DEQUE_MIN,
+    codes.DEQUE_MAX,
+    codes.QUEUE,
+)
+
 _SPREADS: Mapping[Aggregator, tuple[int, int]] = {
     Aggregator.VAR_SAMP: (codes.RESULT_VAR_SAMP_DOUBLE, codes.RESULT_VAR_SAMP_LONG),
     Aggregator.VAR_POP: (codes.RESULT_VAR_POP_DOUBLE, codes.RESULT_VAR_POP_LONG),
@@ -89,17 +100,6 @@ def type_code_of(of: Type) -> int:
     return {Kind.DOUBLE: codes.TYPE_DOUBLE, Kind.STRING: codes.TYPE_STRING}.get(of.kind, codes.TYPE_INT)
 
 
-_STORING = (
-    codes.LATEST,
-    codes.EARLIEST,
-    codes.LEAST,
-    codes.GREATEST,
-    codes.DEQUE_MIN,
-    codes.DEQUE_MAX,
-    codes.QUEUE,
-)
-
-
 def _cells_and_result(
     aggregator: Aggregator, argument: Type | None, sliding: bool
 ) -> tuple[tuple[Cell, ...], int]:
@@ -107,9 +107,8 @@ def _cells_and_result(
     if aggregator is Aggregator.COUNT or argument is None:
         return (_COUNT,), codes.RESULT_COUNT
     if aggregator is Aggregator.COUNT_DISTINCT:
-        return (
-            Cell(codes.MULTISET if sliding else codes.VALUE_SET, distinct.WORDS, 1),
-        ), codes.RESULT_DISTINCT
+        op = codes.MULTISET if sliding else codes.VALUE_SET
+        return (Cell(op, distinct.WORDS, tree_words=1),), codes.RESULT_DISTINCT
     if aggregator in (Aggregator.LAST, Aggregator.PREV):
         last = aggregator is Aggregator.LAST
         return (_COUNT, _LATEST), codes.RESULT_LAST if last else codes.RESULT_PREV

@@ -10,14 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.codes import TYPE_STRING
+from railgun.aggregators.entries import VALUE_OFFSET, is_after, write_entry
 from railgun.aggregators.exact.scratch import stack_words
-from railgun.aggregators.trees import FOUND_VALUE, FOUND_WORDS, delete_value, insert_value, key_word
+from railgun.aggregators.trees import (
+    FOUND_VALUE,
+    FOUND_WORDS,
+    FRONT,
+    delete_value,
+    found_second,
+    insert_value,
+    is_empty,
+    key_word,
+)
 from railgun.aggregators.values import GREATER, LESS, compare_arrival
-from railgun.state.ordered_map import om_at_or_above, om_below
+from railgun.state.ordered_map import om_at_or_above, om_below, om_last
 from reservoir.compiled import jit, ld64
 
 u = np.uint64
+
+# Where an arriving value goes; statuses are less than these.
+_NOWHERE = 0
+_IN_FRONT = 1
+_BEHIND = 2
 
 
 @jit
@@ -34,40 +48,70 @@ def add_deque(
     length: int,
 ) -> Any:
     """Add a value, in or out of order; 0 or a status."""
+    place = _place(ctx, root, greatest, time, seq, v0, v1, type_code, text, length)
+    if place <= _NOWHERE:
+        return place
+    status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+    if status == 0 and place == _IN_FRONT:
+        write_entry(root + FRONT, time, seq, v0, v1)
+    return status
+
+
+@jit
+def _place(
+    ctx: int,
+    root: int,
+    greatest: bool,
+    time: int,
+    seq: int,
+    v0: Any,
+    v1: Any,
+    type_code: int,
+    text: int,
+    length: int,
+) -> Any:
+    """Make a place for a value: remove the entries that it dominates. _NOWHERE if it is dominated itself.
+
+    Entries go from the newest to the oldest, and the front with the last of them: should a status come in
+    between, the front still tells what is older than it and what is not.
+    """
+    if is_empty(root):
+        return np.int64(_IN_FRONT)
+    better, worse = (GREATER, LESS) if greatest else (LESS, GREATER)
+    front = root + FRONT
+    if not is_after(time, seq, front):
+        held0, held1 = ld64(front + VALUE_OFFSET), ld64(front + VALUE_OFFSET + 8)
+        order = compare_arrival(ctx, type_code, v0, v1, text, length, held0, held1)
+        if order < 0:
+            return order
+        return np.int64(_IN_FRONT) if order == better else np.int64(_NOWHERE)
     k0, k1 = key_word(time), key_word(seq)
-    better = np.int64(GREATER if greatest else LESS)
     found = stack_words(FOUND_WORDS)
-    status = om_at_or_above(ctx, root, k0, k1, found)
-    if status > 0:
-        order = _compare_found(ctx, found, v0, v1, type_code, text, length)
-        if order < 0 or order != better:
-            return min(order, np.int64(0))
-    while status >= 0:
-        status = om_below(ctx, root, k0, k1, found)
-        if status <= 0:
-            break
+    status = np.int64(om_last(ctx, root, found))
+    if status > 0 and (ld64(found) > k0 or (ld64(found) == k0 and ld64(found + 8) > k1)):
+        status = np.int64(om_at_or_above(ctx, root, k0, k1, found))
+        if status > 0:
+            order = _compare_found(ctx, found, v0, v1, type_code, text, length)
+            if order < 0:
+                return order
+            if order != better:
+                return np.int64(_NOWHERE)
+            status = np.int64(om_below(ctx, root, k0, k1, found))
+    while status > 0:
         order = _compare_found(ctx, found, v0, v1, type_code, text, length)
         if order < 0:
             return order
-        if order == (LESS if greatest else GREATER):
-            break
-        held1 = ld64(found + FOUND_VALUE + 8) if type_code == TYPE_STRING else u(0)
-        status = delete_value(
-            ctx, root, ld64(found), ld64(found + 8), ld64(found + FOUND_VALUE), held1, type_code
-        )
-    if status < 0:
-        return np.int64(status)
-    return insert_value(ctx, root, k0, k1, v0, v1, type_code, text, length)
+        if order == worse:
+            return np.int64(_BEHIND)
+        held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
+        status = delete_value(ctx, root, ld64(found), ld64(found + 8), held0, held1, type_code)
+        if status == 0:
+            status = np.int64(om_below(ctx, root, k0, k1, found))
+    return np.int64(_IN_FRONT) if status == 0 else status
 
 
 @jit
 def _compare_found(ctx: int, found: int, v0: Any, v1: Any, type_code: int, text: int, length: int) -> Any:
     """Compare the arriving value with that of an entry; or a status."""
-    held1 = ld64(found + FOUND_VALUE + 8) if type_code == TYPE_STRING else v1
-    return compare_arrival(ctx, type_code, v0, v1, text, length, ld64(found + FOUND_VALUE), held1)
-
-
-@jit
-def remove_deque(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int) -> Any:
-    """Remove the value that was added with this time and seq, if nothing dominated it; 0 or a status."""
-    return delete_value(ctx, root, key_word(time), key_word(seq), v0, v1, type_code)
+    held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
+    return compare_arrival(ctx, type_code, v0, v1, text, length, held0, held1)

@@ -26,7 +26,7 @@ from railgun.aggregators.codes import (
     SUM_DOUBLE,
     SUM_LONG,
 )
-from railgun.aggregators.deque import add_deque, remove_deque
+from railgun.aggregators.deque import add_deque
 from railgun.aggregators.distinct import add_to_set, count_value
 from railgun.aggregators.earliest import add_earliest
 from railgun.aggregators.entries import reset_entries
@@ -34,14 +34,14 @@ from railgun.aggregators.exact.limbs import clear
 from railgun.aggregators.exact.narrow import SQUARE_LIMBS, SUM_LIMBS
 from railgun.aggregators.extreme import add_extreme, reset_extreme
 from railgun.aggregators.latest import add_latest, remove_latest
-from railgun.aggregators.queue import add_queue, remove_queue
+from railgun.aggregators.queue import add_queue
 from railgun.aggregators.sum_double import add_square as add_square_double
 from railgun.aggregators.sum_double import add_sum as add_sum_double
 from railgun.aggregators.sum_double import reset_accumulator
 from railgun.aggregators.sum_long import SQUARES_WORDS, SUM_WORDS
 from railgun.aggregators.sum_long import add_square as add_square_long
 from railgun.aggregators.sum_long import add_sum as add_sum_long
-from railgun.aggregators.trees import reset_tree
+from railgun.aggregators.trees import remove_front, reset_tree
 from railgun.state.ordered_map import om_clear
 from reservoir.compiled import jit, ld64, st64
 
@@ -152,10 +152,8 @@ def _remove_other(
         return np.int64(0)
     if op == LATEST:
         return remove_latest(ctx, cell, ld64(count), type_code)
-    if op in (DEQUE_MIN, DEQUE_MAX):
-        return remove_deque(ctx, cell, time, seq, v0, v1, type_code)
-    if op == QUEUE:
-        return remove_queue(ctx, cell, time, seq, v0, v1, type_code)
+    if op in (DEQUE_MIN, DEQUE_MAX, QUEUE):
+        return remove_front(ctx, cell, time, seq, v0, v1, type_code)
     return count_value(ctx, cell, v0, v1, _ONE_LESS)
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from railgun.aggregators.trees import delete_value, insert_value, key_word
+from railgun.aggregators.entries import is_after, write_entry
+from railgun.aggregators.trees import FRONT, insert_value, is_empty
 from reservoir.compiled import jit
 
 
@@ -11,10 +12,8 @@ def add_queue(
     ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
     """Add a value, in or out of order; 0 or a status."""
-    return insert_value(ctx, root, key_word(time), key_word(seq), v0, v1, type_code, text, length)
-
-
-@jit
-def remove_queue(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int) -> Any:
-    """Remove the value that was added with this time and seq; 0 or a status."""
-    return delete_value(ctx, root, key_word(time), key_word(seq), v0, v1, type_code)
+    in_front = is_empty(root) or not is_after(time, seq, root + FRONT)
+    status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+    if status == 0 and in_front:
+        write_entry(root + FRONT, time, seq, v0, v1)
+    return status

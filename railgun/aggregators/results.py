@@ -30,7 +30,7 @@ from railgun.aggregators.entries import VALUE_OFFSET
 from railgun.aggregators.latest import result_last, result_prev
 from railgun.aggregators.sum_double import sum_double, variance_double
 from railgun.aggregators.sum_long import mean_decimal, mean_long, variance_long
-from railgun.aggregators.trees import result_front
+from railgun.aggregators.trees import FRONT
 from railgun.aggregators.values import copy_value
 from reservoir.compiled import bits_f64, f64_bits, jit, ld64, st64
 
@@ -99,8 +99,6 @@ def _result_other(
         return result_last(cell, n, out)
     if op == RESULT_PREV:
         return result_prev(cell, n, out)
-    if op == RESULT_FRONT:
-        return result_front(ctx, cell, type_code, out)
     if RESULT_VAR_SAMP_DOUBLE <= op <= RESULT_STDDEV_POP_LONG:
         return _result_variance(op, ctx, cell, squares, n, scale, out)
     if op == RESULT_SUM_LONG:
@@ -109,6 +107,8 @@ def _result_other(
         st64(out, f64_bits(mean_long(cell, n)))
     elif op == RESULT_AVG_DECIMAL:
         mean_decimal(cell, n, out)
+    elif op == RESULT_FRONT:
+        copy_value(out, cell + FRONT + VALUE_OFFSET)
     elif op == RESULT_EXTREME:
         copy_value(out, cell)
     else:

@@ -1,26 +1,37 @@
 """Values in the order of time, in an ordered map: what `deque` and `queue` have in common.
 
-Cell: the root of a map from (time, seq) to the value, both halves of the key biased to unsigned order. One
-value word, or two for strings, whose entries hold their strings by count.
+Cell: the root of a map from (time, seq) to the value, both halves of the key biased to unsigned order, then a
+copy of the map's first entry, the *front*: [time, seq, v0, v1], zeros when there is none. The front answers
+for results, and for the removal of values that the map does not hold, so that neither touches a page. Map
+values are one word, or two for strings, whose entries hold their strings by count.
 """
 
 from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.codes import NULL, TYPE_STRING, VALUE
+from railgun.aggregators.codes import TYPE_STRING
+from railgun.aggregators.entries import ENTRY_WORDS, write_entry
+from railgun.aggregators.exact.limbs import clear
 from railgun.aggregators.exact.scratch import stack_words
-from railgun.aggregators.values import copy_value, drop, keep, prepare_drop, prepare_keep
-from railgun.state.ordered_map import om_clear, om_delete, om_first, om_get, om_insert
-from reservoir.compiled import jit, ld64, st64
+from railgun.aggregators.values import drop, keep, prepare_drop, prepare_keep
+from railgun.state.ordered_map import om_at_or_above, om_clear, om_delete, om_first, om_insert
+from reservoir.compiled import jit, ld64, ldi64
 
 u = np.uint64
 
-WORDS = 2
+ROOT_WORDS = 2
+WORDS = ROOT_WORDS + ENTRY_WORDS
+FRONT = 8 * ROOT_WORDS
 # What the map's kernels write: key and value, two words each.
 FOUND_WORDS = 4
 FOUND_VALUE = 16
 _BIAS = u(1) << u(63)
+# As int64s: Numba would compile a kernel again for every literal that it is called with.
+_FRONT_WORDS: Any = np.int64(ENTRY_WORDS)
+_ONE_WORD: Any = np.int64(1)
+_TWO_WORDS: Any = np.int64(2)
+_STRING: Any = np.int64(TYPE_STRING)
 
 
 @jit
@@ -30,20 +41,33 @@ def key_word(number: int) -> Any:
 
 
 @jit
-def value_words(type_code: int) -> Any:
-    """How many words the values of a map have."""
-    return np.int64(2) if type_code == TYPE_STRING else np.int64(1)
+def number_of(word: Any) -> Any:
+    """The int64 that `key_word` made into a word."""
+    return np.int64(word ^ _BIAS)
+
+
+@jit
+def is_empty(root: int) -> Any:
+    """Whether the map has no entry; then its front is void, whatever is there."""
+    return ld64(root) == u(0)
+
+
+@jit
+def found_second(found: int, type_code: int) -> Any:
+    """The second word of an entry's value that the map's kernels wrote."""
+    return ld64(found + FOUND_VALUE + 8) if type_code == TYPE_STRING else u(0)
 
 
 @jit
 def insert_value(
-    ctx: int, root: int, k0: Any, k1: Any, v0: Any, v1: Any, type_code: int, text: int, length: int
+    ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Insert an entry that is not there, and hold its string; 0 or a status."""
+    """Insert an entry that is not there, and hold its string; 0 or a status. The front is left alone."""
     status = prepare_keep(ctx, type_code, v0, v1, text, length)
     if status != 0:
         return status
-    status = om_insert(ctx, root, value_words(type_code), k0, k1, v0, v1)
+    words = _TWO_WORDS if type_code == TYPE_STRING else _ONE_WORD
+    status = np.int64(om_insert(ctx, root, words, key_word(time), key_word(seq), v0, v1))
     if status < 0:
         return status
     keep(ctx, type_code, v0, v1)
@@ -52,47 +76,61 @@ def insert_value(
 
 @jit
 def delete_value(ctx: int, root: int, k0: Any, k1: Any, v0: Any, v1: Any, type_code: int) -> Any:
-    """Delete the entry of a key, if it is there, and let go of its string; 0 or a status."""
-    if type_code == TYPE_STRING:
-        found = om_get(ctx, root, k0, k1, stack_words(FOUND_WORDS))
-        if found <= 0:
-            return np.int64(found)
-        status = prepare_drop(ctx, type_code, v0, v1)
-        if status != 0:
-            return status
-    deleted = om_delete(ctx, root, k0, k1)
-    if deleted < 0:
-        return np.int64(deleted)
-    if deleted > 0:
-        drop(ctx, type_code, v0, v1)
+    """Delete an entry that is there, and let go of its string; 0 or a status. The front is left alone."""
+    status = prepare_drop(ctx, type_code, v0, v1)
+    if status != 0:
+        return status
+    status = np.int64(om_delete(ctx, root, k0, k1))
+    if status < 0:
+        return status
+    drop(ctx, type_code, v0, v1)
+    return np.int64(0)
+
+
+@jit
+def remove_front(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int) -> Any:
+    """Delete the entry of (time, seq) if it is the front: only that can be so old. 0 or a status."""
+    front = root + FRONT
+    if is_empty(root) or ldi64(front) != time or ldi64(front + 8) != seq:
+        return np.int64(0)
+    # The next front is looked up first: once the entry is deleted nothing may ask to be called again.
+    found = stack_words(FOUND_WORDS)
+    following = om_at_or_above(ctx, root, key_word(time), key_word(seq) + u(1), found)
+    if following < 0:
+        return np.int64(following)
+    status = delete_value(ctx, root, key_word(time), key_word(seq), v0, v1, type_code)
+    if status != 0:
+        return status
+    if following > 0:
+        held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
+        write_entry(front, number_of(ld64(found)), number_of(ld64(found + 8)), held0, held1)
+    else:
+        clear(front, _FRONT_WORDS)
     return np.int64(0)
 
 
 @jit
 def reset_tree(ctx: int, root: int, type_code: int) -> Any:
-    """Empty a map: its pages are freed later (`PagePool.bury`), strings let go one by one; 0 or a status."""
-    if type_code != TYPE_STRING:
-        return np.int64(om_clear(ctx, root))
-    found = stack_words(FOUND_WORDS)
-    status = np.int64(om_first(ctx, root, found))
-    while status > 0:
-        v0, v1 = ld64(found + FOUND_VALUE), ld64(found + FOUND_VALUE + 8)
-        status = delete_value(ctx, root, ld64(found), ld64(found + 8), v0, v1, type_code)
-        if status == 0:
-            status = np.int64(om_first(ctx, root, found))
+    """Empty the cell: pages are freed later (`PagePool.bury`), strings let go one by one; 0 or a status."""
+    status = np.int64(0)
+    if type_code == TYPE_STRING:
+        status = _drop_all(ctx, root)
+    if status == 0:
+        status = np.int64(om_clear(ctx, root))
+    if status == 0:
+        clear(root + FRONT, _FRONT_WORDS)
     return status
 
 
 @jit
-def result_front(ctx: int, root: int, type_code: int, out: int) -> Any:
-    """Write the value of the earliest entry; VALUE, NULL or a status."""
-    if ld64(root) == u(0):
-        return np.int64(NULL)
+def _drop_all(ctx: int, root: int) -> Any:
+    """Delete the entries of a map of strings one by one; 0 or a status."""
     found = stack_words(FOUND_WORDS)
-    status = om_first(ctx, root, found)
-    if status < 0:
-        return np.int64(status)
-    copy_value(out, found + FOUND_VALUE)
-    if type_code != TYPE_STRING:
-        st64(out + 8, u(0))
-    return np.int64(VALUE)
+    status = np.int64(0)
+    while status == 0:
+        status = np.int64(om_first(ctx, root, found))
+        if status <= 0:
+            return status
+        v0, v1 = ld64(found + FOUND_VALUE), ld64(found + FOUND_VALUE + 8)
+        status = delete_value(ctx, root, ld64(found), ld64(found + 8), v0, v1, _STRING)
+    return status
