@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -225,6 +226,37 @@ def move_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
         pointers = [builder.inttoptr(arg, cgutils.voidptr_t) for arg in args[:2]]
         cgutils.raw_memmove(builder, pointers[0], pointers[1], args[2], 1)
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@lru_cache(maxsize=None)
+def entry_address(function: Callable[[int], int]) -> int:
+    """Compile a top-level `int64 -> int64` function as an entry point of its own and give its address.
+
+    A kernel that calls it with `call_entry` does not take it in: what is rarely needed, and large, is compiled
+    once, not again inside everything that can reach it.
+    """
+    options = {"error_model": "numpy", "boundscheck": False}
+    entry = numba.cfunc("int64(int64)", nopython=True, cache=True, **options)(function)
+    _ENTRIES.append(entry)
+    return int(entry.address)
+
+
+_ENTRIES: list[Any] = []  # keeps the code of entry points in memory
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_entry(typingctx: Any, where: Any, argument: Any) -> Any:
+    """Call the entry point at an address with one int64; its int64."""
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        word = ir.IntType(64)
+        pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
+        return builder.call(pointer, [args[1]])
 
     return signature, codegen
 

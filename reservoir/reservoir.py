@@ -245,6 +245,15 @@ class Reservoir:
             dropped += 1
         return dropped
 
+    def time_before_last(self, rows: int) -> int:
+        """A time such that at least `rows` kept, sealed rows are later (INT64_MIN where there are not as many)."""
+        count = 0
+        for chunk in range(self._index.next - 1, self._index.base - 1, -1):
+            if count >= rows:
+                return min(self._index[chunk].span.last_time, self._index[chunk + 1].span.first_time - 1)
+            count += self._index[chunk].span.rows
+        return at.INT64_MIN
+
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""
         chunks = sorted(

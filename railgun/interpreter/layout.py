@@ -26,6 +26,8 @@ NODE_WORDS = 16
 ) = range(16)
 
 SLIDING, TUMBLING, INFINITE = range(3)
+NO_BOUND = -(2**63)  # NODE_AFTER of a node that leaves nothing out
+FULL = 2**63 - 1  # NODE_FILLED_TIME of a node that is not filling
 
 UPDATE_WORDS = 8
 (
@@ -59,9 +61,8 @@ RESULT_WORDS = 8
     RUN_ACCEPTED,  # address of uint8[n]
     RUN_TIME,  # address of int64[n]: the time at which an accepted record counts
     RUN_SLOT,  # address of int32[n]: the row of an accepted record in frame 0
-    RUN_HASH_HI,  # address of uint64[groups][n]: entity of each record, by group
+    RUN_HASH_HI,  # address of int64[groups]: the address of each group's uint64[n], the entities' upper halves
     RUN_HASH_LO,
-    RUN_HASH_STRIDE,
     RUN_GROUPS,
     RUN_ROWS,  # address of int64[groups][stride]: the entity's row of each record; 0 where it has none
     RUN_FRAMES,  # address of the reservoir's frame table
@@ -93,9 +94,14 @@ RESULT_WORDS = 8
     RUN_AT_HEAD,
     RUN_AT_TAIL,
     RUN_AT_OP,
-    RUN_AT_PAIR,
-) = range(44)
-RUN_WORDS = 44
+    RUN_CALL,  # address of a block of arguments for railgun.interpreter.rare, and of its entry points
+    RUN_ADD,
+    RUN_REMOVE,
+    RUN_RESET,
+    RUN_RESULT,
+    RUN_TEXT,
+) = range(48)
+RUN_WORDS = 48
 
 # Statuses of `resolve` and `run` beside those of resident state (railgun.state.status).
 MISSING = -16  # rows are not in memory: load them

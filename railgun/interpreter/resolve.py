@@ -33,8 +33,8 @@ def _records(ctx: int, group: int) -> Any:
     """The rows of the records themselves, for one group-by; 0 or a status."""
     table = ldi64(ctx + at.RUN_TABLE * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + group * ldi64(ctx + at.RUN_STRIDE * 8) * 8
-    step = group * ldi64(ctx + at.RUN_HASH_STRIDE * 8) * 8
-    his, los = ldi64(ctx + at.RUN_HASH_HI * 8) + step, ldi64(ctx + at.RUN_HASH_LO * 8) + step
+    his = ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8)
+    los = ldi64(ldi64(ctx + at.RUN_HASH_LO * 8) + group * 8)
     status_of = ldi64(ctx + at.RUN_STATUS * 8)
     for i in range(ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)):
         row = np.int64(0)
@@ -82,6 +82,8 @@ def resolve(ctx: int) -> Any:
     sti64(ctx + at.RUN_MISSING_COUNT * 8, 0)
     if ldi64(ctx + at.RUN_DRAIN * 8) == 0:
         for group in range(ldi64(ctx + at.RUN_GROUPS * 8)):
+            if ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8) == 0:
+                continue
             status = _records(ctx, group)
             if status != 0:
                 return status

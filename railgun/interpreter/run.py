@@ -10,12 +10,36 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.codes import NULL, TYPE_STRING
-from railgun.aggregators.dispatch import apply_add, apply_remove, apply_reset
-from railgun.aggregators.results import apply_result
+from railgun.aggregators.codes import (
+    COUNT,
+    NULL,
+    RESULT_AVG_DOUBLE,
+    RESULT_COUNT,
+    RESULT_SUM_DOUBLE,
+    SUM_DOUBLE,
+    SUM_LONG,
+    TYPE_STRING,
+    VALUE,
+)
+from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_of
+from railgun.aggregators.exact.narrow import add_narrow, round_narrow
+from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.interpreter import layout as at
-from railgun.state.strings import str_address, str_length
-from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from railgun.interpreter import rare
+from reservoir.compiled import (
+    bits_f64,
+    call_entry,
+    copy_bytes,
+    f64_bits,
+    jit,
+    ld8,
+    ld64,
+    ldi32,
+    ldi64,
+    st8,
+    st64,
+    sti64,
+)
 from reservoir.frames import (
     code_cache,
     code_hi,
@@ -59,13 +83,31 @@ def _update(ctx: int, op: int, adding: bool, frame: int, row: int, entity: int) 
             if column_null(values, row) != 0:
                 return np.int64(0)
             v0 = column_word(values, row)
-    code_of_op = ldi64(op + at.UPDATE_OP * 8)
-    cell, count = entity + ldi64(op + at.UPDATE_CELL * 8), entity + ldi64(op + at.UPDATE_COUNT * 8)
-    pool = ldi64(ctx + at.RUN_POOL * 8)
-    time, seq = frame_time(frames, frame, row), frame_seq(frames, frame, row)
-    if adding:
-        return apply_add(code_of_op, pool, cell, count, time, seq, v0, v1, type_code, text, length)
-    return apply_remove(code_of_op, pool, cell, count, time, seq, v0, v1, type_code)
+    code_of_op, cell = ldi64(op + at.UPDATE_OP * 8), entity + ldi64(op + at.UPDATE_CELL * 8)
+    if code_of_op == COUNT:
+        st64(cell, ld64(cell) + (u(1) if adding else ~u(0)))
+        return np.int64(0)
+    if code_of_op == SUM_DOUBLE:
+        place = place_of(v0)
+        if u(place) <= PLACE_MAX:
+            add_narrow(cell + 8, normal_mantissa(v0), place, ((v0 >> u(63)) != u(0)) == adding)
+            return np.int64(0)
+    elif code_of_op == SUM_LONG:
+        add_sum_long(cell, v0, not adding)
+        return np.int64(0)
+    block = ldi64(ctx + at.RUN_CALL * 8)
+    sti64(block, code_of_op)
+    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
+    sti64(block + rare.CALL_CELL * 8, cell)
+    sti64(block + rare.CALL_COUNT * 8, entity + ldi64(op + at.UPDATE_COUNT * 8))
+    sti64(block + rare.CALL_TYPE * 8, type_code)
+    sti64(block + rare.CALL_TIME * 8, frame_time(frames, frame, row))
+    sti64(block + rare.CALL_SEQ * 8, frame_seq(frames, frame, row))
+    st64(block + rare.CALL_V0 * 8, v0)
+    st64(block + rare.CALL_V1 * 8, v1)
+    sti64(block + rare.CALL_TEXT * 8, text)
+    sti64(block + rare.CALL_LENGTH * 8, length)
+    return call_entry(ldi64(ctx + (at.RUN_ADD if adding else at.RUN_REMOVE) * 8), block)
 
 
 @jit
@@ -92,15 +134,24 @@ def _enter_bucket(ctx: int, node: int, entity: int, bucket: int) -> Any:
     where = entity + ldi64(node + at.NODE_BUCKET * 8)
     if ldi64(where) == bucket:
         return np.int64(0)
-    updates, pool = ldi64(ctx + at.RUN_UPDATES * 8), ldi64(ctx + at.RUN_POOL * 8)
+    updates, block = ldi64(ctx + at.RUN_UPDATES * 8), ldi64(ctx + at.RUN_CALL * 8)
     for k in range(ldi64(node + at.NODE_UPDATES * 8), ldi64(node + at.NODE_UPDATES_END * 8)):
         op = updates + k * (at.UPDATE_WORDS * 8)
-        cell = entity + ldi64(op + at.UPDATE_CELL * 8)
-        status = apply_reset(ldi64(op), pool, cell, ldi64(op + at.UPDATE_TYPE * 8))
+        sti64(block, ldi64(op + at.UPDATE_OP * 8))
+        sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
+        sti64(block + rare.CALL_CELL * 8, entity + ldi64(op + at.UPDATE_CELL * 8))
+        sti64(block + rare.CALL_TYPE * 8, ldi64(op + at.UPDATE_TYPE * 8))
+        status = call_entry(ldi64(ctx + at.RUN_RESET * 8), block)
         if status != 0:
             return status
     sti64(where, bucket)
     return np.int64(0)
+
+
+@jit
+def is_passed(time: int, clock: int, delta: int) -> bool:
+    """time <= clock - delta, without wrapping: below the least int64 lies nothing."""
+    return clock >= np.int64(-(2**63)) + delta and time <= clock - delta
 
 
 @jit
@@ -133,12 +184,19 @@ def _add_in_window(ctx: int, node: int, clock: int, time: int, frame: int, row: 
 
 
 @jit
+def _is_after(node: int, time: int) -> bool:
+    """Is a time behind the bound of the node's fill?"""
+    after = ldi64(node + at.NODE_AFTER * 8)
+    return after == at.NO_BOUND or time > after
+
+
+@jit
 def _is_held(ctx: int, node: int, frame: int, row: int, time: int) -> bool:
     """Has the node met this row: is it behind the bound of its fill, and has the fill come this far?"""
     filled = ldi64(node + at.NODE_FILLED_TIME * 8)
-    if time <= ldi64(node + at.NODE_AFTER * 8) or time > filled:
+    if not _is_after(node, time) or time > filled:
         return False
-    if time < filled:
+    if time < filled or filled == at.FULL:
         return True
     return frame_seq(ldi64(ctx + at.RUN_FRAMES * 8), frame, row) <= ldi64(node + at.NODE_FILLED_SEQ * 8)
 
@@ -154,14 +212,13 @@ def _heads(ctx: int, node: int, i: int) -> Any:
     entry = ldi64(ctx + at.RUN_AT_HEAD * 8)
     times = ldi64(ctx + at.RUN_ENTRY_AT * 8)
     clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
-    first_time = np.int64(-(2**63))
-    if ldi64(node + at.NODE_TAIL * 8) < 0 and ldi64(node + at.NODE_KIND * 8) == at.SLIDING:
-        first_time = less(clock, ldi64(node + at.NODE_DELAY * 8) + ldi64(node + at.NODE_SIZE * 8))
+    filling = ldi64(node + at.NODE_TAIL * 8) < 0 and ldi64(node + at.NODE_KIND * 8) == at.SLIDING
+    tail = ldi64(node + at.NODE_DELAY * 8) + ldi64(node + at.NODE_SIZE * 8)
     while entry < end and ldi32(times + entry * 4) <= i:
         frame = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
         row = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
         time = frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)
-        if time > first_time and _is_held(ctx, node, frame, row, time):
+        if not (filling and is_passed(time, clock, tail)) and _is_held(ctx, node, frame, row, time):
             status = _add_in_window(ctx, node, clock, time, frame, row, _entity_of(ctx, node, frame, row))
             if status != 0:
                 sti64(ctx + at.RUN_AT_HEAD * 8, entry)
@@ -200,12 +257,13 @@ def _arrival(ctx: int, node: int, i: int, entity: int) -> Any:
     time = ldi64(ldi64(ctx + at.RUN_TIME * 8) + i * 8)
     clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
     delay = ldi64(node + at.NODE_DELAY * 8)
-    if time > less(clock, delay) or time <= ldi64(node + at.NODE_AFTER * 8):
+    if not is_passed(time, clock, delay) or not _is_after(node, time):
         return np.int64(0)
-    if time >= ldi64(node + at.NODE_FILLED_TIME * 8):
+    filled = ldi64(node + at.NODE_FILLED_TIME * 8)
+    if filled != at.FULL and time >= filled:
         return np.int64(0)
     if ldi64(node + at.NODE_KIND * 8) == at.SLIDING:
-        if time <= less(clock, delay + ldi64(node + at.NODE_SIZE * 8)):
+        if is_passed(time, clock, delay + ldi64(node + at.NODE_SIZE * 8)):
             return np.int64(0)
     slot = np.int64(ldi32(ldi64(ctx + at.RUN_SLOT * 8) + i * 4))
     return _add_in_window(ctx, node, clock, time, 0, slot, entity)
@@ -214,12 +272,14 @@ def _arrival(ctx: int, node: int, i: int, entity: int) -> Any:
 @jit
 def _string_result(ctx: int, out: int) -> Any:
     """Replace a string's hash in a result by a reference to a copy of its bytes; 0 or a status."""
-    pool = ldi64(ctx + at.RUN_POOL * 8)
-    hi, lo = ld64(out), ld64(out + 8)
-    text = np.int64(str_address(pool, hi, lo))
+    block = ldi64(ctx + at.RUN_CALL * 8)
+    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
+    st64(block + rare.CALL_V0 * 8, ld64(out))
+    st64(block + rare.CALL_V1 * 8, ld64(out + 8))
+    text = call_entry(ldi64(ctx + at.RUN_TEXT * 8), block)
     if text < 0:
         return text
-    length = np.int64(str_length(pool, hi, lo))
+    length = ldi64(block + rare.CALL_LENGTH * 8)
     used = ldi64(ctx + at.RUN_HEAP_USED * 8)
     if used + length > ldi64(ctx + at.RUN_HEAP_CAPACITY * 8):
         return np.int64(at.HEAP)
@@ -227,6 +287,35 @@ def _string_result(ctx: int, out: int) -> Any:
     sti64(ctx + at.RUN_HEAP_USED * 8, used + length)
     st64(out, (u(used) << u(24)) | u(length))
     return np.int64(0)
+
+
+@jit
+def _result(ctx: int, op: int, entity: int, out: int) -> Any:
+    """Write one result at `out`; VALUE, NULL or a status."""
+    code, cell = ldi64(op), entity + ldi64(op + at.RESULT_CELL * 8)
+    if code == RESULT_COUNT:
+        st64(out, ld64(cell))
+        return np.int64(VALUE)
+    count = entity + ldi64(op + at.RESULT_COUNT * 8)
+    if (code == RESULT_SUM_DOUBLE or code == RESULT_AVG_DOUBLE) and ld64(cell) == u(0):
+        n = ld64(count)
+        if n == u(0):
+            return np.int64(NULL)
+        total = round_narrow(cell + 8)
+        if code == RESULT_AVG_DOUBLE:
+            total = f64_bits(bits_f64(total) / np.float64(n) + 0.0)
+        st64(out, total)
+        return np.int64(VALUE)
+    block = ldi64(ctx + at.RUN_CALL * 8)
+    sti64(block, code)
+    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
+    sti64(block + rare.CALL_CELL * 8, cell)
+    sti64(block + rare.CALL_COUNT * 8, count)
+    sti64(block + rare.CALL_TYPE * 8, ldi64(op + at.RESULT_TYPE * 8))
+    sti64(block + rare.CALL_SQUARES * 8, entity + ldi64(op + at.RESULT_SQUARES * 8))
+    sti64(block + rare.CALL_SCALE * 8, ldi64(op + at.RESULT_SCALE * 8))
+    sti64(block + rare.CALL_OUT * 8, out)
+    return call_entry(ldi64(ctx + at.RUN_RESULT * 8), block)
 
 
 @jit
@@ -238,19 +327,15 @@ def _results(ctx: int, node: int, i: int, entity: int) -> Any:
         status = _enter_bucket(ctx, node, entity, bucket)
         if status != 0:
             return status
-    pool, stride = ldi64(ctx + at.RUN_POOL * 8), ldi64(ctx + at.RUN_STRIDE * 8)
-    results = ldi64(ctx + at.RUN_RESULTS * 8)
+    stride, results = ldi64(ctx + at.RUN_STRIDE * 8), ldi64(ctx + at.RUN_RESULTS * 8)
     first = ldi64(node + at.NODE_RESULTS * 8) + ldi64(ctx + at.RUN_AT_OP * 8)
     for k in range(first, ldi64(node + at.NODE_RESULTS_END * 8)):
         op = results + k * (at.RESULT_WORDS * 8)
         where = ldi64(op + at.RESULT_OUT * 8) * stride + i
         out = ldi64(ctx + at.RUN_OUT * 8) + where * 16
-        cell, squares = entity + ldi64(op + at.RESULT_CELL * 8), entity + ldi64(op + at.RESULT_SQUARES * 8)
-        count = entity + ldi64(op + at.RESULT_COUNT * 8)
-        type_code = ldi64(op + at.RESULT_TYPE * 8)
-        status = apply_result(ldi64(op), pool, cell, squares, count, type_code, ldi64(op + at.RESULT_SCALE * 8), out)
+        status = _result(ctx, op, entity, out)
         st8(ldi64(ctx + at.RUN_OUT_NULLS * 8) + where, np.uint8(status == NULL))
-        if status == 0 and type_code == TYPE_STRING:
+        if status == VALUE and ldi64(op + at.RESULT_TYPE * 8) == TYPE_STRING:
             status = _string_result(ctx, out)
         if status < 0:
             sti64(ctx + at.RUN_AT_OP * 8, k - ldi64(node + at.NODE_RESULTS * 8))

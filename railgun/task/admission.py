@@ -137,6 +137,27 @@ def admit(ctx):  # type: ignore[no-untyped-def]
 
 
 @jit
+def readmit(ctx):  # type: ignore[no-untyped-def]
+    """Accept again, in log order, the records of a batch that `accepted` marks: their times and the clock."""
+    n = ldi64(ctx + _N * 8)
+    time_in, accepted = ldi64(ctx + _TIME * 8), ldi64(ctx + _ACCEPTED * 8)
+    at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
+    clock, floor, lateness = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8), ldi64(ctx + _LATENESS * 8)
+    id_hi, id_lo = ldi64(ctx + _ID_HI * 8), ldi64(ctx + _ID_LO * 8)
+    for i in range(n):
+        if ld8(accepted + i) != 0:
+            time = max(ldi64(time_in + i * 8), floor)
+            remember(ctx, ld64(id_hi + i * 8), ld64(id_lo + i * 8))
+            sti64(at + i * 8, time)
+            if time > clock:
+                clock = time
+                floor = max(floor, _floor_of(clock, lateness))
+        sti64(clock_after + i * 8, clock)
+    sti64(ctx + _CLOCK * 8, clock)
+    sti64(ctx + _FLOOR * 8, floor)
+
+
+@jit
 def remember_many(ctx, hi_address, lo_address, n):  # type: ignore[no-untyped-def]
     """Append n accepted ids in order (recovery)."""
     for i in range(n):
@@ -178,11 +199,13 @@ class Admission:
 
     def __init__(self, lateness_ms: int, discard: bool, dedup_events: int) -> None:
         self._context = np.zeros(_WORDS, np.int64)
+        self._words = memoryview(self._context)
         self.context_address = address(self._context)
         self._context[[_CLOCK, _FLOOR]] = TIME_MIN
         self._context[_LATENESS] = lateness_ms
         self._context[_DISCARD] = int(discard)
         self._horizon = dedup_events
+        self._bound: tuple[Any, Any, Any] = (None, None, None)
         self._hold_ring(np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64), np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64))
         self._hold_outputs(256)
 
@@ -196,26 +219,57 @@ class Admission:
         """F: what lies before it is late."""
         return int(self._context[_FLOOR])
 
+    @property
+    def addresses(self) -> tuple[int, int, int, int]:
+        """Of the last batch: where its status, accepted, time_ms and clock_ms arrays lie."""
+        words = self._words
+        return words[_STATUS], words[_ACCEPTED], words[_AT], words[_CLOCK_AFTER]
+
     def restore(self, clock_ms: int, floor_ms: int) -> None:
         """Put the clock and the floor where a checkpoint says they were."""
         self._context[_CLOCK], self._context[_FLOOR] = clock_ms, floor_ms
 
-    def set_lateness(self, lateness_ms: int) -> None:
-        """Change the lateness in force; takes effect on the floor at once and never lowers it."""
-        self._context[_LATENESS] = lateness_ms
+    @property
+    def settings_in_force(self) -> tuple[int, int, int, bool]:
+        """(clock, floor, lateness, discard) before the next record: what a journal notes."""
+        words = self._words
+        return words[_CLOCK], words[_FLOOR], words[_LATENESS], bool(words[_DISCARD])
+
+    def set_lateness(self, lateness_ms: int, *, discard: bool) -> None:
+        """Change the lateness and the policy in force; acts on the floor at once and never lowers it."""
+        self._context[_LATENESS], self._context[_DISCARD] = lateness_ms, int(discard)
         if self.clock_ms > TIME_MIN:
             self._context[_FLOOR] = max(self.floor_ms, self.clock_ms - lateness_ms)
 
     def admit(self, status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64], id_hi: Any, id_lo: Any, n: int) -> Admitted:
         """Decide n records in log order. status != 0 marks a record that could not be read: never accepted."""
+        self._bind(n, status, time_ms, id_hi, id_lo)
+        return self._admitted(n, int(admit(self.context_address)))
+
+    def readmit(
+        self, accepted: npt.NDArray[np.uint8], status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64],
+        id_hi: Any, id_lo: Any,
+    ) -> Admitted:  # fmt: skip
+        """Accept again what a checkpoint says was accepted, uint8[n], under the clock, floor and lateness set."""
+        n = len(accepted)
+        self._bind(n, status, time_ms, id_hi, id_lo)
+        self._accepted[:n] = accepted
+        readmit(self.context_address)
+        return self._admitted(n, int(accepted.sum()))
+
+    def _bind(self, n: int, status: Any, time_ms: Any, id_hi: Any, id_lo: Any) -> None:
+        """Say where a batch is; an array that is the one of the batch before is not looked up again."""
         if n > self._capacity:
-            self._hold_outputs(n)
+            self._hold_outputs(max(n, 2 * self._capacity))
         self._make_room(n)
-        context = self._context
-        context[_N] = n
-        context[_STATUS], context[_TIME] = address(status), address(time_ms)
-        context[_ID_HI], context[_ID_LO] = address(id_hi), address(id_lo)
-        count = int(admit(self.context_address))
+        words = self._words
+        words[_N] = n
+        if status is not self._bound[0] or time_ms is not self._bound[1] or id_lo is not self._bound[2]:
+            self._bound = status, time_ms, id_lo
+            words[_STATUS], words[_TIME] = address(status), address(time_ms)
+            words[_ID_HI], words[_ID_LO] = address(id_hi), address(id_lo)
+
+    def _admitted(self, n: int, count: int) -> Admitted:
         return Admitted(self._accepted[:n], self._late[:n], self._duplicate[:n], self._at[:n], self._clock_after[:n], count)
 
     def recall(self, id_hi: npt.NDArray[np.uint64], id_lo: npt.NDArray[np.uint64]) -> None:

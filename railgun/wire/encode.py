@@ -76,6 +76,14 @@ class Records:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def part(self, first: int, after: int) -> "Records":
+        """Records first to after - 1; the buffer is shared."""
+        return Records(self.buffer, self.offsets[first : after + 1])
+
+    def record(self, row: int) -> bytes:
+        """One record as bytes of its own."""
+        return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
     def to_list(self) -> list[bytes]:
         """Each record as bytes of its own."""
         data = self.buffer.tobytes()

@@ -1,0 +1,80 @@
+"""Entry points for what is large and less frequent: state of variable size, wide sums, variances, strings.
+
+Each takes the address of a block of int64 words (CALL_…).  Being compiled by themselves they are not taken
+into the interpreter's loop, which keeps that small and its compilation short (`reservoir.compiled.entry_address`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.dispatch import apply_add, apply_remove, apply_reset
+from railgun.aggregators.results import apply_result
+from railgun.state.strings import str_address, str_length
+from reservoir.compiled import ld64, ldi64, sti64
+
+# A block of arguments.
+(
+    CALL_OP,
+    CALL_POOL,
+    CALL_CELL,
+    CALL_COUNT,
+    CALL_TYPE,
+    CALL_TIME,  # updates from here on
+    CALL_SEQ,
+    CALL_V0,
+    CALL_V1,
+    CALL_TEXT,
+    CALL_LENGTH,
+    CALL_SQUARES,  # results from here on
+    CALL_SCALE,
+    CALL_OUT,
+) = range(14)
+CALL_WORDS = 16
+
+
+def add_rare(block: int) -> Any:
+    """apply_add of the block's words."""
+    return apply_add(
+        ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_COUNT * 8),
+        ldi64(block + CALL_TIME * 8), ldi64(block + CALL_SEQ * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8),
+        ldi64(block + CALL_TYPE * 8), ldi64(block + CALL_TEXT * 8), ldi64(block + CALL_LENGTH * 8),
+    )  # fmt: skip
+
+
+def remove_rare(block: int) -> Any:
+    """apply_remove of the block's words."""
+    return apply_remove(
+        ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_COUNT * 8),
+        ldi64(block + CALL_TIME * 8), ldi64(block + CALL_SEQ * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8),
+        ldi64(block + CALL_TYPE * 8),
+    )  # fmt: skip
+
+
+def reset_rare(block: int) -> Any:
+    """apply_reset of the block's words."""
+    return np.int64(
+        apply_reset(
+            ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_TYPE * 8)
+        )
+    )
+
+
+def result_rare(block: int) -> Any:
+    """apply_result of the block's words."""
+    return np.int64(
+        apply_result(
+            ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_SQUARES * 8),
+            ldi64(block + CALL_COUNT * 8), ldi64(block + CALL_TYPE * 8), ldi64(block + CALL_SCALE * 8),
+            ldi64(block + CALL_OUT * 8),
+        )
+    )  # fmt: skip
+
+
+def text_rare(block: int) -> Any:
+    """Where the bytes of the string (CALL_V0, CALL_V1) are; writes CALL_LENGTH. Or a status of the pool."""
+    pool, hi, lo = ldi64(block + CALL_POOL * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8)
+    text = np.int64(str_address(pool, hi, lo))
+    if text >= 0:
+        sti64(block + CALL_LENGTH * 8, np.int64(str_length(pool, hi, lo)))
+    return text

@@ -1,0 +1,90 @@
+"""The hot columns of a plan: what is computed once per event on arrival and kept beside it in chunks.
+
+Predicates and arguments are evaluated once, entities hashed once; whatever later removes the event from a
+window reads the same words (docs/decisions/0002).  Names are stored with the columns and never change.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from railgun.interpreter.hashing import HashColumn
+from railgun.language.resolve import ResolvedMetric
+from railgun.language.typed import TypedExpression, fields_of
+from railgun.language.types import Kind, Type
+from railgun.plan.texts import text_of
+from reservoir.columns import HotColumn
+from reservoir.columns import Kind as ColumnKind
+
+
+@dataclass(slots=True)
+class HotPlan:
+    """What to decode, evaluate and hash for a set of metrics.
+
+    fields: the fields to decode, with their types. expressions: the roots to evaluate. columns: the hot columns;
+    `roots` maps those that are values to their expression, `hashes` those that are hashes to how they are made
+    (sources below len(fields) are fields, the others roots).
+    """
+
+    fields: list[tuple[str, Type]] = field(default_factory=list)
+    expressions: list[TypedExpression] = field(default_factory=list)
+    columns: list[HotColumn] = field(default_factory=list)
+    roots: dict[int, int] = field(default_factory=dict)
+    hashes: dict[int, HashColumn] = field(default_factory=dict)
+    _index: dict[str, int] = field(default_factory=dict)
+
+    def value(self, expression: TypedExpression) -> int:
+        """The column of an expression's values (of a string: its bytes)."""
+        kind = ColumnKind.STRING if expression.type.kind is Kind.STRING else ColumnKind.WORD
+        column, is_new = self._column(f"value:{text_of(expression)}", kind)
+        if is_new:
+            self.roots[column] = self._root(expression)
+        return column
+
+    def string_hash(self, expression: TypedExpression) -> int:
+        """The column of the hashes of a string expression's values."""
+        column, is_new = self._column(f"hash:{text_of(expression)}", ColumnKind.ENTITY)
+        if is_new:
+            self.hashes[column] = HashColumn(None, (_ROOT_BASE + self._root(expression),))
+        return column
+
+    def entity(self, group_by: tuple[str, ...]) -> int:
+        """The column of the entities of a group-by."""
+        tag = ",".join(group_by)
+        column, is_new = self._column(f"entity:{tag}", ColumnKind.ENTITY)
+        if is_new:
+            names = [name for name, _ in self.fields]
+            self.hashes[column] = HashColumn(f"entity:{tag}", tuple(names.index(name) for name in group_by))
+        return column
+
+    def _column(self, name: str, kind: ColumnKind) -> tuple[int, bool]:
+        known = self._index.get(name)
+        if known is not None:
+            return known, False
+        self.columns.append(HotColumn(name, kind))
+        self._index[name] = len(self.columns) - 1
+        return len(self.columns) - 1, True
+
+    def _root(self, expression: TypedExpression) -> int:
+        if expression not in self.expressions:
+            self.expressions.append(expression)
+        return self.expressions.index(expression)
+
+
+_ROOT_BASE = 1 << 20
+"""Sources of hashes from here on are expressions, not fields."""
+
+
+def fields_needed(metrics: Iterable[ResolvedMetric], types: dict[str, Type]) -> list[tuple[str, Type]]:
+    """The fields that metrics read, in the order of the schema."""
+    names: set[str] = set()
+    for metric in metrics:
+        names |= set(metric.group_by)
+        for expression in (metric.argument, metric.predicate):
+            if expression is not None:
+                names |= fields_of(expression)
+    return [(name, type_) for name, type_ in types.items() if name in names]
+
+
+def source_index(source: int, fields: int) -> int:
+    """The place of a hash's source among inputs that list the fields first and then the expressions."""
+    return source if source < _ROOT_BASE else fields + source - _ROOT_BASE

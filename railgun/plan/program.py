@@ -1,0 +1,180 @@
+"""The plan as a program: node, update and result tables for the interpreter, and the row layouts beneath.
+
+A task's metrics come in *generations*: those that were there before its first event share generation 0, a
+later one fills itself from history and keeps cells of its own until it is full (decision 10).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.aggregators.catalogue import Recipe, recipe_of
+from railgun.interpreter import layout as at
+from railgun.language.ast import WindowKind
+from railgun.language.resolve import ResolvedMetric
+from railgun.language.types import Kind, Type
+from railgun.plan.dag import build_plan
+from railgun.plan.hot import HotPlan, fields_needed
+from railgun.plan.layout import GroupLayout
+from railgun.plan.texts import text_of
+
+TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
+
+_KINDS = {WindowKind.SLIDING: at.SLIDING, WindowKind.TUMBLING: at.TUMBLING, WindowKind.INFINITE: at.INFINITE}
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Metrics that fill together. after_ms: events up to that time are not in them. (filled_ms, filled_seq):
+    how far their fill has come; (TIME_MAX, TIME_MAX) when they are full."""
+
+    number: int
+    metrics: tuple[ResolvedMetric, ...]
+    after_ms: int = TIME_MIN
+    filled_ms: int = TIME_MAX
+    filled_seq: int = TIME_MAX
+
+
+@dataclass(slots=True)
+class Program:
+    """What the interpreter runs. Tables are int64, rows as railgun.interpreter.layout says.
+
+    pairs: int64[p, 3]: (edge, group, entity column) whose crossings need rows.  nodes_of: by generation, the
+    numbers of its nodes, which are adjacent.  outputs: by metric name, its index among the results.
+    """
+
+    nodes: npt.NDArray[np.int64]
+    updates: npt.NDArray[np.int64]
+    results: npt.NDArray[np.int64]
+    pairs: npt.NDArray[np.int64]
+    nodes_of: dict[int, tuple[int, int]]
+    outputs: dict[str, int]
+    types: list[Type]
+    hot: HotPlan
+    groups: list[GroupLayout]
+    entity_columns: list[int]
+
+
+class ProgramBuilder:
+    """Builds one program. `edges`: the cursor's number by its distance behind the clock."""
+
+    def __init__(self, fields: Mapping[str, Type], edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> None:
+        self._fields = dict(fields)
+        self._edges = edges
+        self._group_numbers = dict(groups)
+        self._nodes: list[list[int]] = []
+        self._updates: list[list[int]] = []
+        self._results: list[list[int]] = []
+        self._outputs: dict[str, int] = {}
+        self._types: list[Type] = []
+        self._layouts: dict[tuple[str, ...], GroupLayout] = {}
+
+    def build(self, generations: Sequence[Generation]) -> Program:
+        """The program of all these metrics, in the order of generations."""
+        every = [metric for generation in generations for metric in generation.metrics]
+        for index, metric in enumerate(every):
+            self._outputs[metric.name] = index
+            self._types.append(metric.result_type)
+        self._hot = HotPlan(fields_needed(every, self._fields))
+        nodes_of: dict[int, tuple[int, int]] = {}
+        for generation in generations:
+            first = len(self._nodes)
+            self._generation(generation)
+            nodes_of[generation.number] = first, len(self._nodes)
+        groups = sorted(self._layouts.values(), key=lambda layout: layout.group)
+        return Program(
+            nodes=_table(self._nodes, at.NODE_WORDS),
+            updates=_table(self._updates, at.UPDATE_WORDS),
+            results=_table(self._results, at.RESULT_WORDS),
+            pairs=self._pairs(),
+            nodes_of=nodes_of,
+            outputs=self._outputs,
+            types=self._types,
+            hot=self._hot,
+            groups=groups,
+            entity_columns=[self._hot.entity(layout.fields) for layout in groups],
+        )
+
+    def _generation(self, generation: Generation) -> None:
+        for window in build_plan(generation.metrics).windows:
+            for filtered in window.filters:
+                predicate = -1 if filtered.predicate is None else self._hot.value(filtered.predicate)
+                said = "" if filtered.predicate is None else text_of(filtered.predicate)
+                for group in filtered.groups:
+                    w = window.window
+                    prefix = f"{generation.number}|{w.kind}|{w.size_ms}|{w.delay_ms}|{said}|"
+                    node = [0] * at.NODE_WORDS
+                    node[at.NODE_KIND] = _KINDS[w.kind]
+                    node[at.NODE_DELAY], node[at.NODE_SIZE] = w.delay_ms, w.size_ms or 0
+                    node[at.NODE_HEAD] = self._edges[w.delay_ms] if w.delay_ms else -1
+                    node[at.NODE_TAIL] = -1 if window.tail_ms is None else self._edges[window.tail_ms]
+                    node[at.NODE_FILTER] = predicate
+                    node[at.NODE_AFTER] = generation.after_ms
+                    node[at.NODE_FILLED_TIME], node[at.NODE_FILLED_SEQ] = generation.filled_ms, generation.filled_seq
+                    self._node(node, group.fields, group.metrics, prefix, w.kind)
+
+    def _node(
+        self, node: list[int], fields: tuple[str, ...], metrics: Sequence[ResolvedMetric], prefix: str, kind: WindowKind
+    ) -> None:
+        layout = self._layouts.get(fields)
+        if layout is None:
+            layout = self._layouts[fields] = GroupLayout(self._group_numbers[fields], fields)
+        node[at.NODE_GROUP], node[at.NODE_ENTITY] = layout.group, self._hot.entity(fields)
+        if kind is WindowKind.TUMBLING:
+            node[at.NODE_BUCKET] = layout.place(prefix + "bucket", 1)
+        node[at.NODE_UPDATES], node[at.NODE_RESULTS] = len(self._updates), len(self._results)
+        made: dict[str, int] = {}
+        for metric in metrics:
+            recipe = recipe_of(metric.aggregator, metric.argument.type if metric.argument else None, kind)
+            self._metric(metric, recipe, layout, prefix, made)
+        node[at.NODE_UPDATES_END], node[at.NODE_RESULTS_END] = len(self._updates), len(self._results)
+        self._nodes.append(node)
+
+    def _metric(
+        self, metric: ResolvedMetric, recipe: Recipe, layout: GroupLayout, prefix: str, made: dict[str, int]
+    ) -> None:
+        """Make the cells that the metric needs and no other has made, then its result."""
+        argument = metric.argument
+        said = "*" if argument is None else text_of(argument)
+        column, strings = -1, -1
+        if argument is not None and argument.type.kind is Kind.STRING:
+            column = self._hot.string_hash(argument)
+            strings = self._hot.value(argument) if recipe.needs_bytes else -1
+        elif argument is not None:
+            column = self._hot.value(argument)
+        offsets: list[int] = []
+        for cell in recipe.cells:
+            name = f"{prefix}{said}|{cell.op}"
+            offsets.append(layout.place(name, cell.words))
+            if name not in made:
+                made[name] = len(self._updates)
+                self._updates.append([0] * at.UPDATE_WORDS)
+                op = self._updates[-1]
+                op[at.UPDATE_OP], op[at.UPDATE_CELL] = cell.op, offsets[-1]
+                op[at.UPDATE_COUNT], op[at.UPDATE_COLUMN] = offsets[recipe.count] if recipe.count >= 0 else 0, column
+                op[at.UPDATE_STRING], op[at.UPDATE_TYPE] = -1, recipe.type_code
+            if strings >= 0:
+                self._updates[made[name]][at.UPDATE_STRING] = strings
+        result = [0] * at.RESULT_WORDS
+        result[at.RESULT_OP], result[at.RESULT_CELL] = recipe.result, offsets[recipe.main]
+        result[at.RESULT_SQUARES] = offsets[recipe.squares] if recipe.squares >= 0 else 0
+        result[at.RESULT_COUNT] = offsets[recipe.count] if recipe.count >= 0 else 0
+        result[at.RESULT_TYPE] = recipe.result_type_code
+        result[at.RESULT_SCALE] = argument.type.scale if argument is not None else 0
+        result[at.RESULT_OUT] = self._outputs[metric.name]
+        self._results.append(result)
+
+    def _pairs(self) -> npt.NDArray[np.int64]:
+        pairs: dict[tuple[int, int, int], None] = {}
+        for node in self._nodes:
+            for edge in (node[at.NODE_HEAD], node[at.NODE_TAIL]):
+                if edge >= 0:
+                    pairs[edge, node[at.NODE_GROUP], node[at.NODE_ENTITY]] = None
+        return _table([list(pair) for pair in pairs], 3)
+
+
+def _table(rows: list[list[int]], words: int) -> npt.NDArray[np.int64]:
+    """Rows as a table that kernels may be given the address of, even when it is empty."""
+    return np.array(rows, np.int64).reshape(-1, words) if rows else np.zeros((0, words), np.int64)

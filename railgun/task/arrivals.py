@@ -1,0 +1,100 @@
+"""From raw records to hot columns: decode, evaluate, hash; for live batches and for old payloads alike."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.interpreter.hashing import EntityHasher
+from railgun.language.evaluator import Evaluator
+from railgun.language.program import compile_program
+from railgun.language.types import Kind
+from railgun.plan.hot import HotPlan, source_index
+from railgun.wire.decode import Decoded, Decoder
+from railgun.wire.schema import Schema
+from reservoir.columns import ColumnData, HotColumn
+from reservoir.columns import Kind as ColumnKind
+from reservoir.compiled import address, array_at
+
+
+class Arrivals:
+    """Reads batches of records into the hot columns of one plan. Its arrays are overwritten by the next batch.
+
+    `columns`: int64[hot, 2], the addresses of each hot column's two vectors (words and nulls, or hi and lo).
+    `heap_addresses`: what string references name: the batch, constants, scratch.
+    """
+
+    def __init__(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
+        self.hot = hot
+        words = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+        self._decoder = Decoder(schemas, [name for name, _ in hot.fields], words)
+        self._evaluator = Evaluator(compile_program(hot.expressions, hot.fields))
+        hashed = [replace(c, sources=tuple(source_index(s, len(hot.fields)) for s in c.sources)) for c in hot.hashes.values()]
+        strings = [type_.kind is Kind.STRING for _, type_ in hot.fields]
+        strings += [expression.type.kind is Kind.STRING for expression in hot.expressions]
+        self._hasher = EntityHasher(hashed, strings, key)
+        self._hash_row = {column: row for row, column in enumerate(hot.hashes)}
+        inputs = len(hot.fields) + len(hot.expressions)
+        self._input_words, self._input_nulls = np.zeros(inputs, np.int64), np.zeros(inputs, np.int64)
+        self.columns = np.zeros((len(hot.columns), 2), np.int64)
+        self.columns_address = address(self.columns) if hot.columns else 0
+        self.heap_addresses = (0, 0, 0)
+        self._bound: Decoded | None = None
+        self._bound_rows = 0
+
+    def read(self, records: Sequence[bytes]) -> Decoded:
+        """Decode records up to the first control record and fill the hot columns."""
+        return self._fill(self._decoder.decode(records))
+
+    def read_buffer(self, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Decoded:
+        """The same for records that lie in one buffer."""
+        return self._fill(self._decoder.decode_buffer(buffer, offsets))
+
+    def entity(self, column: int) -> tuple[int, int]:
+        """Addresses of hi and lo (uint64[n]) of an entity column."""
+        return int(self.columns[column, 0]), int(self.columns[column, 1])
+
+    def _fill(self, decoded: Decoded) -> Decoded:
+        evaluator = self._evaluator
+        grown = decoded is not self._bound or decoded.n > self._bound_rows
+        if decoded is not self._bound:
+            words, nulls = address(decoded.words), address(decoded.nulls)
+            for place in range(len(self.hot.fields)):
+                at = words + place * decoded.capacity * 8, nulls + place * decoded.capacity
+                evaluator.bind(place, *at)
+                self._input_words[place], self._input_nulls[place] = at
+        evaluator.bind_heap(address(decoded.buffer))
+        evaluator.evaluate(decoded.n)
+        if grown:
+            first = len(self.hot.fields)
+            for root in range(len(self.hot.expressions)):
+                at = evaluator.root_addresses(root)
+                self._input_words[first + root], self._input_nulls[first + root] = at
+        self.heap_addresses = evaluator.heap_addresses
+        self._hasher.hash(decoded.n, self._input_words, self._input_nulls, self.heap_addresses)
+        if grown:
+            self._bind_columns()
+            self._bound, self._bound_rows = decoded, max(decoded.n, self._bound_rows)
+        return decoded
+
+    def _bind_columns(self) -> None:
+        first = len(self.hot.fields)
+        for column, root in self.hot.roots.items():
+            self.columns[column] = self._input_words[first + root], self._input_nulls[first + root]
+        capacity = self._hasher.hi.shape[1]
+        for column, row in self._hash_row.items():
+            step = row * capacity * 8
+            self.columns[column] = address(self._hasher.hi) + step, address(self._hasher.lo) + step
+
+    def data(self, column: HotColumn, n: int) -> ColumnData:
+        """A copy of one hot column of the batch just read, n rows (for chunks that lack it)."""
+        place = self.hot.columns.index(column)
+        if column.kind is ColumnKind.ENTITY:
+            row = self._hash_row[place]
+            return ColumnData(hi=self._hasher.hi[row, :n].copy(), lo=self._hasher.lo[row, :n].copy())
+        words_at, nulls_at = (int(where) for where in self.columns[place])
+        words, nulls = array_at(words_at, n, np.uint64).copy(), array_at(nulls_at, n, np.uint8).copy()
+        if column.kind is not ColumnKind.STRING or self._bound is None:
+            return ColumnData(words=words, nulls=nulls)
+        return ColumnData(words=words, nulls=nulls, heaps=(self._bound.buffer, *self._evaluator.own_heaps))

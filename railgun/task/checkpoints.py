@@ -1,0 +1,126 @@
+"""When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from railgun.catalog.stream_reading import stream_to_json
+from railgun.plan.program import TIME_MIN
+from railgun.task.machine import less
+from railgun.task.meta import VERSION, TaskMeta, encode_meta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from railgun.task.processor import TaskProcessor
+
+_BURY_PAGES = 64
+
+
+class CheckpointWork:
+    """The checkpoints of one task. `sync_log` makes the log durable up to an offset, where the log is ours."""
+
+    def __init__(self, task: TaskProcessor, sync_log: Callable[[int], None] | None = None) -> None:
+        self._task = task
+        self._sync_log = sync_log
+        self._ended_s = task.now()
+        self._closing: tuple[int, int | None, int, list[int]] | None = None
+        self.durable_position = task.position
+        self.durable_log_start = task.position
+        self.taken = 0
+
+    def step(self) -> bool:
+        """A bounded bit of work, beginning a checkpoint when one is due. True: there is more to do now."""
+        task, checkpointer = self._task, self._task.checkpointer
+        if checkpointer.is_in_flight:
+            if checkpointer.step(task.settings.trickle_bytes):
+                self._committed()
+            return True
+        task.pool.bury(_BURY_PAGES)
+        if task.now() - self._ended_s >= task.settings.checkpoint_interval_s and task.position > self.durable_position:
+            self.begin()
+            return True
+        checkpointer.step(task.settings.trickle_bytes)
+        return False
+
+    def begin(self) -> None:
+        """Close the epoch at the present position."""
+        task = self._task
+        chunks, position = task.reservoir.chunks, task.position
+        oldest = task.journal.first_offset
+        needed_ms = min(task.retained_ms, *self._window_starts())
+        full = [g for g, fill in task.metrics.fills.items() if fill.full]
+        self._closing = position, oldest, needed_ms, full
+        sync_log = self._sync_log
+
+        def make_durable() -> bytes:
+            length = task.reservoir.sync(chunks)
+            if sync_log is not None:
+                sync_log(position)
+            return msgspec.msgpack.encode(astuple(length))
+
+        task.checkpointer.begin(join_meta(self._meta(chunks)), make_durable)
+
+    def take(self) -> None:
+        """Take a checkpoint of the present position and wait until it is durable."""
+        checkpointer = self._task.checkpointer
+        if checkpointer.is_in_flight:
+            checkpointer.finish()
+            self._committed()
+        if self._task.position > self.durable_position or self.taken == 0:
+            self.begin()
+            checkpointer.finish()
+            self._committed()
+
+    def _window_starts(self) -> list[int]:
+        """What windows, fills and the duplicate memory still need lies after these times."""
+        task = self._task
+        starts = [task.reservoir.time_before_last(task.stream.dedup_events) if task.stream else TIME_MIN]
+        starts += [less(task.admission.clock_ms, delta_ms) for delta_ms in task.machine.edges]
+        starts += [fill.filled_ms for fill in task.metrics.fills.values() if not fill.full]
+        return starts
+
+    def _committed(self) -> None:
+        assert self._closing is not None
+        position, oldest, needed_ms, full = self._closing
+        self._closing = None
+        self._ended_s = self._task.now()
+        self.durable_position = position
+        self.durable_log_start = position if oldest is None else oldest
+        self.taken += 1
+        for generation in full:
+            fill = self._task.metrics.fills.get(generation)
+            if fill is not None:
+                fill.durable = True
+        if needed_ms > TIME_MIN:
+            self._task.reservoir.drop_before(needed_ms)
+
+    def _meta(self, chunks: int) -> bytes:
+        task = self._task
+        return encode_meta(
+            TaskMeta(
+                version=VERSION,
+                position=task.position,
+                clock_ms=task.admission.clock_ms,
+                floor_ms=task.admission.floor_ms,
+                retained_ms=task.retained_ms,
+                least_ms=task.least_ms,
+                chunks=chunks,
+                journal=task.journal.to_json(),
+                stream=None if task.stream is None else stream_to_json(task.stream),
+                schemas={str(version): stream_to_json(stream) for version, stream in task.schemas.items()},
+                metrics=task.metrics.to_json(),
+                groups=task.machine.groups_to_json(),
+                next_group=task.machine.next_group,
+                cells=task.machine.cells_to_json(),
+                pool=task.pool.meta(),
+            )
+        )
+
+
+def join_meta(meta: bytes) -> bytes:
+    """The first part of a commit record; what syncing says follows (`recovery.split_meta`)."""
+    return len(meta).to_bytes(4, "little") + meta

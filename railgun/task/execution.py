@@ -1,0 +1,191 @@
+"""Runs a program over batches: rows made resident, the interpreter called until it is done, results held."""
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.interpreter import layout as at
+from railgun.interpreter import rare
+from railgun.interpreter.resolve import pass_entries, resolve
+from railgun.interpreter.run import run
+from railgun.plan.program import Program
+from railgun.state.errors import BatchTooLargeError
+from railgun.state.pages import PagePool
+from railgun.state.rows import EntityTable
+from railgun.state.status import ROWS_DRAIN
+from railgun.task.admission import Admission
+from reservoir.compiled import address, entry_address
+from reservoir.cursor import Changelog
+
+_ENTRIES = (
+    (at.RUN_ADD, rare.add_rare),
+    (at.RUN_REMOVE, rare.remove_rare),
+    (at.RUN_RESET, rare.reset_rare),
+    (at.RUN_RESULT, rare.result_rare),
+    (at.RUN_TEXT, rare.text_rare),
+)
+_MISSING_ROWS = 4096
+_FIRST_RECORDS = 256
+_FIRST_HEAP_BYTES = 1 << 16
+_SLICE_ENTRIES = 4096
+
+
+class Execution:
+    """One program over one task's state. Made anew when the program changes; results hold until the next batch."""
+
+    def __init__(self, program: Program, table: EntityTable, pool: PagePool, frames: int) -> None:
+        self.program = program
+        self._table, self._pool = table, pool
+        self._context = np.zeros(at.RUN_WORDS, np.int64)
+        self._words = memoryview(self._context)
+        self._address = address(self._context)
+        self._missing = np.zeros((_MISSING_ROWS, 3), np.uint64)
+        self.heap = np.zeros(_FIRST_HEAP_BYTES, np.uint8)
+        words = self._words
+        words[at.RUN_TABLE], words[at.RUN_POOL], words[at.RUN_FRAMES] = table.context, pool.context, frames
+        words[at.RUN_MISSING], words[at.RUN_MISSING_CAPACITY] = address(self._missing), _MISSING_ROWS
+        words[at.RUN_NODES], words[at.RUN_UPDATES] = address(program.nodes), address(program.updates)
+        self._group_numbers = [layout.group for layout in program.groups]
+        groups = max(self._group_numbers, default=-1) + 1
+        words[at.RUN_RESULTS], words[at.RUN_GROUPS] = address(program.results), groups
+        words[at.RUN_HEAP], words[at.RUN_HEAP_CAPACITY] = address(self.heap), len(self.heap)
+        self._hash_at = np.zeros((2, max(1, groups)), np.int64)
+        words[at.RUN_HASH_HI], words[at.RUN_HASH_LO] = address(self._hash_at), address(self._hash_at[1])
+        self._block = np.zeros(rare.CALL_WORDS, np.int64)
+        words[at.RUN_CALL] = address(self._block)
+        for place, function in _ENTRIES:
+            words[place] = entry_address(function)
+        self._log_start = self._log_at = np.zeros(0)
+        self._nodes_at, self._pairs_at = address(program.nodes), address(program.pairs)
+        self._fill_nodes = program.nodes.copy()
+        self._one_clock = np.zeros(1, np.int64)
+        self._hold(_FIRST_RECORDS)
+
+    def begin(self, n: int, admission: Admission, slots: int, columns: npt.NDArray[np.int64]) -> None:
+        """Bind a batch of n records that has just been admitted.
+
+        slots: address of int32[n], the rows of accepted records in frame 0. columns: int64[hot columns, 2], where
+        the batch's hot columns are.
+        """
+        if n > self._stride:
+            self._hold(1 << (n - 1).bit_length())
+        words = self._words
+        words[at.RUN_STATUS], words[at.RUN_ACCEPTED], words[at.RUN_TIME], words[at.RUN_CLOCK] = admission.addresses
+        words[at.RUN_SLOT] = slots
+        self._hash_at[:, self._group_numbers] = columns[self.program.entity_columns].T
+        words[at.RUN_HEAP_USED] = 0
+
+    def bind_changelog(self, log: Changelog) -> None:
+        """Say where crossing rows are listed, if that has changed."""
+        if log.start is self._log_start and log.at is self._log_at:
+            return
+        self._log_start, self._log_at = log.start, log.at
+        words = self._words
+        words[at.RUN_EDGE_START], words[at.RUN_EDGE_END] = address(log.start), address(log.end)
+        words[at.RUN_ENTRY_AT], words[at.RUN_ENTRY_FRAME] = address(log.at), address(log.frame)
+        words[at.RUN_ENTRY_ROW] = address(log.row)
+        self._log = log
+
+    def records(self, first: int, limit: int) -> None:
+        """Run records first to limit of the batch; crossings of records before limit must all be listed."""
+        words = self._words
+        self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
+        words[at.RUN_DRAIN] = 0
+        while first < limit:
+            first = self._part(first, limit)
+
+    def drain(self, record: int) -> None:
+        """Apply the crossings listed so far, all of one record, without arrivals or results."""
+        self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
+        self._drain(record)
+
+    def fill(self, generation: int, clock_ms: int) -> None:
+        """Add the rows listed for edge 0 to the nodes of a generation that is filling."""
+        first, last = self.program.nodes_of[generation]
+        nodes = self._fill_nodes
+        nodes[first:last] = self.program.nodes[first:last]
+        nodes[first:last, at.NODE_HEAD], nodes[first:last, at.NODE_TAIL] = 0, -1
+        nodes[first:last, [at.NODE_FILLED_TIME, at.NODE_FILLED_SEQ]] = 2**63 - 1
+        pairs = {(0, int(node[at.NODE_GROUP]), int(node[at.NODE_ENTITY])) for node in nodes[first:last]}
+        self._one_clock[0] = clock_ms
+        saved = self._words[at.RUN_CLOCK]
+        self._words[at.RUN_CLOCK] = address(self._one_clock)
+        table = np.array(sorted(pairs), np.int64)
+        self._select(first, last, address(nodes), address(table), len(table))
+        self._drain(0)
+        self._words[at.RUN_CLOCK] = saved
+
+    def _select(self, first: int, last: int, nodes: int, pairs: int, pair_count: int) -> None:
+        words = self._words
+        words[at.RUN_NODES], words[at.RUN_NODE_FIRST], words[at.RUN_NODE_LAST] = nodes, first, last
+        words[at.RUN_PAIRS], words[at.RUN_PAIR_COUNT] = pairs, pair_count
+
+    def _drain(self, record: int) -> None:
+        """In slices of the list, so that the rows they need fit into memory."""
+        words, log = self._words, self._log
+        words[at.RUN_DRAIN] = 1
+        ends, per_edge = log.end.copy(), _SLICE_ENTRIES
+        while (log.start < ends).any():
+            log.end[:] = np.minimum(ends, log.start + per_edge)
+            words[at.RUN_FIRST], words[at.RUN_LIMIT] = record, record + 1
+            try:
+                self._resolve()
+            except BatchTooLargeError:
+                if per_edge == 1:
+                    raise
+                per_edge //= 2
+                continue
+            self._run()
+            log.start[:] = log.end
+        log.end[:] = ends
+
+    def _part(self, first: int, limit: int) -> int:
+        """Run as many of these records as there is room for their rows; the first one not run."""
+        words = self._words
+        words[at.RUN_FIRST] = first
+        while True:
+            words[at.RUN_LIMIT] = limit
+            try:
+                self._resolve()
+                break
+            except BatchTooLargeError:
+                if limit == first + 1:
+                    raise
+                limit = first + (limit - first) // 2
+        self._run()
+        pass_entries(self._address, len(self._log.start))
+        return limit
+
+    def _resolve(self) -> None:
+        self._table.next_stamp()
+        while (status := resolve(self._address)) != 0:
+            if status == ROWS_DRAIN:
+                self._table.drain()
+            else:
+                self._table.load(self._missing, self._words[at.RUN_MISSING_COUNT])
+
+    def _run(self) -> None:
+        words = self._words
+        words[at.RUN_AT_NODE], words[at.RUN_AT_RECORD] = words[at.RUN_NODE_FIRST], -1
+        words[at.RUN_AT_STAGE] = words[at.RUN_AT_OP] = 0
+        while (status := run(self._address)) != 0:
+            if status == at.HEAP:
+                self._grow_heap()
+            else:
+                self._pool.handle(status)
+
+    def _grow_heap(self) -> None:
+        larger = np.zeros(2 * len(self.heap), np.uint8)
+        larger[: len(self.heap)] = self.heap
+        self.heap = larger
+        self._words[at.RUN_HEAP], self._words[at.RUN_HEAP_CAPACITY] = address(larger), len(larger)
+
+    def _hold(self, records: int) -> None:
+        """Room for the rows and the results of that many records."""
+        self._stride = records
+        self.rows = np.zeros((max(1, len(self._hash_at[0])), records), np.int64)
+        metrics = max(1, len(self.program.types))
+        self.out = np.zeros((metrics, records, 2), np.uint64)
+        self.nulls = np.zeros((metrics, records), np.uint8)
+        words = self._words
+        words[at.RUN_STRIDE], words[at.RUN_ROWS] = records, address(self.rows)
+        words[at.RUN_OUT], words[at.RUN_OUT_NULLS] = address(self.out), address(self.nulls)

@@ -1,0 +1,91 @@
+"""What a checkpoint keeps of the open region: the log is its journal, these bits say what was accepted.
+
+The open rows are not stored.  Recovery reads the log again from the oldest unsealed position; for that the
+checkpoint keeps one accepted-bit per position and, at the start of each page of them, the clock and the
+settings in force there (decision 7 of the architecture).
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_PAGE_RECORDS = 1024
+
+
+@dataclass(slots=True)
+class JournalPage:
+    """Consecutive records from `first_offset` on, and what was in force before them."""
+
+    first_offset: int
+    clock_ms: int
+    floor_ms: int
+    lateness_ms: int
+    discard: bool
+    accepted: bytearray = field(default_factory=bytearray)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind its last record."""
+        return self.first_offset + len(self.accepted)
+
+
+class Journal:
+    """The pages from the oldest unsealed position on."""
+
+    def __init__(self) -> None:
+        self.pages: deque[JournalPage] = deque()
+
+    @property
+    def first_offset(self) -> int | None:
+        """Where a recovery would begin to read the log; None: nothing is open."""
+        return self.pages[0].first_offset if self.pages else None
+
+    def begin(self, offset: int, clock_ms: int, floor_ms: int, lateness_ms: int, discard: bool) -> None:
+        """Records from `offset` on are about to be admitted under these; a new page begins where one is due."""
+        last = self.pages[-1] if self.pages else None
+        if last is not None and last.end_offset == offset and len(last.accepted) < _PAGE_RECORDS:
+            if (last.lateness_ms, last.discard) == (lateness_ms, discard):
+                return
+        self.pages.append(JournalPage(offset, clock_ms, floor_ms, lateness_ms, discard))
+
+    def note(self, accepted: npt.NDArray[np.uint8]) -> None:
+        """Which of the records just admitted were accepted, uint8[n]."""
+        self.pages[-1].accepted += accepted.tobytes()
+
+    def trim(self, oldest_open: int) -> None:
+        """Forget pages that lie before the oldest position still open."""
+        while self.pages and self.pages[0].end_offset <= oldest_open:
+            self.pages.popleft()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What a checkpoint keeps."""
+        return [
+            {
+                "first_offset": page.first_offset,
+                "clock_ms": page.clock_ms,
+                "floor_ms": page.floor_ms,
+                "lateness_ms": page.lateness_ms,
+                "discard": page.discard,
+                "records": len(page.accepted),
+                "accepted": np.packbits(np.frombuffer(bytes(page.accepted), np.uint8)).tobytes(),
+            }
+            for page in self.pages
+        ]
+
+    @classmethod
+    def from_json(cls, pages: list[Mapping[str, Any]]) -> "Journal":
+        """What `to_json` wrote."""
+        journal = cls()
+        for page in pages:
+            bits = np.unpackbits(np.frombuffer(page["accepted"], np.uint8), count=page["records"])
+            journal.pages.append(
+                JournalPage(
+                    page["first_offset"], page["clock_ms"], page["floor_ms"], page["lateness_ms"], page["discard"],
+                    bytearray(bits.tobytes()),
+                )
+            )  # fmt: skip
+        return journal

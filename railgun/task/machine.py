@@ -1,0 +1,181 @@
+"""The moving parts of a task under one set of metrics: arrivals, execution, edges, column sets, layouts.
+
+Everything here is made from the stream's definition and the metrics in force; a control record makes it anew.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.catalog.model import StreamDefinition
+from railgun.interpreter import layout as at
+from railgun.plan.layout import GroupLayout
+from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder
+from railgun.state.pages import PagePool
+from railgun.state.rows import EntityTable
+from railgun.task.arrivals import Arrivals
+from railgun.task.execution import Execution
+from railgun.wire.schema import Schema
+from reservoir.columns import ColumnData, HotColumn, Kind
+from reservoir.layout import FRAMES
+from reservoir.reservoir import Reservoir
+
+LIVE_SET = 0
+FIRST_FILL_SET = 1
+
+
+def less(clock_ms: int, delta_ms: int) -> int:
+    """clock - delta, held at the least int64."""
+    return max(TIME_MIN, clock_ms - delta_ms)
+
+
+class Deriver:
+    """Gives the reservoir hot columns of rows from their raw records; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.arrivals: Arrivals | None = None
+
+    def __call__(
+        self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
+    ) -> list[ColumnData]:
+        """See Reservoir.open."""
+        assert self.arrivals is not None
+        n = len(offsets) - 1
+        self.arrivals.read_buffer(np.ascontiguousarray(payload), np.ascontiguousarray(offsets))
+        return [self.arrivals.data(column, n) for column in columns]
+
+
+class Machine:
+    """Builds programs over one task's reservoir and state, and keeps the numbers that outlive a program."""
+
+    def __init__(self, reservoir: Reservoir, table: EntityTable, pool: PagePool, deriver: Deriver, key: bytes) -> None:
+        self._reservoir, self._table, self._pool = reservoir, table, pool
+        self._deriver, self._key = deriver, key
+        self.edges: dict[int, int] = {}
+        self.group_numbers: dict[tuple[str, ...], int] = {}
+        self.next_group = 0
+        self.layouts: dict[int, GroupLayout] = {}
+        self.program: Program
+        self.arrivals: Arrivals
+        self.execution: Execution
+
+    def build(
+        self, stream: StreamDefinition, schemas: Sequence[Schema], generations: Sequence[Generation], clock_ms: int
+    ) -> None:
+        """Make everything anew. The reservoir has been sealed with the floor in force."""
+        self._number_groups(generations)
+        fresh = self._set_edges(generations)
+        builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
+        program = self.program = builder.build(generations)
+        self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
+        self.arrivals = Arrivals(schemas, program.hot, self._key)
+        self._reservoir.set_hot(program.hot.columns)
+        self._reservoir.set_columns(LIVE_SET, _live_columns(program))
+        for delta_ms in fresh:
+            self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
+        self._set_layouts(program)
+        frames = self._reservoir.words[FRAMES]
+        self.execution = Execution(program, self._table, self._pool, frames)
+        self.execution.bind_changelog(self._reservoir.changelog)
+
+    def fill_columns(self, generation: int) -> list[int]:
+        """The hot columns, by number, that a generation's nodes read."""
+        first, last = self.program.nodes_of[generation]
+        return _columns_of(self.program, range(first, last), with_bytes=True)
+
+    def seek(self, clock_ms: int) -> None:
+        """Put every edge where the clock says (after a recovery)."""
+        for delta_ms, edge in self.edges.items():
+            self._reservoir.seek(edge, less(clock_ms, delta_ms))
+
+    def restore(self, groups: Mapping[str, int], next_group: int, cells: Mapping[str, Sequence[tuple[str, int, int]]]) -> None:
+        """Take over the numbers and layouts of a checkpoint."""
+        self.group_numbers = {_fields(name): number for name, number in groups.items()}
+        self.next_group = next_group
+        for fields, number in self.group_numbers.items():
+            found = cells.get(",".join(fields))
+            if found is None:
+                continue
+            layout = GroupLayout(number, fields)
+            layout.version = self._table.layouts()[number].version
+            layout.cells = {name: (offset, words) for name, offset, words in found}
+            layout.words = sum(words for _, _, words in found)
+            self.layouts[number] = layout
+
+    def groups_to_json(self) -> dict[str, int]:
+        """Group numbers for a checkpoint."""
+        return {",".join(fields): number for fields, number in self.group_numbers.items()}
+
+    def cells_to_json(self) -> dict[str, list[tuple[str, int, int]]]:
+        """Layouts for a checkpoint."""
+        return {
+            ",".join(layout.fields): [(name, offset, words) for name, (offset, words) in layout.cells.items()]
+            for layout in self.layouts.values()
+        }
+
+    def _number_groups(self, generations: Sequence[Generation]) -> None:
+        for generation in generations:
+            for metric in generation.metrics:
+                if metric.group_by not in self.group_numbers:
+                    self.group_numbers[metric.group_by] = self.next_group
+                    self.next_group += 1
+
+    def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
+        """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
+        wanted: set[int] = set()
+        for generation in generations:
+            for metric in generation.metrics:
+                window = metric.window
+                wanted |= {window.delay_ms} - {0}
+                if window.size_ms is not None and window.kind == "sliding":
+                    wanted.add(window.delay_ms + window.size_ms)
+        for delta_ms in set(self.edges) - wanted:
+            self._reservoir.remove_edge(self.edges.pop(delta_ms))
+        fresh = sorted(wanted - set(self.edges))
+        for delta_ms in fresh:
+            self.edges[delta_ms] = self._reservoir.add_edge(delta_ms, LIVE_SET)
+        return fresh
+
+    def _set_layouts(self, program: Program) -> None:
+        for layout in program.groups:
+            old = self.layouts.get(layout.group)
+            if old is not None and old.cells == layout.cells:
+                layout.version = old.version
+                self.layouts[layout.group] = layout
+                continue
+            layout.version = 1 if old is None else old.version + 1
+            moves = [] if old is None else layout.moves_from(old)
+            self._table.set_layout(layout.group, layout.version, layout.words, moves)
+            self.layouts[layout.group] = layout
+        for number in set(self.layouts) - {layout.group for layout in program.groups}:
+            self._table.drop_group(number)
+            gone = self.layouts.pop(number)
+            del self.group_numbers[gone.fields]
+
+
+def _live_columns(program: Program) -> list[int]:
+    """What crossing rows are read for: everything their nodes need; strings' bytes only where rows are added."""
+    nodes = program.nodes
+    crossing = [n for n in range(len(nodes)) if nodes[n, at.NODE_HEAD] >= 0 or nodes[n, at.NODE_TAIL] >= 0]
+    delayed = [n for n in crossing if nodes[n, at.NODE_HEAD] >= 0]
+    return sorted(
+        {*_columns_of(program, crossing, with_bytes=False), *_columns_of(program, delayed, with_bytes=True)}
+    )
+
+
+def _columns_of(program: Program, nodes: Sequence[int], *, with_bytes: bool) -> list[int]:
+    """Hot columns that these nodes read, by number."""
+    found: set[int] = set()
+    for n in nodes:
+        node = program.nodes[n]
+        found |= {int(node[at.NODE_ENTITY]), int(node[at.NODE_FILTER])}
+        for k in range(node[at.NODE_UPDATES], node[at.NODE_UPDATES_END]):
+            found |= {int(program.updates[k, at.UPDATE_COLUMN]), int(program.updates[k, at.UPDATE_STRING])}
+    found.discard(-1)
+    kinds = program.hot.columns
+    return sorted(column for column in found if with_bytes or kinds[column].kind is not Kind.STRING)
+
+
+def _fields(name: str) -> tuple[str, ...]:
+    return tuple(name.split(",")) if name else ()

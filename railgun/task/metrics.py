@@ -1,0 +1,161 @@
+"""The metrics of a task through their lives: added, filling, warm, dropped; and what a checkpoint keeps of that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from railgun.catalog.changes import AddMetric, change_from_json, change_to_json
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.language.ast import WindowKind
+from railgun.plan.program import TIME_MAX, TIME_MIN, Generation
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMetric:
+    """A metric in a task. `added`: the place of its `add` record. `after_ms`: R at that record, TIME_MIN where
+    the task had accepted nothing. `generation`: with whom it fills."""
+
+    definition: MetricDefinition
+    added: int
+    generation: int
+    after_ms: int
+    warm: bool
+
+    @property
+    def covers_from_ms(self) -> int | None:
+        """T at which the window no longer reaches back to `after_ms`; None where it always does.
+
+        Only for windows whose first time is T minus a constant; a tumbling one is asked by bucket.
+        """
+        window = self.definition.resolved.window
+        if window.kind is not WindowKind.SLIDING or window.size_ms is None:
+            return None
+        return self.after_ms + window.delay_ms + window.size_ms
+
+    def reaches_back(self, clock_ms: int) -> bool:
+        """Does the window, at this clock, begin at or before `after_ms`?"""
+        window = self.definition.resolved.window
+        if self.after_ms == TIME_MIN:
+            return False
+        if window.kind is WindowKind.INFINITE or window.size_ms is None:
+            return True
+        at = clock_ms - window.delay_ms
+        if window.kind is WindowKind.TUMBLING:
+            return (at // window.size_ms) * window.size_ms <= self.after_ms
+        return at - window.size_ms < self.after_ms
+
+
+@dataclass(slots=True)
+class Fill:
+    """How far a generation has come. (filled_ms, filled_seq): the last event met; TIME_MAX once full.
+
+    `durable`: a committed checkpoint holds the finished fill.
+    """
+
+    after_ms: int
+    filled_ms: int
+    filled_seq: int
+    durable: bool = False
+
+    @property
+    def full(self) -> bool:
+        """Has it met every event up to its head?"""
+        return self.filled_ms == TIME_MAX
+
+
+@dataclass(slots=True)
+class TaskMetrics:
+    """All metrics of one task, by name in the order of their adding, and their fills by generation."""
+
+    by_name: dict[str, LiveMetric] = field(default_factory=dict)
+    fills: dict[int, Fill] = field(default_factory=dict)
+    last_place: int = 0
+    open_generation: tuple[int, int, int] | None = None  # (generation, delay, place) that a next `add` may join
+
+    def add(self, change: AddMetric, *, has_accepted: bool, retained_ms: int) -> bool:
+        """A new metric. Returns whether it has to fill."""
+        window = change.metric.resolved.window
+        if not has_accepted:
+            self.by_name[change.metric.name] = LiveMetric(change.metric, change.place, 0, TIME_MIN, True)
+            self.fills.setdefault(0, Fill(TIME_MIN, TIME_MAX, TIME_MAX, True))
+            return False
+        joined = self.open_generation
+        if joined is not None and joined[1] == window.delay_ms:
+            generation = joined[0]
+        else:
+            generation = change.place
+            self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
+        self.open_generation = generation, window.delay_ms, change.place
+        self.by_name[change.metric.name] = LiveMetric(change.metric, change.place, generation, retained_ms, False)
+        return True
+
+    def drop(self, name: str, added: int) -> bool:
+        """Forget a metric; returns whether it was there."""
+        metric = self.by_name.get(name)
+        if metric is None or metric.added != added:
+            return False
+        del self.by_name[name]
+        if all(other.generation != metric.generation for other in self.by_name.values()):
+            self.fills.pop(metric.generation, None)
+        self.open_generation = None
+        return True
+
+    def warm(self, name: str, added: int) -> LiveMetric | None:
+        """Make a metric warm; None where the record speaks of one that is gone or warm already."""
+        metric = self.by_name.get(name)
+        if metric is None or metric.added != added or metric.warm:
+            return None
+        self.by_name[name] = replace(metric, warm=True)
+        return metric
+
+    def event_seen(self) -> None:
+        """An event has been accepted: what is added from now on fills apart from what was added before."""
+        self.open_generation = None
+
+    def generations(self) -> list[Generation]:
+        """What the program is built from, generation 0 first."""
+        found: list[Generation] = []
+        for number, fill in sorted(self.fills.items()):
+            members = tuple(m.definition.resolved for m in self.by_name.values() if m.generation == number)
+            if members:
+                found.append(Generation(number, members, fill.after_ms, fill.filled_ms, fill.filled_seq))
+        return found
+
+    @property
+    def warming(self) -> tuple[str, ...]:
+        """Names of metrics that do not answer yet."""
+        return tuple(name for name, metric in self.by_name.items() if not metric.warm)
+
+    def ready_to_warm(self) -> list[LiveMetric]:
+        """Warming metrics whose finished fill is in a durable checkpoint."""
+        return [m for m in self.by_name.values() if not m.warm and self.fills[m.generation].durable]
+
+    def to_json(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {
+            "last_place": self.last_place,
+            "metrics": [
+                {
+                    "change": change_to_json(AddMetric(m.added, m.definition)),
+                    "generation": m.generation,
+                    "after_ms": m.after_ms,
+                    "warm": m.warm,
+                }
+                for m in self.by_name.values()
+            ],
+            "fills": {str(g): [f.after_ms, f.filled_ms, f.filled_seq] for g, f in self.fills.items()},
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> "TaskMetrics":
+        """What `to_json` wrote; a fill that is full there is durable, since the checkpoint was."""
+        metrics = cls(last_place=body["last_place"])
+        for number, (after_ms, filled_ms, filled_seq) in body["fills"].items():
+            metrics.fills[int(number)] = Fill(after_ms, filled_ms, filled_seq, filled_ms == TIME_MAX)
+        for entry in body["metrics"]:
+            change = change_from_json(entry["change"], streams)
+            assert isinstance(change, AddMetric)
+            metrics.by_name[change.metric.name] = LiveMetric(
+                change.metric, change.place, entry["generation"], entry["after_ms"], entry["warm"]
+            )
+        return metrics

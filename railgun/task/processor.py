@@ -1,0 +1,299 @@
+"""One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_from_json
+from railgun.catalog.model import LatePolicy, StreamDefinition
+from railgun.plan.outputs import MetricColumn
+from railgun.plan.program import TIME_MAX, TIME_MIN
+from railgun.state.checkpoint import Checkpointer
+from railgun.state.pages import PagePool
+from railgun.state.rocks import StoreLimits
+from railgun.state.rows import EntityTable
+from railgun.state.store import Store
+from railgun.task.admission import Admission, Admitted
+from railgun.task.checkpoints import CheckpointWork
+from railgun.task.errors import LogGapError, TaskError, UnknownSchemaError
+from railgun.task.fills import FillWork
+from railgun.task.journal import Journal
+from railgun.task.machine import Deriver, Machine, less
+from railgun.task.metrics import TaskMetrics
+from railgun.task.partials import partials_of
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.wire.decode import Decoded
+from railgun.wire.encode import Records, decode_control
+from railgun.wire.msgpack import Status
+from railgun.wire.schema import Schema
+from reservoir import layout as at
+from reservoir.compiled import address
+from reservoir.files import Files
+from reservoir.reservoir import Reservoir
+from reservoir.reservoir import Settings as ReservoirSettings
+from reservoir.writer import Length
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIdentity:
+    """Which task: a partition of a stream's partitioner. `key`: the stream's 16 secret bytes."""
+
+    stream: str
+    partitioner: str
+    partition: int
+    key: bytes
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.partitioner}/{self.partition}"
+
+
+class TaskProcessor:
+    """Processes the records of one task in log order. One thread uses it.
+
+    Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
+    """
+
+    def __init__(
+        self,
+        identity: TaskIdentity,
+        reservoir: Reservoir,
+        store: Store,
+        deriver: Deriver,
+        settings: TaskSettings,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.identity, self.settings = identity, settings
+        self.reservoir, self.store = reservoir, store
+        self.table = EntityTable(settings.row_cache_bytes, store)
+        self.pool = PagePool(settings.page_cache_bytes, store)
+        self.checkpointer = Checkpointer(store, [self.table, self.pool])
+        self.machine = Machine(reservoir, self.table, self.pool, deriver, identity.key)
+        self.admission = Admission(0, False, 1)
+        self.journal, self.metrics = Journal(), TaskMetrics()
+        self.fills = FillWork(self)
+        self.stream: StreamDefinition | None = None
+        self.schemas: dict[int, StreamDefinition] = {}
+        self.position = 0
+        self.retained_ms = TIME_MIN
+        self.least_ms = TIME_MAX
+        self.now = now
+        self.checkpoints = CheckpointWork(self)
+
+    def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
+        """Once recovered: checkpoints are due from now on."""
+        self.checkpoints = CheckpointWork(self, sync_log)
+
+    # --- records -----------------------------------------------------------------------------------
+
+    def process(
+        self, records: Sequence[bytes] | Records, first_offset: int, deliver: Callable[[Replies], None]
+    ) -> None:
+        """Process consecutive records: a list of bytes, or many in one buffer. `deliver` gets the replies to the events among them, in order.
+
+        Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, and what storage raises;
+        after an error the task must be opened anew.
+        """
+        if first_offset != self.position:
+            raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
+        done = 0
+        while done < len(records):
+            part = _part(records, done, self._batch_max)
+            decoded = self._read(part)
+            if decoded is not None and decoded.n:
+                deliver(self._events(decoded))
+                done += decoded.n
+            if decoded is None or decoded.control:
+                self._control(records.record(done) if isinstance(records, Records) else records[done])
+                done += 1
+
+    def work(self) -> bool:
+        """A bounded bit of background work: fills, checkpoints. True: there is more to do now."""
+        filling = self.fills.step()
+        return self.checkpoints.step() or filling
+
+    @property
+    def _batch_max(self) -> int:
+        """Records per batch: bounded by count and by the bytes of their results."""
+        settings = self.settings
+        metrics = max(1, len(self.metrics.by_name))
+        return max(1, min(settings.batch_events_max, settings.result_bytes_max // (17 * metrics)))
+
+    def _read(self, records: Sequence[bytes] | Records) -> Decoded | None:
+        """The events up to the first control record; None before the stream is known."""
+        if self.stream is None:
+            return None
+        arrivals = self.machine.arrivals
+        if isinstance(records, Records):
+            decoded = arrivals.read_buffer(records.buffer, records.offsets)
+        else:
+            decoded = arrivals.read(records)
+        if decoded.exceptions:
+            for row in np.flatnonzero(decoded.status[: decoded.n] == Status.UNKNOWN_SCHEMA).tolist():
+                raise UnknownSchemaError(f"{self.identity} offset {self.position + row}", decoded.describe(row))
+        return decoded
+
+    def _events(self, decoded: Decoded) -> Replies:
+        n, first = decoded.n, self.position
+        admission, machine = self.admission, self.machine
+        self.journal.begin(first, *admission.settings_in_force)
+        admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n)
+        self.journal.note(admitted.accepted)
+        self.append(decoded, admitted)
+        execution = machine.execution
+        execution.begin(n, admission, self.reservoir.words[at.OUT_SLOT], machine.arrivals.columns)
+        execution.bind_changelog(self.reservoir.changelog)
+        done = 0
+        while done < n:
+            complete = self.reservoir.advance(done, n)
+            if complete == done:
+                execution.drain(done)
+            else:
+                execution.records(done, complete)
+                done = complete
+        replies = self._replies(decoded, admitted, first)
+        self._settle(admitted, n)
+        return replies
+
+    def append(self, decoded: Decoded, admitted: Admitted, *, restoring: bool = False) -> None:
+        """Give a batch's accepted records to the reservoir."""
+        words, machine, admission = self.reservoir.words, self.machine, self.admission
+        _, accepted, times, clocks = admission.addresses
+        words[at.IN_N], words[at.IN_ACCEPTED] = decoded.n, accepted
+        words[at.IN_TIME], words[at.IN_CLOCK] = times, clocks
+        words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = 0, self.position
+        words[at.IN_ID_HI], words[at.IN_ID_LO] = address(decoded.id_hi), address(decoded.id_lo)
+        words[at.IN_PAYLOAD], words[at.IN_PAYLOAD_OFFSETS] = address(decoded.buffer), address(decoded.offsets)
+        words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = machine.arrivals.heap_addresses
+        words[at.IN_COLUMNS] = machine.arrivals.columns_address
+        if restoring:
+            self.reservoir.restore()
+        else:
+            self.reservoir.append()
+
+    def _settle(self, admitted: Admitted, n: int) -> None:
+        """After a batch: chunks that are due are sealed, the position moves."""
+        self.position += n
+        if admitted.count:
+            self.metrics.event_seen()
+            self._retain()
+        if self.reservoir.seal(self.admission.floor_ms):
+            oldest = self.reservoir.least_open_seq()
+            self.journal.trim(self.position if oldest is None else oldest)
+
+    def _retain(self) -> None:
+        """R after what has happened so far."""
+        if self.stream is not None and self.stream.retention_ms is not None and self.admission.clock_ms > TIME_MIN:
+            self.retained_ms = max(self.retained_ms, less(self.admission.clock_ms, self.stream.retention_ms))
+
+    def _replies(self, decoded: Decoded, admitted: Admitted, first: int) -> Replies:
+        execution = self.machine.execution
+        columns = [
+            MetricColumn(name, type_, execution.out[index, : decoded.n], execution.nulls[index, : decoded.n], execution.heap)
+            for (name, index), type_ in zip(execution.program.outputs.items(), execution.program.types)
+        ]
+        warming = self.metrics.warming
+        for name in warming:
+            columns[execution.program.outputs[name]].nulls[:] = 1
+        partials, self.least_ms = partials_of(self.metrics, columns, admitted, decoded.n, self.least_ms)
+        return Replies(
+            first, decoded.n, decoded, admitted.accepted, admitted.late, admitted.duplicate, columns, warming, partials
+        )
+
+    # --- control records ---------------------------------------------------------------------------
+
+    def _control(self, record: bytes) -> None:
+        body = decode_control(record)
+        streams = {} if self.stream is None else {self.stream.name: self.stream}
+        self.apply(change_from_json(body, streams))
+        self.journal.begin(self.position, *self.admission.settings_in_force)
+        self.journal.note(np.zeros(1, np.uint8))
+        self.position += 1
+        self._retain()
+
+    def apply(self, change: Change | Warm) -> None:
+        """Bring a change into force. One that is in force already is skipped."""
+        if isinstance(change, Warm):
+            self._warm(change)
+            return
+        if change.place <= self.metrics.last_place:
+            return
+        self.metrics.last_place = change.place
+        if isinstance(change, PutStream):
+            self._put_stream(change)
+        elif isinstance(change, AddMetric):
+            if change.metric.home == self.identity.partitioner:
+                accepted = self.admission.clock_ms > TIME_MIN
+                self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
+                self.rebuild()
+        elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
+            self.rebuild()
+
+    def _put_stream(self, change: PutStream) -> None:
+        stream = change.stream
+        if self.stream is None:
+            self.admission = Admission(
+                stream.lateness_ms, stream.late_policy is LatePolicy.DISCARD, stream.dedup_events
+            )
+        self.admission.set_lateness(stream.lateness_ms, discard=stream.late_policy is LatePolicy.DISCARD)
+        self.stream = stream
+        self.schemas[change.schema_version] = stream
+        self._retain()
+        self.rebuild()
+
+    def _warm(self, change: Warm) -> None:
+        metric = self.metrics.by_name.get(change.name)
+        if metric is None or metric.added != change.added or metric.warm:
+            return
+        self.fills.finish(metric.generation)
+        self.metrics.warm(change.name, change.added)
+
+    def rebuild(self) -> None:
+        """Make the program of the metrics in force and everything that hangs on it."""
+        if self.stream is None:
+            raise TaskError(str(self.identity), "a metric came before its stream")
+        self.fills.stop()
+        schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
+        self.machine.build(self.stream, schemas, self.metrics.generations(), self.admission.clock_ms)
+        self.fills.start()
+
+    def ready_to_warm(self) -> list[Warm]:
+        """The `warm` records that are due: for metrics whose finished fill is in a durable checkpoint."""
+        return [
+            Warm(self.identity.stream, metric.definition.name, metric.added) for metric in self.metrics.ready_to_warm()
+        ]
+
+    def close(self) -> None:
+        """Let the folder go. What the last checkpoint does not hold comes from the log again."""
+        self.checkpointer.close()
+        self.reservoir.close()
+        self.store.close()
+
+
+def _part(records: Sequence[bytes] | Records, first: int, at_most: int) -> Sequence[bytes] | Records:
+    """Some records from `first` on; the very list where it is all of it."""
+    if isinstance(records, Records):
+        return records.part(first, min(len(records), first + at_most))
+    return records if not first and len(records) <= at_most else records[first : first + at_most]
+
+
+def open_state(folder: Path, settings: TaskSettings) -> Store:
+    """The state store of a task's folder."""
+    return Store(folder / "state", StoreLimits(block_cache_bytes=settings.block_cache_bytes))
+
+
+def open_reservoir(
+    folder: Path, files: Files, settings: TaskSettings, key: bytes, deriver: Deriver, length: Length
+) -> Reservoir:
+    """The reservoir of a task's folder, cut back to a checkpoint's length."""
+    wanted = ReservoirSettings(
+        stream_key=key,
+        chunk_events=settings.chunk_events,
+        segment_bytes=settings.segment_bytes,
+        cache_bytes=settings.chunk_cache_bytes,
+        changelog_entries=settings.crossings_max,
+    )
+    return Reservoir.open(folder / "reservoir", files, derive=deriver, settings=wanted, length=length)

@@ -1,0 +1,129 @@
+"""Opening a task: from nothing, or from its last durable checkpoint and the log."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from railgun.catalog.model import LatePolicy
+from railgun.catalog.stream_reading import stream_from_json
+from railgun.task.admission import Admission
+from railgun.task.errors import LogGapError
+from railgun.task.journal import Journal, JournalPage
+from railgun.task.machine import Deriver
+from railgun.task.meta import TaskMeta, decode_meta
+from railgun.task.metrics import TaskMetrics
+from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state
+from railgun.task.settings import TaskSettings
+from reservoir.files import Files
+from reservoir.writer import Length
+
+ReadLog = Callable[[int, int], Iterable[tuple[int, list[bytes]]]]
+"""(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
+
+
+def open_task(
+    folder: Path,
+    identity: TaskIdentity,
+    files: Files,
+    read_log: ReadLog,
+    settings: TaskSettings | None = None,
+    *,
+    sync_log: Callable[[int], None] | None = None,
+    now: Callable[[], float] = time.monotonic,
+) -> TaskProcessor:
+    """A task as its last durable checkpoint left it; `position` says which record it wants next.
+
+    Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError, OSError.
+    """
+    settings = settings or TaskSettings()
+    store = open_state(folder, settings)
+    try:
+        found = store.recover()
+        meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
+        deriver = Deriver()
+        reservoir = open_reservoir(folder, files, settings, identity.key, deriver, length)
+    except BaseException:
+        store.close()
+        raise
+    task = TaskProcessor(identity, reservoir, store, deriver, settings, now)
+    try:
+        if meta is not None:
+            _restore(task, meta, read_log)
+        task.begin_checkpoints(sync_log)
+    except BaseException:
+        task.close()
+        raise
+    return task
+
+
+def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
+    """A commit record: the task's meta, and the reservoir's length that was known once it was synced."""
+    meta_bytes, length_bytes = split_meta(body)
+    return decode_meta(meta_bytes, place), Length(*msgspec.msgpack.decode(length_bytes))
+
+
+def split_meta(body: bytes) -> tuple[bytes, bytes]:
+    """The two parts of a commit record: what was known when its epoch closed, and what syncing said."""
+    size = int.from_bytes(body[:4], "little")
+    return body[4 : 4 + size], body[4 + size :]
+
+
+def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
+    task.pool.restore(meta.pool)
+    task.retained_ms, task.least_ms = meta.retained_ms, meta.least_ms
+    task.machine.restore(meta.groups, meta.next_group, meta.cells)
+    if meta.stream is None:
+        task.position = meta.position
+        return
+    task.stream = stream = stream_from_json(meta.stream)
+    task.schemas = {int(version): stream_from_json(body) for version, body in meta.schemas.items()}
+    task.metrics = TaskMetrics.from_json(meta.metrics, {stream.name: stream})
+    discard = stream.late_policy is LatePolicy.DISCARD
+    task.admission = Admission(stream.lateness_ms, discard, stream.dedup_events)
+    task.admission.restore(meta.clock_ms, meta.floor_ms)
+    task.rebuild()
+    task.journal = Journal.from_json(meta.journal)
+    _recall(task, meta, stream.dedup_events)
+    for page in task.journal.pages:
+        _reopen(task, page, read_log)
+    task.position = meta.position
+    task.admission.set_lateness(stream.lateness_ms, discard=discard)
+    task.admission.restore(meta.clock_ms, meta.floor_ms)
+    task.machine.seek(meta.clock_ms)
+
+
+def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
+    """The duplicate memory from the sealed acceptances that lie before the journal."""
+    first = task.journal.first_offset
+    seqs, ids = task.reservoir.recent_ids(dedup_events)
+    order = np.argsort(seqs, kind="stable")
+    order = order[seqs[order] < (meta.position if first is None else first)][-dedup_events:]
+    task.admission.recall(ids[order, 0], ids[order, 1])
+
+
+def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
+    """Read a page of the journal's records again: what was accepted, and is not sealed, is open again."""
+    admission = task.admission
+    admission.set_lateness(page.lateness_ms, discard=page.discard)
+    admission.restore(page.clock_ms, page.floor_ms)
+    bits = np.frombuffer(bytes(page.accepted), np.uint8)
+    task.position = page.first_offset
+    for offset, records in read_log(page.first_offset, page.end_offset):
+        if offset != task.position:
+            raise LogGapError(str(task.identity), f"the log gives offset {offset}, {task.position} is needed")
+        done = 0
+        while done < len(records):
+            decoded = task.machine.arrivals.read(records[done:])
+            if decoded.n:
+                start = task.position - page.first_offset
+                admitted = admission.readmit(
+                    bits[start : start + decoded.n], decoded.status, decoded.time, decoded.id_hi, decoded.id_lo
+                )
+                task.append(decoded, admitted, restoring=True)
+            step = decoded.n + decoded.control
+            done, task.position = done + step, task.position + step
+    if task.position != page.end_offset:
+        raise LogGapError(str(task.identity), f"the log ends at offset {task.position}, {page.end_offset} is needed")
