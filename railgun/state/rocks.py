@@ -18,6 +18,7 @@ from rocksdict import (
 from railgun.state.errors import StoreCorruptionError, StoreError
 
 _MIB = 1 << 20
+_BLOCK_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ def open_database(folder: Path, limits: StoreLimits) -> Rdict:
 
 def _tables(limits: StoreLimits) -> BlockBasedOptions:
     tables = BlockBasedOptions()
-    tables.set_block_cache(Cache(limits.block_cache_bytes))
+    tables.set_block_cache(Cache.new_hyper_clock_cache(limits.block_cache_bytes, _BLOCK_BYTES))
     tables.set_bloom_filter(10, False)
-    tables.set_block_size(4 * 1024)
+    tables.set_block_size(_BLOCK_BYTES)
     tables.set_format_version(5)
     # Index and filter blocks count against the cache: otherwise memory would grow with the state.
     tables.set_cache_index_and_filter_blocks(True)
