@@ -1,5 +1,6 @@
 """State machine: maps, raw pages and strings in a pool of the smallest size, with checkpoints and crashes."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -119,3 +120,11 @@ class PagedMachine(RuleBasedStateMachine):
 
 TestPagedMachine = PagedMachine.TestCase
 TestPagedMachine.settings = settings(stateful_step_count=40, max_examples=60)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+class TestPagedMachineAtLength(PagedMachine.TestCase):
+    """The same at length."""
+
+    settings = settings(stateful_step_count=50, max_examples=2000)
