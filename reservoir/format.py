@@ -13,8 +13,10 @@ MAGIC = b"RGSEG\r\n\x1a"
 VERSION = 1
 KEY_BYTES = 16
 
-_HEADER = struct.Struct("<8sHHI16sQQqI")
-HEADER_BYTES = _HEADER.size
+_PREAMBLE = struct.Struct("<8sHH")
+_HEADER = struct.Struct("<I16sQQq")
+PREAMBLE_BYTES = _PREAMBLE.size + 4
+HEADER_BYTES = PREAMBLE_BYTES + _HEADER.size + 4
 
 _FRAME = struct.Struct("<IQIB3xI")
 FRAME_HEAD_BYTES = _FRAME.size
@@ -78,24 +80,35 @@ class ChunkDirectory:
 def pack_header(header: SegmentHeader) -> bytes:
     """The header of a segment, HEADER_BYTES."""
     assert len(header.stream_key) == KEY_BYTES
+    start = _PREAMBLE.pack(MAGIC, VERSION, 0)
+    start += zlib.crc32(start).to_bytes(4, "little")
     numbers = header.number, header.first_chunk, header.first_seq
-    body = _HEADER.pack(MAGIC, VERSION, 0, header.chunk_events, header.stream_key, *numbers, 0)[:-4]
+    body = start + _HEADER.pack(header.chunk_events, header.stream_key, *numbers)
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
 def parse_header(data: bytes, file: str) -> SegmentHeader:
-    """Raises CorruptionError, or FormatVersionError for what a newer release wrote."""
+    """Raises CorruptionError, or FormatVersionError for what a newer release wrote.
+
+    The first PREAMBLE_BYTES are the same in every version.
+    """
     if data[: len(MAGIC)] != MAGIC:
         raise CorruptionError(file, 0, "not a segment: the magic bytes are wrong")
-    if len(data) < HEADER_BYTES:
-        raise CorruptionError(file, len(data), "the header is cut short")
-    *fields, crc = _HEADER.unpack(data[:HEADER_BYTES])
-    if zlib.crc32(data[: HEADER_BYTES - 4]) != crc:
-        raise CorruptionError(file, 0, "the header's CRC does not match")
-    _, version, _, chunk_events, key, number, first_chunk, first_seq = fields
+    _checked(data, PREAMBLE_BYTES, file)
+    _, version, _ = _PREAMBLE.unpack_from(data)
     if version > VERSION:
         raise FormatVersionError(file, version, VERSION)
+    _checked(data, HEADER_BYTES, file)
+    chunk_events, key, number, first_chunk, first_seq = _HEADER.unpack_from(data, PREAMBLE_BYTES)
     return SegmentHeader(key, chunk_events, number, first_chunk, first_seq)
+
+
+def _checked(data: bytes, size_bytes: int, file: str) -> None:
+    """The last four of the first size_bytes must be the CRC of those before."""
+    if len(data) < size_bytes:
+        raise CorruptionError(file, len(data), "the header is cut short")
+    if zlib.crc32(data[: size_bytes - 4]) != int.from_bytes(data[size_bytes - 4 : size_bytes], "little"):
+        raise CorruptionError(file, 0, "the header's CRC does not match")
 
 
 def check_header(header: SegmentHeader, file: str, stream_key: bytes, chunk_events: int) -> None:

@@ -246,7 +246,7 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time such that at least `rows` kept, sealed rows are later (INT64_MIN where there are not as many)."""
+        """A time such that at least `rows` kept, sealed rows are later; INT64_MIN where there are fewer."""
         count = 0
         for chunk in range(self._index.next - 1, self._index.base - 1, -1):
             if count >= rows:

@@ -126,14 +126,13 @@ class EventLog:
         """
         found = []
         for seq, row in enumerate(self.records[:end]):
-            if not row.accepted:
-                continue
             known = max(seq, born - 1)  # from here on the edge could have met the row
-            if known >= 0 and self.clocks[known] - delta >= row.time:
+            if not row.accepted or known >= 0 and self.clocks[known] - delta >= row.time:
                 continue
-            for i in range(known + 1, end):
+            if begin > known + 1 and self.clocks[begin - 1] - delta >= row.time:
+                continue  # it crossed before: the clock never goes back
+            for i in range(max(begin, known + 1), end):
                 if self.clocks[i] - delta >= row.time:
-                    if i >= begin:
-                        found.append((i, row.time, seq))
+                    found.append((i, row.time, seq))
                     break
         return [(i, seq) for i, _, seq in sorted(found)]

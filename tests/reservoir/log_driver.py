@@ -75,9 +75,13 @@ class LogDriver:
 
     def run_all(self, cuts: list[int]) -> None:
         """The rest of the log, in batches of the sizes given, over and over."""
+        self.run_all_until(len(self.log.records), cuts)
+
+    def run_all_until(self, position: int, cuts: list[int]) -> None:
+        """The log up to a position."""
         k = 0
-        while self.position < len(self.log.records):
-            self.run(cuts[k % len(cuts)])
+        while self.position < position:
+            self.run(min(cuts[k % len(cuts)], position - self.position))
             k += 1
 
     def checkpoint(self) -> Checkpoint:

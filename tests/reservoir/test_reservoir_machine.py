@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
@@ -36,8 +37,9 @@ class ReservoirMachine(RuleBasedStateMachine):
         segment_bytes=st.sampled_from([1, 6000]),
         cache_bytes=st.sampled_from([0, 4000, 1 << 20]),
         entries=st.sampled_from([7, 1000]),
-        start=st.sampled_from([0, -1000, -(1 << 63) + 500, (1 << 63) - 100_000]),
+        start=st.sampled_from([0, -1000, -(1 << 63) + 500, (1 << 63) - 50_000]),
         hot=columns,
+        deltas=st.lists(st.integers(0, 40), min_size=1, max_size=4),
     )
     def begin(
         self,
@@ -48,6 +50,7 @@ class ReservoirMachine(RuleBasedStateMachine):
         entries: int,
         start: int,
         hot: tuple[Any, ...],
+        deltas: list[int],
     ) -> None:
         self.start = start
         self.folder = tempfile.TemporaryDirectory()
@@ -55,6 +58,8 @@ class ReservoirMachine(RuleBasedStateMachine):
         self.log = EventLog(lateness)
         self.driver = LogDriver(Path(self.folder.name), self.log, settings)
         self.driver.set_hot(hot)
+        for delta in deltas:
+            self.driver.add_edge(delta)
         self.saved: Checkpoint | None = None
         self.fill: int | None = None
 
@@ -65,6 +70,27 @@ class ReservoirMachine(RuleBasedStateMachine):
             time = min(max(now + offset, -(1 << 63) + 1), (1 << 63) - 1)
             self.log.add(Record(time, accepted, amount, name, card))
         self.driver.run_all(cuts)
+
+    @rule(
+        seed=st.integers(0, 1 << 32),
+        n=st.integers(20, 150),
+        spread=st.sampled_from([(-8, 3), (-30, 8), (0, 2), (-25, 60)]),
+        cuts=st.lists(st.integers(1, 60), min_size=1, max_size=3),
+    )
+    def burst(self, seed: int, n: int, spread: tuple[int, int], cuts: list[int]) -> None:
+        """Many events at once, made from a seed: what shrinks badly but meets more."""
+        random = Random(seed)
+        steps = [
+            (
+                random.randint(*spread) if random.random() < 0.97 else random.randint(0, 500),
+                random.random() < 0.9,
+                random.choice([None, 0, random.getrandbits(60)]),
+                random.choice([None, "", "ab", "café" * random.randint(1, 40)]),
+                random.randint(0, 5),
+            )
+            for _ in range(n)
+        ]
+        self.events(steps, cuts)
 
     @rule(delta=st.integers(0, 25) | st.integers(0, 600) | st.sampled_from([1 << 62, (1 << 63) - 1]))
     def add_edge(self, delta: int) -> None:
@@ -107,4 +133,4 @@ class ReservoirMachine(RuleBasedStateMachine):
 
 
 TestReservoirMachine = ReservoirMachine.TestCase
-TestReservoirMachine.settings = hypothesis_settings(max_examples=60, stateful_step_count=20)
+TestReservoirMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=15)
