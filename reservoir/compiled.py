@@ -12,7 +12,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -230,7 +230,7 @@ def move_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
     return signature, codegen
 
 
-@lru_cache(maxsize=None)
+@cache
 def entry_address(function: Callable[[int], int]) -> int:
     """Compile a top-level `int64 -> int64` function as an entry point of its own and give its address.
 
@@ -264,4 +264,5 @@ def call_entry(typingctx: Any, where: Any, argument: Any) -> Any:
 def array_at(where: int, n: int, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
     """The n items at a byte address as an array that owns nothing: valid while their owner keeps them."""
     size = np.dtype(dtype).itemsize * n
-    return np.frombuffer((ctypes.c_char * size).from_address(where), dtype) if size else np.zeros(0, dtype)
+    memory: Any = (ctypes.c_char * size).from_address(where) if size else b""
+    return np.frombuffer(memory, dtype)

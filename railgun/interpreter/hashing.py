@@ -32,18 +32,18 @@ _STRING_ITEM = _u(1 << 63)
 
 
 @jit
-def string_at(heaps, ref):  # type: ignore[no-untyped-def]
+def string_at(heaps: Any, ref: Any) -> Any:
     """Byte address of the string a reference (heap << 62 | offset << 24 | length) names."""
     heap = np.int64(ref >> _u(62))
     return ldi64(heaps + heap * 8) + np.int64((ref >> _u(24)) & _u((1 << 38) - 1))
 
 
 @jit
-def _key_bytes(ctx, column, i, scratch):  # type: ignore[no-untyped-def]
+def _key_bytes(ctx: Any, column: Any, i: Any, scratch: Any) -> Any:
     """Write the canonical key of row i at scratch, behind the 8 bytes of the tag; returns its length."""
     heaps = ctx + _HEAPS * 8
     first, count = ldi64(column + _FIRST * 8), ldi64(column + _COUNT * 8)
-    used = 8
+    used: Any = 8
     for s in range(first, first + count):
         source = ldi64(ctx + _SOURCES * 8) + s * _SOURCE_WORDS * 8
         if ld8(ldi64(source + _NULLS * 8) + i) != 0:
@@ -65,7 +65,7 @@ def _key_bytes(ctx, column, i, scratch):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _hash_strings(ctx, column, n, k0, k1):  # type: ignore[no-untyped-def]
+def _hash_strings(ctx: Any, column: Any, n: Any, k0: Any, k1: Any) -> Any:
     """The state's name of each string of a column: its hash with the top bit set; (0, 0) for null."""
     heaps = ctx + _HEAPS * 8
     out_hi, out_lo = ldi64(column + _OUT_HI * 8), ldi64(column + _OUT_LO * 8)
@@ -82,7 +82,7 @@ def _hash_strings(ctx, column, n, k0, k1):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hash_columns(ctx):  # type: ignore[no-untyped-def]
+def hash_columns(ctx: Any) -> Any:
     """Fill every hash column for the n rows of the batch."""
     n, scratch = ldi64(ctx + _N * 8), ldi64(ctx + _SCRATCH * 8)
     k0, k1 = ld64(ctx + _KEY0 * 8), ld64(ctx + _KEY1 * 8)
@@ -128,7 +128,11 @@ class EntityHasher:
         self._inputs: list[int] = []
         for c, column in enumerate(columns):
             tag = 0 if column.tag is None else siphash128_bytes(column.tag.encode(), k0, k1)[0]
-            self._table[c, [_IS_ENTITY, _FIRST, _COUNT]] = [column.tag is not None, len(self._inputs), len(column.sources)]
+            self._table[c, [_IS_ENTITY, _FIRST, _COUNT]] = [
+                column.tag is not None,
+                len(self._inputs),
+                len(column.sources),
+            ]
             self._table.view(np.uint64)[c, _TAG] = tag
             self._inputs += column.sources
         self._sources[: len(self._inputs), _IS_STRING] = [is_string[source] for source in self._inputs]
@@ -141,7 +145,9 @@ class EntityHasher:
         self._context_address = address(self._context)
         self._hold(256)
 
-    def hash(self, n: int, words: npt.NDArray[np.int64], nulls: npt.NDArray[np.int64], heaps: Sequence[int]) -> None:
+    def hash(
+        self, n: int, words: npt.NDArray[np.int64], nulls: npt.NDArray[np.int64], heaps: Sequence[int]
+    ) -> None:
         """Hash n rows. words, nulls: int64 arrays of the addresses of the input columns; heaps: three addresses."""
         if n > self._capacity:
             self._hold(max(n, 2 * self._capacity))

@@ -55,7 +55,10 @@ def reset_rare(block: int) -> Any:
     """apply_reset of the block's words."""
     return np.int64(
         apply_reset(
-            ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_TYPE * 8)
+            ldi64(block),
+            ldi64(block + CALL_POOL * 8),
+            ldi64(block + CALL_CELL * 8),
+            ldi64(block + CALL_TYPE * 8),
         )
     )
 

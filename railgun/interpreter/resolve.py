@@ -15,7 +15,7 @@ from reservoir.frames import code_cache, code_hi, code_lo, column_at, column_cod
 
 
 @jit
-def _miss(ctx: int, group: int, hi: Any, lo: Any) -> Any:
+def _miss(ctx: Any, group: Any, hi: Any, lo: Any) -> Any:
     """Note a row to load; MISSING when the list is full."""
     count = ldi64(ctx + at.RUN_MISSING_COUNT * 8)
     if count == ldi64(ctx + at.RUN_MISSING_CAPACITY * 8):
@@ -29,7 +29,7 @@ def _miss(ctx: int, group: int, hi: Any, lo: Any) -> Any:
 
 
 @jit
-def _records(ctx: int, group: int) -> Any:
+def _records(ctx: Any, group: Any) -> Any:
     """The rows of the records themselves, for one group-by; 0 or a status."""
     table = ldi64(ctx + at.RUN_TABLE * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + group * ldi64(ctx + at.RUN_STRIDE * 8) * 8
@@ -49,7 +49,7 @@ def _records(ctx: int, group: int) -> Any:
 
 
 @jit
-def _entries(ctx: int, edge: int, group: int, column: int) -> Any:
+def _entries(ctx: Any, edge: Any, group: Any, column: Any) -> Any:
     """The rows of what crosses one edge, for one group-by; 0 or a status."""
     table, frames = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_FRAMES * 8)
     records, frame_of = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_ENTRY_FRAME * 8)
@@ -58,8 +58,10 @@ def _entries(ctx: int, edge: int, group: int, column: int) -> Any:
     for entry in range(ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8), end):
         if ldi32(records + entry * 4) >= limit:
             break
-        values = column_at(frames, np.int64(ldi32(frame_of + entry * 4)), column)
-        code = column_code(values, np.int64(ldi32(row_of + entry * 4)))
+        frame: Any = np.int64(ldi32(frame_of + entry * 4))
+        row_in_frame: Any = np.int64(ldi32(row_of + entry * 4))
+        values = column_at(frames, frame, column)
+        code = column_code(values, row_in_frame)
         hi, lo = code_hi(values, code), code_lo(values, code)
         cache = code_cache(values, code)
         row = ldi64(cache)
@@ -73,7 +75,7 @@ def _entries(ctx: int, edge: int, group: int, column: int) -> Any:
 
 
 @jit
-def resolve(ctx: int) -> Any:
+def resolve(ctx: Any) -> Any:
     """Find and touch every row that records RUN_FIRST to RUN_LIMIT need: 0, MISSING or ROWS_DRAIN.
 
     After MISSING (rows to load are listed) or ROWS_DRAIN it is called again from the start; what was touched
@@ -96,7 +98,7 @@ def resolve(ctx: int) -> Any:
 
 
 @jit
-def pass_entries(ctx: int, edges: int) -> None:
+def pass_entries(ctx: Any, edges: Any) -> None:
     """Leave behind the entries of records before RUN_LIMIT: what a run has dealt with."""
     records, limit = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_LIMIT * 8)
     for edge in range(edges):

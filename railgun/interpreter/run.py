@@ -59,13 +59,14 @@ _HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
 
 
 @jit
-def _update(ctx: int, op: int, adding: bool, frame: int, row: int, entity: int) -> Any:
+def _update(ctx: Any, op: Any, adding: Any, frame: Any, row: Any, entity: Any) -> Any:
     """Apply one update op for one row of a frame to an entity's row; 0 or a status."""
     column = ldi64(op + at.UPDATE_COLUMN * 8)
     frames = ldi64(ctx + at.RUN_FRAMES * 8)
     type_code = ldi64(op + at.UPDATE_TYPE * 8)
     v0, v1 = u(0), u(0)
-    text, length = 0, 0
+    text: Any = 0
+    length: Any = 0
     if column >= 0:
         values = column_at(frames, frame, column)
         if type_code == TYPE_STRING:
@@ -111,7 +112,7 @@ def _update(ctx: int, op: int, adding: bool, frame: int, row: int, entity: int) 
 
 
 @jit
-def _apply(ctx: int, node: int, adding: bool, frame: int, row: int, entity: int) -> Any:
+def _apply(ctx: Any, node: Any, adding: Any, frame: Any, row: Any, entity: Any) -> Any:
     """Apply a node's update ops for one row, from the op in RUN_AT_OP on; 0, or a status with the op noted."""
     filter_column = ldi64(node + at.NODE_FILTER * 8)
     if filter_column >= 0:
@@ -129,7 +130,7 @@ def _apply(ctx: int, node: int, adding: bool, frame: int, row: int, entity: int)
 
 
 @jit
-def _enter_bucket(ctx: int, node: int, entity: int, bucket: int) -> Any:
+def _enter_bucket(ctx: Any, node: Any, entity: Any, bucket: Any) -> Any:
     """Empty a tumbling node's cells when the entity's row is of another bucket; 0 or a status."""
     where = entity + ldi64(node + at.NODE_BUCKET * 8)
     if ldi64(where) == bucket:
@@ -149,13 +150,13 @@ def _enter_bucket(ctx: int, node: int, entity: int, bucket: int) -> Any:
 
 
 @jit
-def is_passed(time: int, clock: int, delta: int) -> bool:
+def is_passed(time: Any, clock: Any, delta: Any) -> Any:
     """time <= clock - delta, without wrapping: below the least int64 lies nothing."""
     return clock >= np.int64(-(2**63)) + delta and time <= clock - delta
 
 
 @jit
-def less(clock: int, delta: int) -> Any:
+def less(clock: Any, delta: Any) -> Any:
     """clock - delta for delta >= 0, held at the least int64."""
     if clock < np.int64(-(2**63)) + delta:
         return np.int64(-(2**63))
@@ -163,14 +164,14 @@ def less(clock: int, delta: int) -> Any:
 
 
 @jit
-def _entity_of(ctx: int, node: int, frame: int, row: int) -> Any:
+def _entity_of(ctx: Any, node: Any, frame: Any, row: Any) -> Any:
     """Address of the entity row of a crossing row; `resolve` has put it into the frame's cache."""
     values = column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, ldi64(node + at.NODE_ENTITY * 8))
     return ldi64(code_cache(values, column_code(values, row)))
 
 
 @jit
-def _add_in_window(ctx: int, node: int, clock: int, time: int, frame: int, row: int, entity: int) -> Any:
+def _add_in_window(ctx: Any, node: Any, clock: Any, time: Any, frame: Any, row: Any, entity: Any) -> Any:
     """Add a row that is at or before the head, unless it is behind the tail or its bucket is past."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         size = ldi64(node + at.NODE_SIZE * 8)
@@ -184,14 +185,14 @@ def _add_in_window(ctx: int, node: int, clock: int, time: int, frame: int, row: 
 
 
 @jit
-def _is_after(node: int, time: int) -> bool:
+def _is_after(node: Any, time: Any) -> Any:
     """Is a time behind the bound of the node's fill?"""
     after = ldi64(node + at.NODE_AFTER * 8)
     return after == at.NO_BOUND or time > after
 
 
 @jit
-def _is_held(ctx: int, node: int, frame: int, row: int, time: int) -> bool:
+def _is_held(ctx: Any, node: Any, frame: Any, row: Any, time: Any) -> Any:
     """Has the node met this row: is it behind the bound of its fill, and has the fill come this far?"""
     filled = ldi64(node + at.NODE_FILLED_TIME * 8)
     if not _is_after(node, time) or time > filled:
@@ -202,7 +203,7 @@ def _is_held(ctx: int, node: int, frame: int, row: int, time: int) -> bool:
 
 
 @jit
-def _heads(ctx: int, node: int, i: int) -> Any:
+def _heads(ctx: Any, node: Any, i: Any) -> Any:
     """Add the rows that cross the head edge at record i; 0 or a status.
 
     A sliding node without a tail is a fill's: what its window has left already is not added.
@@ -215,8 +216,8 @@ def _heads(ctx: int, node: int, i: int) -> Any:
     filling = ldi64(node + at.NODE_TAIL * 8) < 0 and ldi64(node + at.NODE_KIND * 8) == at.SLIDING
     tail = ldi64(node + at.NODE_DELAY * 8) + ldi64(node + at.NODE_SIZE * 8)
     while entry < end and ldi32(times + entry * 4) <= i:
-        frame = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
-        row = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
+        frame: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
+        row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
         time = frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)
         if not (filling and is_passed(time, clock, tail)) and _is_held(ctx, node, frame, row, time):
             status = _add_in_window(ctx, node, clock, time, frame, row, _entity_of(ctx, node, frame, row))
@@ -229,15 +230,15 @@ def _heads(ctx: int, node: int, i: int) -> Any:
 
 
 @jit
-def _tails(ctx: int, node: int, i: int) -> Any:
+def _tails(ctx: Any, node: Any, i: Any) -> Any:
     """Remove the rows that cross the tail edge at record i; 0 or a status."""
     edge = ldi64(node + at.NODE_TAIL * 8)
     end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
     entry = ldi64(ctx + at.RUN_AT_TAIL * 8)
     times = ldi64(ctx + at.RUN_ENTRY_AT * 8)
     while entry < end and ldi32(times + entry * 4) <= i:
-        frame = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
-        row = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
+        frame: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
+        row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
         status = np.int64(0)
         if _is_held(ctx, node, frame, row, frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)):
             status = _apply(ctx, node, False, frame, row, _entity_of(ctx, node, frame, row))
@@ -250,7 +251,7 @@ def _tails(ctx: int, node: int, i: int) -> Any:
 
 
 @jit
-def _arrival(ctx: int, node: int, i: int, entity: int) -> Any:
+def _arrival(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
     """Add record i itself where its time lies inside the window already; else its head cursor will meet it."""
     if ld8(ldi64(ctx + at.RUN_ACCEPTED * 8) + i) == 0:
         return np.int64(0)
@@ -265,12 +266,12 @@ def _arrival(ctx: int, node: int, i: int, entity: int) -> Any:
     if ldi64(node + at.NODE_KIND * 8) == at.SLIDING:
         if is_passed(time, clock, delay + ldi64(node + at.NODE_SIZE * 8)):
             return np.int64(0)
-    slot = np.int64(ldi32(ldi64(ctx + at.RUN_SLOT * 8) + i * 4))
+    slot: Any = np.int64(ldi32(ldi64(ctx + at.RUN_SLOT * 8) + i * 4))
     return _add_in_window(ctx, node, clock, time, 0, slot, entity)
 
 
 @jit
-def _string_result(ctx: int, out: int) -> Any:
+def _string_result(ctx: Any, out: Any) -> Any:
     """Replace a string's hash in a result by a reference to a copy of its bytes; 0 or a status."""
     block = ldi64(ctx + at.RUN_CALL * 8)
     sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
@@ -290,14 +291,14 @@ def _string_result(ctx: int, out: int) -> Any:
 
 
 @jit
-def _result(ctx: int, op: int, entity: int, out: int) -> Any:
+def _result(ctx: Any, op: Any, entity: Any, out: Any) -> Any:
     """Write one result at `out`; VALUE, NULL or a status."""
     code, cell = ldi64(op), entity + ldi64(op + at.RESULT_CELL * 8)
     if code == RESULT_COUNT:
         st64(out, ld64(cell))
         return np.int64(VALUE)
     count = entity + ldi64(op + at.RESULT_COUNT * 8)
-    if (code == RESULT_SUM_DOUBLE or code == RESULT_AVG_DOUBLE) and ld64(cell) == u(0):
+    if code in (RESULT_SUM_DOUBLE, RESULT_AVG_DOUBLE) and ld64(cell) == u(0):
         n = ld64(count)
         if n == u(0):
             return np.int64(NULL)
@@ -319,7 +320,7 @@ def _result(ctx: int, op: int, entity: int, out: int) -> Any:
 
 
 @jit
-def _results(ctx: int, node: int, i: int, entity: int) -> Any:
+def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
     """Write the node's results for record i; 0 or a status."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
@@ -345,7 +346,7 @@ def _results(ctx: int, node: int, i: int, entity: int) -> Any:
 
 
 @jit
-def _record(ctx: int, node: int, i: int) -> Any:
+def _record(ctx: Any, node: Any, i: Any) -> Any:
     """One record of one node, from the stage in RUN_AT_STAGE on; 0 or a status."""
     stage, drain = ldi64(ctx + at.RUN_AT_STAGE * 8), ldi64(ctx + at.RUN_DRAIN * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_STRIDE * 8) * 8
@@ -369,7 +370,7 @@ def _record(ctx: int, node: int, i: int) -> Any:
 
 
 @jit
-def run(ctx: int) -> Any:
+def run(ctx: Any) -> Any:
     """Run the nodes over records RUN_FIRST to RUN_LIMIT; 0, or a status with the place noted to go on from.
 
     Before the first call RUN_AT_NODE is RUN_NODE_FIRST, RUN_AT_RECORD is -1 and the other RUN_AT_ words 0.

@@ -75,7 +75,9 @@ def build_plan(metrics: Iterable[ResolvedMetric]) -> Plan:
             WindowNode(
                 window,
                 tuple(
-                    FilterNode(predicate, tuple(GroupNode(fields, tuple(found)) for fields, found in groups.items()))
+                    FilterNode(
+                        predicate, tuple(GroupNode(fields, tuple(found)) for fields, found in groups.items())
+                    )
                     for predicate, groups in filters.items()
                 ),
             )

@@ -13,6 +13,11 @@ from railgun.language.types import DECIMAL_DIGITS, RESULT_DIGITS, Kind, Type
 Value = int | float | bool | str | Decimal | None
 
 
+def is_wide(type_: Type) -> bool:
+    """Whether results of a type take both words: sums of longs, sums and averages of decimals."""
+    return type_.kind is Kind.INTEGER128 or (type_.kind is Kind.DECIMAL and type_.precision > DECIMAL_DIGITS)
+
+
 @dataclass(frozen=True, slots=True)
 class MetricColumn:
     """One metric's results for n records.
@@ -29,10 +34,8 @@ class MetricColumn:
 
     @property
     def is_wide(self) -> bool:
-        """Whether both words count: sums of longs, sums and averages of decimals."""
-        return self.type.kind is Kind.INTEGER128 or (
-            self.type.kind is Kind.DECIMAL and self.type.precision > DECIMAL_DIGITS
-        )
+        """Whether both words count."""
+        return is_wide(self.type)
 
     def value(self, row: int) -> Value:
         """One result as a Python value."""
@@ -64,12 +67,16 @@ class MetricColumn:
             return pa.Array.from_buffers(type_, n, [*buffers, pa.py_buffer(np.ascontiguousarray(self.words))])
         low = np.ascontiguousarray(self.words[:, 0])
         if self.type.kind is Kind.BOOLEAN:
-            return pa.Array.from_buffers(pa.bool_(), n, [*buffers, pa.py_buffer(np.packbits(low != 0, bitorder="little"))])
+            return pa.Array.from_buffers(
+                pa.bool_(), n, [*buffers, pa.py_buffer(np.packbits(low != 0, bitorder="little"))]
+            )
         if self.type.kind is Kind.DECIMAL:
             both = np.empty((n, 2), np.int64)
             both[:, 0] = low.view(np.int64)
             both[:, 1] = both[:, 0] >> 63
-            return pa.Array.from_buffers(pa.decimal128(self.type.precision, self.type.scale), n, [*buffers, pa.py_buffer(both)])
+            return pa.Array.from_buffers(
+                pa.decimal128(self.type.precision, self.type.scale), n, [*buffers, pa.py_buffer(both)]
+            )
         type_ = pa.float64() if self.type.kind is Kind.DOUBLE else pa.int64()
         return pa.Array.from_buffers(type_, n, [*buffers, pa.py_buffer(low)])
 

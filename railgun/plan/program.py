@@ -60,7 +60,9 @@ class Program:
 class ProgramBuilder:
     """Builds one program. `edges`: the cursor's number by its distance behind the clock."""
 
-    def __init__(self, fields: Mapping[str, Type], edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> None:
+    def __init__(
+        self, fields: Mapping[str, Type], edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]
+    ) -> None:
         self._fields = dict(fields)
         self._edges = edges
         self._group_numbers = dict(groups)
@@ -112,11 +114,19 @@ class ProgramBuilder:
                     node[at.NODE_TAIL] = -1 if window.tail_ms is None else self._edges[window.tail_ms]
                     node[at.NODE_FILTER] = predicate
                     node[at.NODE_AFTER] = generation.after_ms
-                    node[at.NODE_FILLED_TIME], node[at.NODE_FILLED_SEQ] = generation.filled_ms, generation.filled_seq
+                    node[at.NODE_FILLED_TIME], node[at.NODE_FILLED_SEQ] = (
+                        generation.filled_ms,
+                        generation.filled_seq,
+                    )
                     self._node(node, group.fields, group.metrics, prefix, w.kind)
 
     def _node(
-        self, node: list[int], fields: tuple[str, ...], metrics: Sequence[ResolvedMetric], prefix: str, kind: WindowKind
+        self,
+        node: list[int],
+        fields: tuple[str, ...],
+        metrics: Sequence[ResolvedMetric],
+        prefix: str,
+        kind: WindowKind,
     ) -> None:
         layout = self._layouts.get(fields)
         if layout is None:
@@ -153,7 +163,10 @@ class ProgramBuilder:
                 self._updates.append([0] * at.UPDATE_WORDS)
                 op = self._updates[-1]
                 op[at.UPDATE_OP], op[at.UPDATE_CELL] = cell.op, offsets[-1]
-                op[at.UPDATE_COUNT], op[at.UPDATE_COLUMN] = offsets[recipe.count] if recipe.count >= 0 else 0, column
+                op[at.UPDATE_COUNT], op[at.UPDATE_COLUMN] = (
+                    offsets[recipe.count] if recipe.count >= 0 else 0,
+                    column,
+                )
                 op[at.UPDATE_STRING], op[at.UPDATE_TYPE] = -1, recipe.type_code
             if strings >= 0:
                 self._updates[made[name]][at.UPDATE_STRING] = strings

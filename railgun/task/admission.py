@@ -13,22 +13,39 @@ import numpy.typing as npt
 
 from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
+TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
 """The clock before the first accepted event: the page's minus infinity."""
 
 LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
 
 # Context words of `admit`, in this order.
-(_N, _STATUS, _TIME, _ID_HI, _ID_LO, _ACCEPTED, _LATE, _DUPLICATE, _AT, _CLOCK_AFTER, _CLOCK, _FLOOR, _LATENESS) = range(13)
-(_DISCARD, _RING_HI, _RING_LO, _RING_NEXT, _RING_COUNT, _RING_SIZE, _INDEX, _INDEX_MASK) = range(13, 21)
-_WORDS = 21
+(
+    _N,
+    _STATUS,
+    _TIME,
+    _ID_HI,
+    _ID_LO,
+    _ACCEPTED,
+    _LATE,
+    _DUPLICATE,
+    _AT,
+    _CLOCK_AFTER,
+    _CLOCK,
+    _FLOOR,
+    _LATENESS,
+) = range(13)
+(_DISCARD, _RING_HI, _RING_LO, _RING_NEXT, _RING_COUNT, _RING_SIZE, _INDEX, _INDEX_MASK, _LEAST) = range(
+    13, 22
+)
+_WORDS = 22
 
 _u = np.uint64
 _FIRST_RING_EVENTS = 1024
 
 
 @jit
-def _find(ctx, hi, lo):  # type: ignore[no-untyped-def]
+def _find(ctx: Any, hi: Any, lo: Any) -> Any:
     """1 when the id is among the remembered ones."""
     ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
@@ -43,7 +60,7 @@ def _find(ctx, hi, lo):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forget(ctx, entry):  # type: ignore[no-untyped-def]
+def _forget(ctx: Any, entry: Any) -> Any:
     """Take ring entry (counted from 1) out of the index, closing the gap it leaves in its probe run."""
     ring_lo = ldi64(ctx + _RING_LO * 8)
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
@@ -65,10 +82,14 @@ def _forget(ctx, entry):  # type: ignore[no-untyped-def]
 
 
 @jit
-def remember(ctx, hi, lo):  # type: ignore[no-untyped-def]
+def remember(ctx: Any, hi: Any, lo: Any) -> Any:
     """Append an accepted id; forgets the oldest when the ring is full."""
     ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
-    size, count, position = ldi64(ctx + _RING_SIZE * 8), ldi64(ctx + _RING_COUNT * 8), ldi64(ctx + _RING_NEXT * 8)
+    size, count, position = (
+        ldi64(ctx + _RING_SIZE * 8),
+        ldi64(ctx + _RING_COUNT * 8),
+        ldi64(ctx + _RING_NEXT * 8),
+    )
     if size == 0:
         return
     if count == size:
@@ -86,7 +107,7 @@ def remember(ctx, hi, lo):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _floor_of(clock, lateness):  # type: ignore[no-untyped-def]
+def _floor_of(clock: Any, lateness: Any) -> Any:
     """clock - lateness, held at the least int64 (lateness is not negative)."""
     if clock < np.int64(TIME_MIN) + lateness:
         return np.int64(TIME_MIN)
@@ -94,17 +115,21 @@ def _floor_of(clock, lateness):  # type: ignore[no-untyped-def]
 
 
 @jit
-def admit(ctx):  # type: ignore[no-untyped-def]
+def admit(ctx: Any) -> Any:
     """Decide every record of the batch, in log order. Returns the number of accepted records."""
     n = ldi64(ctx + _N * 8)
     status, time_in = ldi64(ctx + _STATUS * 8), ldi64(ctx + _TIME * 8)
     id_hi, id_lo = ldi64(ctx + _ID_HI * 8), ldi64(ctx + _ID_LO * 8)
-    accepted, late, duplicate = ldi64(ctx + _ACCEPTED * 8), ldi64(ctx + _LATE * 8), ldi64(ctx + _DUPLICATE * 8)
+    accepted, late, duplicate = (
+        ldi64(ctx + _ACCEPTED * 8),
+        ldi64(ctx + _LATE * 8),
+        ldi64(ctx + _DUPLICATE * 8),
+    )
     at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
     clock, floor = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8)
     lateness, discard = ldi64(ctx + _LATENESS * 8), ldi64(ctx + _DISCARD * 8)
     horizon = ldi64(ctx + _RING_SIZE * 8)
-    admitted = 0
+    admitted, least = 0, ldi64(ctx + _LEAST * 8)
     for i in range(n):
         st8(accepted + i, np.uint8(0))
         st8(late + i, np.uint8(0))
@@ -126,6 +151,7 @@ def admit(ctx):  # type: ignore[no-untyped-def]
         remember(ctx, hi, lo)
         st8(accepted + i, np.uint8(1))
         sti64(at + i * 8, time)
+        least = min(least, time)
         admitted += 1
         if time > clock:
             clock = time
@@ -133,11 +159,12 @@ def admit(ctx):  # type: ignore[no-untyped-def]
             sti64(clock_after + i * 8, clock)
     sti64(ctx + _CLOCK * 8, clock)
     sti64(ctx + _FLOOR * 8, floor)
+    sti64(ctx + _LEAST * 8, least)
     return admitted
 
 
 @jit
-def readmit(ctx):  # type: ignore[no-untyped-def]
+def readmit(ctx: Any) -> Any:
     """Accept again, in log order, the records of a batch that `accepted` marks: their times and the clock."""
     n = ldi64(ctx + _N * 8)
     time_in, accepted = ldi64(ctx + _TIME * 8), ldi64(ctx + _ACCEPTED * 8)
@@ -158,14 +185,14 @@ def readmit(ctx):  # type: ignore[no-untyped-def]
 
 
 @jit
-def remember_many(ctx, hi_address, lo_address, n):  # type: ignore[no-untyped-def]
+def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
     """Append n accepted ids in order (recovery)."""
     for i in range(n):
         remember(ctx, ld64(hi_address + i * 8), ld64(lo_address + i * 8))
 
 
 @jit
-def _reindex(ctx):  # type: ignore[no-untyped-def]
+def _reindex(ctx: Any) -> Any:
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
     ring_lo = ldi64(ctx + _RING_LO * 8)
     for entry in range(1, ldi64(ctx + _RING_COUNT * 8) + 1):
@@ -198,15 +225,19 @@ class Admission:
     """
 
     def __init__(self, lateness_ms: int, discard: bool, dedup_events: int) -> None:
-        self._context = np.zeros(_WORDS, np.int64)
-        self._words = memoryview(self._context)
+        self._context: npt.NDArray[np.int64] = np.zeros(_WORDS, np.int64)
+        self._words: Any = memoryview(self._context)  # type: ignore[arg-type]
         self.context_address = address(self._context)
         self._context[[_CLOCK, _FLOOR]] = TIME_MIN
+        self._context[_LEAST] = TIME_MAX
         self._context[_LATENESS] = lateness_ms
         self._context[_DISCARD] = int(discard)
         self._horizon = dedup_events
         self._bound: tuple[Any, Any, Any] = (None, None, None)
-        self._hold_ring(np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64), np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64))
+        self._hold_ring(
+            np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64),
+            np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64),
+        )
         self._hold_outputs(256)
 
     @property
@@ -225,6 +256,20 @@ class Admission:
         words = self._words
         return words[_STATUS], words[_ACCEPTED], words[_AT], words[_CLOCK_AFTER]
 
+    @property
+    def least_ms(self) -> int:
+        """The least time ever accepted, TIME_MAX before the first."""
+        return int(self._words[_LEAST])
+
+    @least_ms.setter
+    def least_ms(self, least_ms: int) -> None:
+        self._words[_LEAST] = least_ms
+
+    @property
+    def has_accepted(self) -> bool:
+        """Has any event been accepted?"""
+        return bool(self._words[_CLOCK] > TIME_MIN or self._words[_LEAST] == TIME_MIN)
+
     def restore(self, clock_ms: int, floor_ms: int) -> None:
         """Put the clock and the floor where a checkpoint says they were."""
         self._context[_CLOCK], self._context[_FLOOR] = clock_ms, floor_ms
@@ -241,7 +286,9 @@ class Admission:
         if self.clock_ms > TIME_MIN:
             self._context[_FLOOR] = max(self.floor_ms, self.clock_ms - lateness_ms)
 
-    def admit(self, status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64], id_hi: Any, id_lo: Any, n: int) -> Admitted:
+    def admit(
+        self, status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64], id_hi: Any, id_lo: Any, n: int
+    ) -> Admitted:
         """Decide n records in log order. status != 0 marks a record that could not be read: never accepted."""
         self._bind(n, status, time_ms, id_hi, id_lo)
         return self._admitted(n, int(admit(self.context_address)))
@@ -270,7 +317,14 @@ class Admission:
             words[_ID_HI], words[_ID_LO] = address(id_hi), address(id_lo)
 
     def _admitted(self, n: int, count: int) -> Admitted:
-        return Admitted(self._accepted[:n], self._late[:n], self._duplicate[:n], self._at[:n], self._clock_after[:n], count)
+        return Admitted(
+            self._accepted[:n],
+            self._late[:n],
+            self._duplicate[:n],
+            self._at[:n],
+            self._clock_after[:n],
+            count,
+        )
 
     def recall(self, id_hi: npt.NDArray[np.uint64], id_lo: npt.NDArray[np.uint64]) -> None:
         """Rebuild the duplicate memory: accepted ids in order, oldest first."""

@@ -30,7 +30,10 @@ class Arrivals:
         words = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
         self._decoder = Decoder(schemas, [name for name, _ in hot.fields], words)
         self._evaluator = Evaluator(compile_program(hot.expressions, hot.fields))
-        hashed = [replace(c, sources=tuple(source_index(s, len(hot.fields)) for s in c.sources)) for c in hot.hashes.values()]
+        hashed = [
+            replace(c, sources=tuple(source_index(s, len(hot.fields)) for s in c.sources))
+            for c in hot.hashes.values()
+        ]
         strings = [type_.kind is Kind.STRING for _, type_ in hot.fields]
         strings += [expression.type.kind is Kind.STRING for expression in hot.expressions]
         self._hasher = EntityHasher(hashed, strings, key)

@@ -40,7 +40,10 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
-        if task.now() - self._ended_s >= task.settings.checkpoint_interval_s and task.position > self.durable_position:
+        if (
+            task.now() - self._ended_s >= task.settings.checkpoint_interval_s
+            and task.position > self.durable_position
+        ):
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
@@ -107,7 +110,7 @@ class CheckpointWork:
                 clock_ms=task.admission.clock_ms,
                 floor_ms=task.admission.floor_ms,
                 retained_ms=task.retained_ms,
-                least_ms=task.least_ms,
+                least_ms=task.admission.least_ms,
                 chunks=chunks,
                 journal=task.journal.to_json(),
                 stream=None if task.stream is None else stream_to_json(task.stream),

@@ -1,5 +1,7 @@
 """Runs a program over batches: rows made resident, the interpreter called until it is done, results held."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -35,8 +37,8 @@ class Execution:
     def __init__(self, program: Program, table: EntityTable, pool: PagePool, frames: int) -> None:
         self.program = program
         self._table, self._pool = table, pool
-        self._context = np.zeros(at.RUN_WORDS, np.int64)
-        self._words = memoryview(self._context)
+        self._context: npt.NDArray[np.int64] = np.zeros(at.RUN_WORDS, np.int64)
+        self._words: Any = memoryview(self._context)  # type: ignore[arg-type]
         self._address = address(self._context)
         self._missing = np.zeros((_MISSING_ROWS, 3), np.uint64)
         self.heap = np.zeros(_FIRST_HEAP_BYTES, np.uint8)
@@ -54,7 +56,8 @@ class Execution:
         words[at.RUN_CALL] = address(self._block)
         for place, function in _ENTRIES:
             words[place] = entry_address(function)
-        self._log_start = self._log_at = np.zeros(0)
+        self._log_start: Any = None
+        self._log_at: Any = None
         self._nodes_at, self._pairs_at = address(program.nodes), address(program.pairs)
         self._fill_nodes = program.nodes.copy()
         self._one_clock = np.zeros(1, np.int64)
@@ -69,7 +72,9 @@ class Execution:
         if n > self._stride:
             self._hold(1 << (n - 1).bit_length())
         words = self._words
-        words[at.RUN_STATUS], words[at.RUN_ACCEPTED], words[at.RUN_TIME], words[at.RUN_CLOCK] = admission.addresses
+        words[at.RUN_STATUS], words[at.RUN_ACCEPTED], words[at.RUN_TIME], words[at.RUN_CLOCK] = (
+            admission.addresses
+        )
         words[at.RUN_SLOT] = slots
         self._hash_at[:, self._group_numbers] = columns[self.program.entity_columns].T
         words[at.RUN_HEAP_USED] = 0

@@ -6,7 +6,7 @@ settings in force there (decision 7 of the architecture).
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,7 +77,7 @@ class Journal:
         ]
 
     @classmethod
-    def from_json(cls, pages: list[Mapping[str, Any]]) -> "Journal":
+    def from_json(cls, pages: Sequence[Mapping[str, Any]]) -> "Journal":
         """What `to_json` wrote."""
         journal = cls()
         for page in pages:

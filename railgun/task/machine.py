@@ -49,7 +49,9 @@ class Deriver:
 class Machine:
     """Builds programs over one task's reservoir and state, and keeps the numbers that outlive a program."""
 
-    def __init__(self, reservoir: Reservoir, table: EntityTable, pool: PagePool, deriver: Deriver, key: bytes) -> None:
+    def __init__(
+        self, reservoir: Reservoir, table: EntityTable, pool: PagePool, deriver: Deriver, key: bytes
+    ) -> None:
         self._reservoir, self._table, self._pool = reservoir, table, pool
         self._deriver, self._key = deriver, key
         self.edges: dict[int, int] = {}
@@ -61,7 +63,11 @@ class Machine:
         self.execution: Execution
 
     def build(
-        self, stream: StreamDefinition, schemas: Sequence[Schema], generations: Sequence[Generation], clock_ms: int
+        self,
+        stream: StreamDefinition,
+        schemas: Sequence[Schema],
+        generations: Sequence[Generation],
+        clock_ms: int,
     ) -> None:
         """Make everything anew. The reservoir has been sealed with the floor in force."""
         self._number_groups(generations)
@@ -89,7 +95,9 @@ class Machine:
         for delta_ms, edge in self.edges.items():
             self._reservoir.seek(edge, less(clock_ms, delta_ms))
 
-    def restore(self, groups: Mapping[str, int], next_group: int, cells: Mapping[str, Sequence[tuple[str, int, int]]]) -> None:
+    def restore(
+        self, groups: Mapping[str, int], next_group: int, cells: Mapping[str, Sequence[tuple[str, int, int]]]
+    ) -> None:
         """Take over the numbers and layouts of a checkpoint."""
         self.group_numbers = {_fields(name): number for name, number in groups.items()}
         self.next_group = next_group

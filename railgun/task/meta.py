@@ -52,5 +52,7 @@ def decode_meta(body: bytes, place: str) -> TaskMeta:
     except msgspec.MsgspecError as error:
         raise CheckpointVersionError(place, f"its checkpoint cannot be read ({error})") from error
     if meta.version != VERSION:
-        raise CheckpointVersionError(place, f"its checkpoint has version {meta.version}, this program reads {VERSION}")
+        raise CheckpointVersionError(
+            place, f"its checkpoint has version {meta.version}, this program reads {VERSION}"
+        )
     return meta

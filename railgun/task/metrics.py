@@ -70,7 +70,9 @@ class TaskMetrics:
     by_name: dict[str, LiveMetric] = field(default_factory=dict)
     fills: dict[int, Fill] = field(default_factory=dict)
     last_place: int = 0
-    open_generation: tuple[int, int, int] | None = None  # (generation, delay, place) that a next `add` may join
+    open_generation: tuple[int, int, int] | None = (
+        None  # (generation, delay, place) that a next `add` may join
+    )
 
     def add(self, change: AddMetric, *, has_accepted: bool, retained_ms: int) -> bool:
         """A new metric. Returns whether it has to fill."""
@@ -86,7 +88,9 @@ class TaskMetrics:
             generation = change.place
             self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
         self.open_generation = generation, window.delay_ms, change.place
-        self.by_name[change.metric.name] = LiveMetric(change.metric, change.place, generation, retained_ms, False)
+        self.by_name[change.metric.name] = LiveMetric(
+            change.metric, change.place, generation, retained_ms, False
+        )
         return True
 
     def drop(self, name: str, added: int) -> bool:
@@ -120,6 +124,15 @@ class TaskMetrics:
             if members:
                 found.append(Generation(number, members, fill.after_ms, fill.filled_ms, fill.filled_seq))
         return found
+
+    def output_names(self) -> list[str]:
+        """Names in the order of the program's outputs."""
+        return [metric.name for generation in self.generations() for metric in generation.metrics]
+
+    @property
+    def has_bounds(self) -> bool:
+        """Is there a metric that may lack events of long ago?"""
+        return any(metric.after_ms > TIME_MIN for metric in self.by_name.values())
 
     @property
     def warming(self) -> tuple[str, ...]:

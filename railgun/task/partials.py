@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from railgun.plan.outputs import MetricColumn
 from railgun.plan.program import TIME_MIN
 from railgun.task.admission import Admitted
 from railgun.task.metrics import LiveMetric, TaskMetrics
@@ -12,9 +11,9 @@ from railgun.wire.reply import Partial
 
 
 def partials_of(
-    metrics: TaskMetrics, columns: Sequence[MetricColumn], admitted: Admitted, n: int, least_ms: int
-) -> tuple[list[Partial], int]:
-    """The partial metrics of a batch, and the least time ever accepted after it (given: before it).
+    metrics: TaskMetrics, names: Sequence[str], admitted: Admitted, n: int, least_ms: int
+) -> list[Partial]:
+    """The partial metrics of a batch; least_ms: the least time accepted before it.
 
     A warm metric is partial in a row where an event at or before its bound has been accepted by then and its
     window begins at or before that bound.
@@ -24,8 +23,8 @@ def partials_of(
     if admitted.count:
         least_after = min(least_ms, int(admitted.time_ms[:n][accepted].min()))
     found: list[Partial] = []
-    for index, column in enumerate(columns):
-        metric = metrics.by_name[column.name]
+    for index, name in enumerate(names):
+        metric = metrics.by_name[name]
         if not metric.warm or metric.after_ms == TIME_MIN or least_after > metric.after_ms:
             continue
         first = 0
@@ -34,7 +33,7 @@ def partials_of(
         behind = _rows_reaching_back(metric, admitted, n)
         if behind > first:
             found.append(Partial(index, metric.after_ms, first, behind))
-    return found, least_after
+    return found
 
 
 def _rows_reaching_back(metric: LiveMetric, admitted: Admitted, n: int) -> int:

@@ -2,14 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_from_json
 from railgun.catalog.model import LatePolicy, StreamDefinition
-from railgun.plan.outputs import MetricColumn
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.pages import PagePool
@@ -20,6 +18,7 @@ from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork
 from railgun.task.errors import LogGapError, TaskError, UnknownSchemaError
 from railgun.task.fills import FillWork
+from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.journal import Journal
 from railgun.task.machine import Deriver, Machine, less
 from railgun.task.metrics import TaskMetrics
@@ -29,26 +28,14 @@ from railgun.task.settings import TaskSettings
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import Records, decode_control
 from railgun.wire.msgpack import Status
+from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
 from reservoir.compiled import address
 from reservoir.files import Files
+from reservoir.length import Length
 from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
-from reservoir.writer import Length
-
-
-@dataclass(frozen=True, slots=True)
-class TaskIdentity:
-    """Which task: a partition of a stream's partitioner. `key`: the stream's 16 secret bytes."""
-
-    stream: str
-    partitioner: str
-    partition: int
-    key: bytes
-
-    def __str__(self) -> str:
-        return f"{self.stream}/{self.partitioner}/{self.partition}"
 
 
 class TaskProcessor:
@@ -78,8 +65,9 @@ class TaskProcessor:
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
+        self.names: tuple[str, ...] = ()
+        self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
-        self.least_ms = TIME_MAX
         self.now = now
         self.checkpoints = CheckpointWork(self)
 
@@ -133,13 +121,16 @@ class TaskProcessor:
             decoded = arrivals.read(records)
         if decoded.exceptions:
             for row in np.flatnonzero(decoded.status[: decoded.n] == Status.UNKNOWN_SCHEMA).tolist():
-                raise UnknownSchemaError(f"{self.identity} offset {self.position + row}", decoded.describe(row))
+                raise UnknownSchemaError(
+                    f"{self.identity} offset {self.position + row}", decoded.describe(row)
+                )
         return decoded
 
     def _events(self, decoded: Decoded) -> Replies:
         n, first = decoded.n, self.position
         admission, machine = self.admission, self.machine
         self.journal.begin(first, *admission.settings_in_force)
+        self._least_before_ms = admission.least_ms
         admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n)
         self.journal.note(admitted.accepted)
         self.append(decoded, admitted)
@@ -186,22 +177,26 @@ class TaskProcessor:
 
     def _retain(self) -> None:
         """R after what has happened so far."""
-        if self.stream is not None and self.stream.retention_ms is not None and self.admission.clock_ms > TIME_MIN:
+        if (
+            self.stream is not None
+            and self.stream.retention_ms is not None
+            and self.admission.clock_ms > TIME_MIN
+        ):
             self.retained_ms = max(self.retained_ms, less(self.admission.clock_ms, self.stream.retention_ms))
 
     def _replies(self, decoded: Decoded, admitted: Admitted, first: int) -> Replies:
-        execution = self.machine.execution
-        columns = [
-            MetricColumn(name, type_, execution.out[index, : decoded.n], execution.nulls[index, : decoded.n], execution.heap)
-            for (name, index), type_ in zip(execution.program.outputs.items(), execution.program.types)
-        ]
-        warming = self.metrics.warming
-        for name in warming:
-            columns[execution.program.outputs[name]].nulls[:] = 1
-        partials, self.least_ms = partials_of(self.metrics, columns, admitted, decoded.n, self.least_ms)
+        execution, warming = self.machine.execution, self.metrics.warming
+        names = self.names
+        for index, name in enumerate(names) if warming else ():
+            if name in warming:
+                execution.nulls[index, : decoded.n] = 1
+        partials: Sequence[Partial] = ()
+        if self.metrics.has_bounds:
+            partials = partials_of(self.metrics, names, admitted, decoded.n, self._least_before_ms)
         return Replies(
-            first, decoded.n, decoded, admitted.accepted, admitted.late, admitted.duplicate, columns, warming, partials
-        )
+            first, decoded.n, decoded, admitted.accepted, admitted.late, admitted.duplicate, execution.out,
+            execution.nulls, execution.heap, names, execution.program.types, warming, partials,
+        )  # fmt: skip
 
     # --- control records ---------------------------------------------------------------------------
 
@@ -226,7 +221,7 @@ class TaskProcessor:
             self._put_stream(change)
         elif isinstance(change, AddMetric):
             if change.metric.home == self.identity.partitioner:
-                accepted = self.admission.clock_ms > TIME_MIN
+                accepted = self.admission.has_accepted
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self.rebuild()
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
@@ -256,6 +251,7 @@ class TaskProcessor:
         if self.stream is None:
             raise TaskError(str(self.identity), "a metric came before its stream")
         self.fills.stop()
+        self.names = tuple(self.metrics.output_names())
         schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
         self.machine.build(self.stream, schemas, self.metrics.generations(), self.admission.clock_ms)
         self.fills.start()
@@ -263,7 +259,8 @@ class TaskProcessor:
     def ready_to_warm(self) -> list[Warm]:
         """The `warm` records that are due: for metrics whose finished fill is in a durable checkpoint."""
         return [
-            Warm(self.identity.stream, metric.definition.name, metric.added) for metric in self.metrics.ready_to_warm()
+            Warm(self.identity.stream, metric.definition.name, metric.added)
+            for metric in self.metrics.ready_to_warm()
         ]
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from railgun.task.metrics import TaskMetrics
 from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state
 from railgun.task.settings import TaskSettings
 from reservoir.files import Files
-from reservoir.writer import Length
+from reservoir.length import Length
 
 ReadLog = Callable[[int, int], Iterable[tuple[int, list[bytes]]]]
 """(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
@@ -73,7 +73,7 @@ def split_meta(body: bytes) -> tuple[bytes, bytes]:
 
 def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
-    task.retained_ms, task.least_ms = meta.retained_ms, meta.least_ms
+    task.retained_ms = meta.retained_ms
     task.machine.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position
@@ -90,6 +90,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     for page in task.journal.pages:
         _reopen(task, page, read_log)
     task.position = meta.position
+    task.admission.least_ms = meta.least_ms
     task.admission.set_lateness(stream.lateness_ms, discard=discard)
     task.admission.restore(meta.clock_ms, meta.floor_ms)
     task.machine.seek(meta.clock_ms)
@@ -120,10 +121,16 @@ def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
             if decoded.n:
                 start = task.position - page.first_offset
                 admitted = admission.readmit(
-                    bits[start : start + decoded.n], decoded.status, decoded.time, decoded.id_hi, decoded.id_lo
+                    bits[start : start + decoded.n],
+                    decoded.status,
+                    decoded.time,
+                    decoded.id_hi,
+                    decoded.id_lo,
                 )
                 task.append(decoded, admitted, restoring=True)
             step = decoded.n + decoded.control
             done, task.position = done + step, task.position + step
     if task.position != page.end_offset:
-        raise LogGapError(str(task.identity), f"the log ends at offset {task.position}, {page.end_offset} is needed")
+        raise LogGapError(
+            str(task.identity), f"the log ends at offset {task.position}, {page.end_offset} is needed"
+        )

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from railgun.plan.outputs import MetricColumn, Value
+from railgun.language.types import Kind, Type
+from railgun.plan.outputs import MetricColumn, Value, is_wide
+from railgun.task.identity import TaskIdentity
 from railgun.wire.decode import Decoded
-from railgun.wire.reply import Partial
+from railgun.wire.reply import Partial, ReplyEncoder, ReplyMetric, ReplySource, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,8 @@ class Replies:
 
     first_offset: log position of the first record.  decoded: header columns of the records (status not 0: the
     record could not be read and has no answer).  accepted, late (railgun.task.admission.LATE_...), duplicate: uint8[n].
-    columns: the metrics' results, warming ones all null.  warming: their names.  partials: which metrics lack events
-    up to a bound, in which rows; `Partial.metric` indexes `columns`.
+    out: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: results as the interpreter
+    wrote them, of the metrics `names` of `types`; warming ones are null.  partials: which metrics lack events up to a bound, in which rows.
     """
 
     first_offset: int
@@ -28,9 +30,28 @@ class Replies:
     accepted: npt.NDArray[np.uint8]
     late: npt.NDArray[np.uint8]
     duplicate: npt.NDArray[np.uint8]
-    columns: Sequence[MetricColumn]
+    out: npt.NDArray[np.uint64]
+    nulls: npt.NDArray[np.uint8]
+    heap: npt.NDArray[np.uint8]
+    names: Sequence[str]
+    types: Sequence[Type]
     warming: tuple[str, ...]
     partials: Sequence[Partial]
+
+    @property
+    def columns(self) -> list[MetricColumn]:
+        """The metrics' results, a column each."""
+        return [
+            MetricColumn(name, type_, self.out[index, : self.n], self.nulls[index, : self.n], self.heap)
+            for index, (name, type_) in enumerate(zip(self.names, self.types))
+        ]
+
+    def source(self, identity: TaskIdentity) -> ReplySource:
+        """The task and its metrics, as reply records describe them."""
+        metrics = tuple(
+            _described(name, type_, name in self.warming) for name, type_ in zip(self.names, self.types)
+        )
+        return ReplySource(identity.stream, identity.partitioner, identity.partition, metrics)
 
     def metrics(self, row: int) -> dict[str, Value]:
         """One record's results by metric name."""
@@ -38,9 +59,15 @@ class Replies:
 
     def partial(self, row: int) -> dict[str, int]:
         """By name the time (ms) up to and including which events are missing from one record's results."""
-        return {
-            self.columns[p.metric].name: p.bound_ms for p in self.partials if p.first_row <= row < p.after_row
-        }
+        return {self.names[p.metric]: p.bound_ms for p in self.partials if p.first_row <= row < p.after_row}
+
+    def encode(self, encoder: ReplyEncoder) -> list[tuple[int, bytes]]:
+        """(destination, record) for every front-end that waits for some of them."""
+        flags = self.late | (self.duplicate * np.uint8(4))
+        offsets = np.arange(self.first_offset, self.first_offset + self.n)
+        return encoder.encode(
+            self.decoded, flags, offsets, self.out, self.nulls, self.heap, partials=self.partials
+        )
 
     def as_dict(self, row: int) -> dict[str, Any]:
         """One record's answer as plain data, for tests and tools."""
@@ -51,3 +78,8 @@ class Replies:
             "warming": self.warming,
             "partial": self.partial(row),
         }
+
+
+def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:
+    shape = Shape.STRING if type_.kind is Kind.STRING else Shape.WIDE if is_wide(type_) else Shape.WORD
+    return ReplyMetric(name, str(type_.kind), type_.precision, type_.scale, shape, warming)
