@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -59,8 +59,16 @@ numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
 
 def jit(function: F) -> F:
     """Compile a top-level function: cached on disk, without the interpreter lock, IEEE division."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
+    resolve = compiled.get_call_template
+
+    def resolve_without_literals(args: Any, kws: Any) -> Any:
+        """Numba would compile a kernel again for every constant it is called with; LLVM inlines them anyway."""
+        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
+        return resolve(tuple(types.unliteral(kind) for kind in args), plain)
+
+    compiled.get_call_template = resolve_without_literals
+    return cast(F, compiled)
 
 
 def address(array: np.ndarray[Any, Any]) -> int:
