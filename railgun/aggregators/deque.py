@@ -4,6 +4,10 @@ Of the window's values it holds those that no newer value *dominates*: is as sma
 great or greater). So values rise (fall) from the front, the oldest, to the back, the newest, and the front
 is the answer. A value that arrives out of order goes in where its time says: it is nothing if the next newer
 entry dominates it (the entries after that are no better), and it removes the older ones that it dominates.
+
+A value goes in first, then what it dominates goes out, from the newest to the oldest, and last the front is
+set. A call that is repeated finds its value there already and goes on: until the front is set, what was the
+front still says, rightly, that the value comes after it.
 """
 
 from typing import Any
@@ -28,11 +32,6 @@ from reservoir.compiled import jit, ld64
 
 u = np.uint64
 
-# Where an arriving value goes; statuses are less than these.
-_NOWHERE = 0
-_IN_FRONT = 1
-_BEHIND = 2
-
 
 @jit
 def add_deque(
@@ -48,17 +47,40 @@ def add_deque(
     length: int,
 ) -> Any:
     """Add a value, in or out of order; 0 or a status."""
-    place = _place(ctx, root, greatest, time, seq, v0, v1, type_code, text, length)
-    if place <= _NOWHERE:
-        return place
-    status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
-    if status == 0 and place == _IN_FRONT:
-        write_entry(root + FRONT, time, seq, v0, v1)
-    return status
+    front = root + FRONT
+    if is_empty(root) or not is_after(time, seq, front):
+        if not is_empty(root):
+            held0, held1 = ld64(front + VALUE_OFFSET), ld64(front + VALUE_OFFSET + 8)
+            order = compare_arrival(ctx, type_code, v0, v1, text, length, held0, held1)
+            if order != (GREATER if greatest else LESS):
+                return min(order, np.int64(0))
+        status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+        if status == 0:
+            write_entry(front, time, seq, v0, v1)
+        return status
+    found = stack_words(FOUND_WORDS)
+    status = _put(ctx, root, greatest, time, seq, v0, v1, type_code, text, length, found)
+    if status <= 0:
+        return status
+    k0, k1 = key_word(time), key_word(seq)
+    while True:
+        status = np.int64(om_below(ctx, root, k0, k1, found))
+        if status < 0:
+            return status
+        if status == 0:
+            write_entry(front, time, seq, v0, v1)
+            return status
+        order = _compare_found(ctx, found, v0, v1, type_code, text, length)
+        if order < 0 or order == (LESS if greatest else GREATER):
+            return min(order, np.int64(0))
+        held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
+        status = delete_value(ctx, root, ld64(found), ld64(found + 8), held0, held1, type_code)
+        if status < 0:
+            return status
 
 
 @jit
-def _place(
+def _put(
     ctx: int,
     root: int,
     greatest: bool,
@@ -69,45 +91,26 @@ def _place(
     type_code: int,
     text: int,
     length: int,
+    found: int,
 ) -> Any:
-    """Make a place for a value: remove the entries that it dominates. _NOWHERE if it is dominated itself.
-
-    Entries go from the newest to the oldest, and the front with the last of them: should a status come in
-    between, the front still tells what is older than it and what is not.
-    """
-    if is_empty(root):
-        return np.int64(_IN_FRONT)
-    better, worse = (GREATER, LESS) if greatest else (LESS, GREATER)
-    front = root + FRONT
-    if not is_after(time, seq, front):
-        held0, held1 = ld64(front + VALUE_OFFSET), ld64(front + VALUE_OFFSET + 8)
-        order = compare_arrival(ctx, type_code, v0, v1, text, length, held0, held1)
-        if order < 0:
-            return order
-        return np.int64(_IN_FRONT) if order == better else np.int64(_NOWHERE)
+    """Insert a value that comes after the front: 1 if it is in now, 0 if it is dominated, or a status."""
     k0, k1 = key_word(time), key_word(seq)
-    found = stack_words(FOUND_WORDS)
     status = np.int64(om_last(ctx, root, found))
-    if status > 0 and (ld64(found) > k0 or (ld64(found) == k0 and ld64(found + 8) > k1)):
-        status = np.int64(om_at_or_above(ctx, root, k0, k1, found))
-        if status > 0:
-            order = _compare_found(ctx, found, v0, v1, type_code, text, length)
-            if order < 0:
-                return order
-            if order != better:
-                return np.int64(_NOWHERE)
-            status = np.int64(om_below(ctx, root, k0, k1, found))
-    while status > 0:
-        order = _compare_found(ctx, found, v0, v1, type_code, text, length)
-        if order < 0:
-            return order
-        if order == worse:
-            return np.int64(_BEHIND)
-        held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
-        status = delete_value(ctx, root, ld64(found), ld64(found + 8), held0, held1, type_code)
-        if status == 0:
-            status = np.int64(om_below(ctx, root, k0, k1, found))
-    return np.int64(_IN_FRONT) if status == 0 else status
+    if status < 0:
+        return status
+    if ld64(found) < k0 or (ld64(found) == k0 and ld64(found + 8) < k1):
+        status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+        return status if status < 0 else np.int64(1)
+    status = np.int64(om_at_or_above(ctx, root, k0, k1, found))
+    if status < 0:
+        return status
+    if ld64(found) == k0 and ld64(found + 8) == k1:
+        return np.int64(1)
+    order = _compare_found(ctx, found, v0, v1, type_code, text, length)
+    if order != (GREATER if greatest else LESS):
+        return min(order, np.int64(0))
+    status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+    return status if status < 0 else np.int64(1)
 
 
 @jit
