@@ -23,7 +23,7 @@ class RunProgress:
             disable=not sys.stderr.isatty(),
             transient=True,
         )
-        self._task = self._progress.add_task("scoring", total=None, events=0, rate=0.0)
+        self._task = self._progress.add_task("starting", total=None, events=0, rate=0.0)
         self._events = 0
         self._of_rows = False
 
@@ -47,6 +47,7 @@ class RunProgress:
         elapsed_s = self._progress.tasks[0].elapsed or 0.0
         self._progress.update(
             self._task,
+            description="scoring",
             completed=self._events if self._of_rows else read_bytes,
             events=self._events,
             rate=self._events / elapsed_s if elapsed_s else 0.0,

@@ -56,6 +56,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if any(out.exists() and each.exists() and out.samefile(each) for each in events):
         raise UsageError(f"{out}: it is read from and cannot be written to; name another file with --out")
     folder = None if arguments.data is None else Path(arguments.data)
+    if folder is not None and folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(
+            f"{folder}: a run begins anew, and the folder is not empty; name another with --data"
+        )
     job = Job(stream, metrics, events, out, arguments.skip_bad)
     with RunProgress() as progress:
         summary = run(job, lambda: OfflineRun(stream, metrics, folder), progress)
