@@ -43,6 +43,7 @@ from reservoir.layout import (
     IN_SEQ,
     IN_TIME,
     INT64_MAX,
+    INT64_MIN,
     OPEN_ARENA,
     OPEN_ARENA_CAPACITY,
     OPEN_ARENA_HEAD,
@@ -139,7 +140,7 @@ def _take(ctx: int, n: int) -> Any:
                 continue
             sti64(ctx + OPEN_FAULT_SEQ * 8, seq)
             return BEHIND_SEAL, 0
-        if seq <= last_seq:
+        if seq <= last_seq or time == INT64_MIN:
             sti64(ctx + OPEN_FAULT_SEQ * 8, seq)
             return OUT_OF_ORDER, 0
         last_seq = seq

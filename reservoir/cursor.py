@@ -32,7 +32,7 @@ class FrameSource(Protocol):
     """Where cursors get sealed chunks from."""
 
     def load(self, column_set: int, chunk: int) -> int:
-        """The frame that holds the chunk; decodes it now if it must. Raises CorruptionError, OSError."""
+        """The frame that holds the chunk; decodes it now if it must. Raises CorruptionError, StorageFailedError."""
 
     def prefetch(self, column_set: int, chunk: int) -> None:
         """Decode the chunk in the background, if it is not there and there is room."""

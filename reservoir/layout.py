@@ -11,7 +11,7 @@ INT64_MAX = (1 << 63) - 1
 (
     IN_N,
     IN_ACCEPTED,  # address of uint8[n]; 0 = all are accepted
-    IN_TIME,  # address of int64[n]: accepted event time, ms
+    IN_TIME,  # address of int64[n]: accepted event time, ms; INT64_MIN is no time, but minus infinity
     IN_SEQ,  # address of int64[n]: log positions; 0 = IN_FIRST_SEQ + i
     IN_FIRST_SEQ,
     IN_ID_HI,  # address of uint64[n]

@@ -25,6 +25,10 @@ from reservoir.ring import OpenColumn, Ring, move_ring
 Derive = Callable[[NDArray[np.uint8], NDArray[np.int64], list[HotColumn]], list[ColumnData]]
 
 _FIRST_ARENA_BYTES = 1 << 16
+_REFUSED = {
+    at.BEHIND_SEAL: "not after the last sealed row",
+    at.OUT_OF_ORDER: "not after the record before it, or at minus infinity",
+}
 
 
 @dataclass(slots=True)
@@ -112,10 +116,7 @@ class OpenRegion:
             self._grow()
             status = append_batch(self._address)
         if status != at.DONE:
-            reason = (
-                "not after the last sealed row" if status == at.BEHIND_SEAL else "not after the row before it"
-            )
-            raise RowOrderError(self._words[at.OPEN_FAULT_SEQ], reason)
+            raise RowOrderError(self._words[at.OPEN_FAULT_SEQ], _REFUSED[status])
 
     def peek_chunk(self) -> OpenRows:
         """The rows of the next chunk, which are all there."""

@@ -12,7 +12,7 @@ from reservoir.cache import CacheStats, FrameCache
 from reservoir.columns import HotColumn
 from reservoir.compiled import address
 from reservoir.cursor import Changelog, Edges, Fills, FillSlice
-from reservoir.errors import StorageFailedError
+from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import Files
 from reservoir.format import KEY_BYTES, SegmentHeader
 from reservoir.frames import SETS_MAX
@@ -53,7 +53,7 @@ class Stats:
 
 
 class Reservoir:
-    """Not safe for threads, but for `sync`, which may run on another one.
+    """Not safe for threads, but for `sync`, which may run on another one. After any error: close, open again.
 
     The way of a batch: write the IN_ words of `words`; `append`; `advance` until it returns the number of
     records, running the changelog each time; `seal` when the floor is known.  Entries, slots and frames stay
@@ -66,6 +66,7 @@ class Reservoir:
         """See `open`."""
         self._folder, self._files, self.settings = folder, files, settings
         self.recovered = recovered
+        self._failure: ReservoirError | None = None
         self._context = np.zeros(at.CONTEXT_WORDS, np.int64)
         self.words = self._context.data
         self.context_address = address(self._context)
@@ -100,10 +101,13 @@ class Reservoir:
 
         derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
         records.  It is called by the caller's thread and by a background one, never by both at once.
-        Raises CorruptionError, FormatVersionError, ForeignSegmentError, OSError.
+        Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
-        recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
+        try:
+            recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
+        except OSError as error:
+            raise StorageFailedError(str(folder), "opening", error) from error
         return cls(folder, files, settings, recovered, derive)
 
     # --- a batch -----------------------------------------------------------------------------------
@@ -113,12 +117,12 @@ class Reservoir:
 
         Raises RowOrderError (nothing was taken), StorageFailedError.
         """
-        self._writer.check()
+        self._check()
         self._open.append(restoring=False)
 
     def restore(self) -> None:
         """As `append`, for reading the log again: records at or before the last sealed row are left out."""
-        self._writer.check()
+        self._check()
         self._open.append(restoring=True)
 
     def advance(self, done: int, to: int, limit: int | None = None) -> int:
@@ -126,12 +130,16 @@ class Reservoir:
 
         Returns for how many records the edges are complete, after at most `limit` entries.  Equal to `done`:
         a drain step: the entries are a part of those of record `done`, edges with the smaller delta first;
-        apply them without giving results, and call again.  Raises CorruptionError, OSError.
+        apply them without giving results, and call again.  Raises CorruptionError, StorageFailedError.
         """
         if done >= to:
             return done
         entries = self.changelog.limit if limit is None else min(limit, self.changelog.limit)
-        return self._edges.advance(done, to, entries)
+        try:
+            return self._edges.advance(done, to, entries)
+        except ReservoirError as error:
+            self._failure = error
+            raise
 
     def seal(self, floor_ms: int) -> int:
         """Close the chunks whose rows all lie at or before the floor; returns how many.
@@ -180,7 +188,7 @@ class Reservoir:
         self._edges.remove(edge)
 
     def seek(self, edge: int, time_ms: int) -> None:
-        """Put an edge where everything with time <= time_ms has been passed."""
+        """Put an edge where everything with time <= time_ms has been passed; INT64_MIN: nothing has."""
         self._edges.seek(edge, time_ms)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
@@ -189,7 +197,11 @@ class Reservoir:
 
     def fill_next(self, fill: int, max_rows: int, up_to_time: int) -> FillSlice:
         """At most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog."""
-        return self._fills.next(fill, max_rows, up_to_time)
+        try:
+            return self._fills.next(fill, max_rows, up_to_time)
+        except ReservoirError as error:
+            self._failure = error
+            raise
 
     def fill_position(self, fill: int) -> tuple[int, int]:
         """(time, seq) of the last row given. A row that joins before it is never given."""
@@ -229,7 +241,7 @@ class Reservoir:
 
         The caller sees to it that the last durable checkpoint does not need them either.
         """
-        self._writer.check()
+        self._check()
         self._collect()
         standing = self._standing()
         needed = int(standing[:, 1].min()) if len(standing) else self._index.next
@@ -312,6 +324,12 @@ class Reservoir:
     def _header(self, number: int, first_chunk: int, first_seq: int) -> SegmentHeader:
         settings = self.settings
         return SegmentHeader(settings.stream_key, settings.chunk_events, number, first_chunk, first_seq)
+
+    def _check(self) -> None:
+        """After a failure nothing is taken any more: a cursor may have lost its place."""
+        self._writer.check()
+        if self._failure is not None:
+            raise self._failure
 
     def _standing(self) -> NDArray[np.int64]:
         return np.concatenate([self._edges.standing(), self._fills.standing()])

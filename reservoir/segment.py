@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reservoir.errors import CorruptionError
+from reservoir.errors import CorruptionError, StorageFailedError
 from reservoir.files import File, Files
 from reservoir.format import (
     FRAME_CHUNK,
@@ -121,22 +121,21 @@ class SegmentReader:
         self._handles: OrderedDict[int, File] = OrderedDict()
 
     def hot(self, place: Place) -> tuple[ChunkDirectory, memoryview]:
-        """A chunk's directory and its hot section, checked. Raises CorruptionError, OSError."""
-        data = self._handle(place.segment).read(place.offset, place.hot_bytes)
+        """A chunk's directory and its hot section, checked. Raises CorruptionError, StorageFailedError."""
+        data = self._read(place, place.offset, place.hot_bytes)
         directory, behind = self._directory(place, data)
         section = memoryview(data)[behind : behind + directory.sections[SECTION_HOT].size_bytes]
         return directory, self._checked(place, directory, SECTION_HOT, section)
 
     def section(self, place: Place, which: int) -> memoryview:
-        """One section of a chunk, checked. Raises CorruptionError, OSError."""
-        handle = self._handle(place.segment)
-        head = handle.read(place.offset, min(place.hot_bytes, _PEEK_BYTES))
+        """One section of a chunk, checked. Raises CorruptionError, StorageFailedError."""
+        head = self._read(place, place.offset, min(place.hot_bytes, _PEEK_BYTES))
         found = parse_frame_head(head, self._file(place), place.offset)
         if len(head) < FRAME_HEAD_BYTES + found.directory_bytes:
-            head = handle.read(place.offset, FRAME_HEAD_BYTES + found.directory_bytes)
+            head = self._read(place, place.offset, FRAME_HEAD_BYTES + found.directory_bytes)
         directory, behind = self._directory(place, head)
         section = directory.sections[which]
-        data = handle.read(place.offset + behind + section.offset, section.size_bytes)
+        data = self._read(place, place.offset + behind + section.offset, section.size_bytes)
         return self._checked(place, directory, which, memoryview(data))
 
     def forget(self, segment: int) -> None:
@@ -148,6 +147,12 @@ class SegmentReader:
         """Let go of all files."""
         with self._lock:
             self._handles.clear()
+
+    def _read(self, place: Place, offset: int, size_bytes: int) -> bytes:
+        try:
+            return self._handle(place.segment).read(offset, size_bytes)
+        except OSError as error:
+            raise StorageFailedError(self._file(place), f"reading at byte {offset}", error) from error
 
     def _handle(self, segment: int) -> File:
         with self._lock:

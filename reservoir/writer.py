@@ -119,7 +119,7 @@ class ChunkWriter:
             if folder_too:
                 self._files.sync_folder(self._folder)
         except OSError as error:
-            raise self._fail("sync", error) from error
+            raise self._fail("fsync", error) from error
         self.check()
         return length
 

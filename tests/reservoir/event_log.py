@@ -127,7 +127,7 @@ class EventLog:
         found = []
         for seq, row in enumerate(self.records[:end]):
             known = max(seq, born - 1)  # from here on the edge could have met the row
-            if not row.accepted or known >= 0 and self.clocks[known] - delta >= row.time:
+            if not row.accepted or (known >= 0 and self.clocks[known] - delta >= row.time):
                 continue
             if begin > known + 1 and self.clocks[begin - 1] - delta >= row.time:
                 continue  # it crossed before: the clock never goes back

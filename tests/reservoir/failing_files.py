@@ -50,23 +50,25 @@ class FailingFiles:
     """Fails the call number `at` (from 0): with an errno, or, for "short", by taking half of a write.
 
     sticky: every later call that changes something fails too (after a short write: with ENOSPC).
-    `calls` counts; `misuse` lists uses of handles after their failure.
+    `calls` counts; `harmful`: a change failed; `misuse` lists uses of handles after their failure.
     """
 
     def __init__(self, files: Files, at: int | None, how: str = "EIO", *, sticky: bool = False) -> None:
         self._files, self._at, self._how, self._sticky = files, at, how, sticky
         self._lock = threading.Lock()
-        self.calls, self.failed, self.misuse = 0, False, list[str]()
+        self.calls, self.failed, self.harmful, self.misuse = 0, False, False, list[str]()
 
     def call(self, action: str, size_bytes: int = 0) -> int:
         """Count a call, and fail it if it is its turn; how many bytes of a write to take."""
         with self._lock:
             number, self.calls = self.calls, self.calls + 1
             first = number == self._at
-            again = self._sticky and self.failed and action not in ("read", "size", "list", "open_read")
+            reading = action in ("read", "size", "list", "open_read")
+            again = self._sticky and self.failed and not reading
             if not first and not again:
                 return size_bytes
             self.failed = True
+            self.harmful |= not reading and (self._how != "short" or not first)
             if self._how != "short":
                 raise OSError(getattr(errno, self._how), os.strerror(getattr(errno, self._how)), action)
             if again and not first:

@@ -113,7 +113,9 @@ class LogDriver:
     def check_rows(self, *, complete: bool = True) -> None:
         """The reservoir holds exactly the accepted records of the log up to the position, in order."""
         rows = [
-            (record.time, seq) for seq, record in enumerate(self.log.records[: self.position]) if record.accepted
+            (record.time, seq)
+            for seq, record in enumerate(self.log.records[: self.position])
+            if record.accepted
         ]
         rows.sort()
         found: list[tuple[int, int]] = []
@@ -137,7 +139,7 @@ class LogDriver:
             done = reached
         for edge, (delta, born) in self.edges.items():
             wanted = self.log.crossings(delta, born, self.position, self.position + n)
-            assert entries[edge] == wanted, (delta, born, self.position)
+            assert entries[edge] == wanted, (delta, born, self.position, entries[edge], wanted)
 
     def _entries(self, edge: int, begin: int, end: int) -> list[tuple[int, int]]:
         changes = self.reservoir.changelog

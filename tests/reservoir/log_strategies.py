@@ -2,14 +2,16 @@
 
 from random import Random
 
-from tests.reservoir.event_log import EventLog, Record
+from tests.reservoir.event_log import INT64_MIN, EventLog, Record
 
 
-def seeded_log(seed: int, n: int, lateness: int = 20, spread: tuple[int, int] = (-25, 6), name_max: int = 40) -> EventLog:
+def seeded_log(
+    seed: int, n: int, lateness: int = 20, spread: tuple[int, int] = (-25, 6), name_max: int = 40
+) -> EventLog:
     """n records whose times run with the clock, spread around it."""
     random, log = Random(seed), EventLog(lateness)
     for _ in range(n):
-        now = log.clock if log.records else 1_000
+        now = log.clock if log.clock > INT64_MIN else 1_000
         log.add(
             Record(
                 now + random.randint(*spread),

@@ -88,9 +88,13 @@ class MemoryFiles:
     # --- loss of power -----------------------------------------------------------------------------
 
     @classmethod
-    def replayed(cls, journal: "list[tuple[str, str, object]]") -> "MemoryFiles":
-        """The file system after these changes."""
+    def replayed(
+        cls, journal: "list[tuple[str, str, object]]", base: "MemoryFiles | None" = None
+    ) -> "MemoryFiles":
+        """The file system after these changes to `base`, all of which is durable."""
         files, folder = cls(), Path()
+        for name, inode in base.names.items() if base else ():
+            files.names[name] = files.durable_names[name] = Inode(bytearray(inode.data), bytes(inode.data))
         for action, name, what in journal:
             if action == "sync_folder":
                 files.sync_folder(folder)
@@ -129,9 +133,14 @@ def _survivors(inode: Inode, random: Random) -> bytes:
     size = random.choice([len(old), len(new)])
     blocks = bytearray(size)
     for begin in range(0, size, BLOCK_BYTES):
-        source = old if begin + BLOCK_BYTES <= len(old) and old[begin:begin + BLOCK_BYTES] == new[begin:begin + BLOCK_BYTES] else random.choice([old, new])
+        source = (
+            old
+            if begin + BLOCK_BYTES <= len(old)
+            and old[begin : begin + BLOCK_BYTES] == new[begin : begin + BLOCK_BYTES]
+            else random.choice([old, new])
+        )
         part = source[begin : min(size, begin + BLOCK_BYTES)]
         kept = old[begin : min(size, begin + BLOCK_BYTES)]
-        whole = part + kept[len(part):]
+        whole = part + kept[len(part) :]
         blocks[begin : begin + len(whole)] = whole
     return bytes(blocks)

@@ -14,7 +14,9 @@ SETTINGS = Settings(bytes(16), chunk_events=16, segment_bytes=9_000)
 CHANGES = {100: (AMOUNT, CARD), 260: ALL_COLUMNS, 333: (NAME,)}
 
 
-def run(seed: int, cuts: list[int], *, restart_at: tuple[int, ...] = (), cache_bytes: int = 1 << 20) -> dict[str, bytes]:
+def run(
+    seed: int, cuts: list[int], *, restart_at: tuple[int, ...] = (), cache_bytes: int = 1 << 20
+) -> dict[str, bytes]:
     """The files after a log of 500 records whose hot columns change at given positions."""
     files, log = MemoryFiles(), seeded_log(seed, 500)
     settings = Settings(SETTINGS.stream_key, SETTINGS.chunk_events, SETTINGS.segment_bytes, cache_bytes)

@@ -27,7 +27,11 @@ def filling(seed: int, cache_bytes: int = 1 << 20) -> LogDriver:
 
 def rows_of(driver: LogDriver, up_to: int) -> list[tuple[int, int]]:
     log = driver.log
-    rows = [(r.time, seq) for seq, r in enumerate(log.records[: driver.position]) if r.accepted and r.time <= up_to]
+    rows = [
+        (r.time, seq)
+        for seq, r in enumerate(log.records[: driver.position])
+        if r.accepted and r.time <= up_to
+    ]
     return sorted(rows)
 
 
@@ -47,7 +51,9 @@ def take(driver: LogDriver, fill: int, rows: int, up_to: int) -> tuple[list[tupl
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
-def test_a_fill_gives_what_joins_ahead_of_it_and_nothing_behind(seed: int, rows: int, cache_bytes: int) -> None:
+def test_a_fill_gives_what_joins_ahead_of_it_and_nothing_behind(
+    seed: int, rows: int, cache_bytes: int
+) -> None:
     driver = filling(seed, cache_bytes)
     log, after = driver.log, driver.log.clocks[60]
     fill, given, expected_late = driver.reservoir.fill_open(after), [], set()
