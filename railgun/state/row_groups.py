@@ -53,7 +53,8 @@ class RowGroups:
         self._maps: dict[int, npt.NDArray[np.int64]] = {}
         self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
         self._dropped: dict[int, int] = {}
-        self.scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
+        self._scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
+        self.scratch_address = address(self._scratch)  # words for a row of any older layout
         self._read()
 
     def layouts(self) -> dict[int, Layout]:
@@ -149,8 +150,9 @@ class RowGroups:
         self._maps[group] = maps
         self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
         widest = max(layout.cells for layout in history.versions)
-        if widest > self.scratch.size:
-            self.scratch = np.zeros(widest, np.uint64)
+        if widest > self._scratch.size:
+            self._scratch = np.zeros(widest, np.uint64)
+            self.scratch_address = address(self._scratch)
         self._memory.copies.fit(widest)
         self._memory.outgoing.fit(widest)
         record = self._memory.group_record(group)

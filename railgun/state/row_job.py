@@ -1,7 +1,9 @@
 """One load of rows: the arrays between the kernels and the store."""
 
 import struct
+from array import array
 from collections.abc import Sequence
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
@@ -39,27 +41,36 @@ from reservoir.compiled import address
 
 
 class LoadJob:
-    """Places missing rows, reads their values, fills them. Used again for every load."""
+    """Places missing rows, reads their values, fills them. Used again for every load.
+
+    Memoryviews and remembered addresses: at one row per load, numpy's own calls would be most of the time.
+    """
 
     def __init__(self, memory: RowMemory, groups: RowGroups, store: Store) -> None:
         self._memory = memory
         self._groups = groups
         self._store = store
-        self._words = np.zeros(JOB_WORDS, np.int64)
+        self._array = np.zeros(JOB_WORDS, np.int64)
+        self._words = self._array.data
+        self._address = address(self._array)
+        self._context = memory.context.data
         self._missing = np.zeros((0, 3), np.uint64)
-        self._kept = np.zeros(0, np.uint8)
+        self._values = self._kept = memoryview(b"")
         self._make_arrays(256)
+        self._make_values(4096)
+        self._make_kept(4096)
 
     def begin(self, missing: npt.NDArray[np.uint64], n: int) -> None:
         """Take on the first n entries of missing, which must stay as they are until the end."""
         if n > len(self._rows):
             self._make_arrays(2 * n)
-        self._missing = missing
         words = self._words
-        words[JOB_MISSING // 8] = address(missing)
+        if missing is not self._missing:
+            self._missing = missing
+            words[JOB_MISSING // 8] = address(missing)
         words[JOB_N // 8] = n
-        for word in (JOB_AT, JOB_COUNT, JOB_OFFSET, JOB_FILLED):
-            words[word // 8] = 0
+        words[JOB_AT // 8] = words[JOB_COUNT // 8] = words[JOB_OFFSET // 8] = words[JOB_FILLED // 8] = 0
+        words[JOB_KEPT // 8] = self._kept_address
 
     def begin_scratch(self, n: int) -> npt.NDArray[np.int64]:
         """Take on n rows outside the table, to be unpacked only: the array for their addresses."""
@@ -72,17 +83,17 @@ class LoadJob:
     @property
     def count(self) -> int:
         """Rows placed."""
-        return int(self._words[JOB_COUNT // 8])
+        return self._words[JOB_COUNT // 8]
 
     @property
     def left(self) -> int:
         """Entries not looked at yet."""
-        return int(self._words[JOB_N // 8] - self._words[JOB_AT // 8])
+        return self._words[JOB_N // 8] - self._words[JOB_AT // 8]
 
     @property
     def group(self) -> int:
         """Group of the entry that is next."""
-        return int(self._missing[int(self._words[JOB_AT // 8]), 0])
+        return int(self._missing[self._words[JOB_AT // 8], 0])
 
     @property
     def slot_class(self) -> int:
@@ -91,56 +102,71 @@ class LoadJob:
 
     def place(self) -> int:
         """Place rows until done or until something is in the way: a status of `place_missing`."""
-        return int(place_missing(self._memory.address, address(self._words)))
+        return int(place_missing(self._memory.address, self._address))
 
     def displace(self) -> None:
         """Take back what was placed: the load has failed."""
-        displace(self._memory.address, address(self._words))
+        displace(self._memory.address, self._address)
 
     def fill(self) -> None:
         """Read the values of the rows placed, and unpack them."""
         count = self.count
         if count == 0:
             return
-        content = self._keys[: count * ROW_KEY_BYTES].tobytes()
+        content = bytes(self._keys[: count * ROW_KEY_BYTES])
         wanted = [content[at : at + ROW_KEY_BYTES] for at in range(0, len(content), ROW_KEY_BYTES)]
-        values = self._store.get_values(wanted)
-        room = count * KEPT_HEAD_BYTES + sum(len(value) for value in values if value is not None)
-        if room > self._kept.size:
-            self._kept = np.zeros(2 * room, np.uint8)
-        self._words[JOB_KEPT // 8] = address(self._kept)
-        self._words[JOB_KEPT_BYTES // 8] = 0
-        self.unpack(wanted, values)
-        kept = int(self._words[JOB_KEPT_BYTES // 8])
+        words = self._words
+        words[JOB_KEPT_BYTES // 8] = 0
+        self.unpack(wanted, self._store.get_values(wanted))
+        kept = words[JOB_KEPT_BYTES // 8]
         if kept:
-            epoch = int(self._memory.context[ROWS_EPOCH // 8])
-            self._store.keep(epoch, self._kept[:kept].tobytes())
+            self._store.keep(self._context[ROWS_EPOCH // 8], bytes(self._kept[:kept]))
 
     def unpack(self, wanted: list[bytes], values: Sequence[bytes | None]) -> None:
         """Unpack the values of the keys into the rows placed."""
-        count = len(wanted)
-        self._lengths[:count] = [-1 if value is None else len(value) for value in values]
-        joined = np.frombuffer(b"".join(filter(None, values)) or b"\0", np.uint8)
-        words = self._words
-        words[JOB_VALUES // 8] = address(joined)
-        words[JOB_SCRATCH // 8] = address(self._groups.scratch)
-        while (status := fill_rows(self._memory.address, address(words))) != FILLED:
-            at = int(words[JOB_FILLED // 8])
+        count, words = len(wanted), self._words
+        self._lengths[:count] = array("l", [-1 if value is None else len(value) for value in values])
+        joined = b"".join(filter(None, values))
+        self._make_values(len(joined))
+        self._values[: len(joined)] = joined
+        if words[JOB_KEPT // 8]:
+            self._make_kept(len(joined) + count * KEPT_HEAD_BYTES)
+        words[JOB_SCRATCH // 8] = self._groups.scratch_address
+        while (status := int(fill_rows(self._memory.address, self._address))) != FILLED:
+            at = words[JOB_FILLED // 8]
             value = values[at] or b""
             if status == NO_MAP:
                 (version,) = struct.unpack_from("<I", value, HEADER_BYTES)
                 self._groups.work_out(row_key_parts(wanted[at])[0], version)
                 continue
-            if len(value) >= HEADER_BYTES and value[HEADER_BYTES - 1] > BODY_FORMAT:
-                raise StoreVersionError(self._store.folder, f"the row {wanted[at].hex()} has a newer format")
-            raise StoreCorruptionError(
-                self._store.folder, "read", f"the row {wanted[at].hex()} does not fit any layout of its group"
-            )
+            self._refuse(wanted[at], value)
+
+    def _refuse(self, key: bytes, value: bytes) -> Never:
+        folder = self._store.folder
+        if len(value) >= HEADER_BYTES and value[HEADER_BYTES - 1] > BODY_FORMAT:
+            raise StoreVersionError(folder, f"the row {key.hex()} has a newer format")
+        raise StoreCorruptionError(
+            folder, "read", f"the row {key.hex()} does not fit any layout of its group"
+        )
+
+    # --- arrays, as large as the largest load ------------------------------------------------------
 
     def _make_arrays(self, capacity: int) -> None:
         self._rows = np.zeros(capacity, np.int64)
-        self._keys = np.zeros(capacity * ROW_KEY_BYTES, np.uint8)
-        self._lengths = np.zeros(capacity, np.int64)
+        keys, lengths = np.zeros(capacity * ROW_KEY_BYTES, np.uint8), np.zeros(capacity, np.int64)
+        self._keys, self._lengths = keys.data, lengths.data
         self._words[JOB_ROWS // 8] = address(self._rows)
-        self._words[JOB_KEYS // 8] = address(self._keys)
-        self._words[JOB_LENGTHS // 8] = address(self._lengths)
+        self._words[JOB_KEYS // 8] = address(keys)
+        self._words[JOB_LENGTHS // 8] = address(lengths)
+
+    def _make_values(self, size: int) -> None:
+        if size > len(self._values):
+            values = np.zeros(2 * size, np.uint8)
+            self._values = values.data
+            self._words[JOB_VALUES // 8] = address(values)
+
+    def _make_kept(self, size: int) -> None:
+        if size > len(self._kept):
+            kept = np.zeros(2 * size, np.uint8)
+            self._kept = kept.data
+            self._kept_address = self._words[JOB_KEPT // 8] = address(kept)
