@@ -54,6 +54,7 @@ import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when imported)
 from numba.core import cgutils, types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+_unliteral: Any = types.unliteral  # type: ignore[attr-defined]
 numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
 
 
@@ -64,8 +65,8 @@ def jit(function: F) -> F:
 
     def resolve_without_literals(args: Any, kws: Any) -> Any:
         """Numba would compile a kernel again for every constant it is called with; LLVM inlines them anyway."""
-        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
-        return resolve(tuple(types.unliteral(kind) for kind in args), plain)
+        plain = {name: _unliteral(kind) for name, kind in dict(kws).items()}
+        return resolve(tuple(_unliteral(kind) for kind in args), plain)
 
     compiled.get_call_template = resolve_without_literals
     return cast(F, compiled)
