@@ -47,16 +47,6 @@ from reservoir.compiled import jit, ld64, st64
 
 u = np.uint64
 
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_ONE_MORE: Any = np.int64(1)
-_ONE_LESS: Any = np.int64(-1)
-_ONE_ENTRY: Any = np.int64(1)
-_TWO_ENTRIES: Any = np.int64(2)
-_SUM_LIMBS: Any = np.int64(SUM_LIMBS)
-_SQUARE_LIMBS: Any = np.int64(SQUARE_LIMBS)
-_SUM_LONG_WORDS: Any = np.int64(SUM_WORDS)
-_SQUARES_LONG_WORDS: Any = np.int64(SQUARES_WORDS)
-
 
 @jit
 def apply_add(
@@ -120,7 +110,7 @@ def _add_other(
     if op == QUEUE:
         return add_queue(ctx, cell, time, seq, v0, v1, type_code, text, length)
     if op == MULTISET:
-        return count_value(ctx, cell, v0, v1, _ONE_MORE)
+        return count_value(ctx, cell, v0, v1, 1)
     return add_to_set(ctx, cell, v0, v1)
 
 
@@ -154,7 +144,7 @@ def _remove_other(
         return remove_latest(ctx, cell, ld64(count), type_code)
     if op in (DEQUE_MIN, DEQUE_MAX, QUEUE):
         return remove_front(ctx, cell, time, seq, v0, v1, type_code)
-    return count_value(ctx, cell, v0, v1, _ONE_LESS)
+    return count_value(ctx, cell, v0, v1, -1)
 
 
 @jit
@@ -163,17 +153,17 @@ def apply_reset(op: int, ctx: int, cell: int, type_code: int) -> Any:
     if op == COUNT:
         st64(cell, u(0))
     elif op == SUM_DOUBLE:
-        return reset_accumulator(ctx, cell, _SUM_LIMBS)
+        return reset_accumulator(ctx, cell, SUM_LIMBS)
     elif op == SQUARES_DOUBLE:
-        return reset_accumulator(ctx, cell, _SQUARE_LIMBS)
+        return reset_accumulator(ctx, cell, SQUARE_LIMBS)
     elif op == SUM_LONG:
-        clear(cell, _SUM_LONG_WORDS)
+        clear(cell, SUM_WORDS)
     elif op == SQUARES_LONG:
-        clear(cell, _SQUARES_LONG_WORDS)
+        clear(cell, SQUARES_WORDS)
     elif op == LATEST:
-        return reset_entries(ctx, cell, _TWO_ENTRIES, type_code)
+        return reset_entries(ctx, cell, 2, type_code)
     elif op == EARLIEST:
-        return reset_entries(ctx, cell, _ONE_ENTRY, type_code)
+        return reset_entries(ctx, cell, 1, type_code)
     elif op in (LEAST, GREATEST):
         return reset_extreme(ctx, cell, type_code)
     elif op in (DEQUE_MIN, DEQUE_MAX, QUEUE):

@@ -16,8 +16,6 @@ from reservoir.compiled import jit, ld64
 u = np.uint64
 
 WORDS = 2
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_VALUE_WORDS: Any = np.int64(1)
 
 
 @jit
@@ -32,7 +30,7 @@ def add_to_set(ctx: int, root: int, v0: Any, v1: Any) -> Any:
     found = om_get(ctx, root, v0, v1, stack_words(FOUND_WORDS))
     if found != 0:
         return min(np.int64(found), np.int64(0))
-    return min(np.int64(om_insert(ctx, root, _VALUE_WORDS, v0, v1, u(1), u(0))), np.int64(0))
+    return min(np.int64(om_insert(ctx, root, 1, v0, v1, u(1), u(0))), np.int64(0))
 
 
 @jit

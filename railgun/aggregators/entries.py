@@ -14,8 +14,6 @@ u = np.uint64
 ENTRY_WORDS = 4
 ENTRY_BYTES = 8 * ENTRY_WORDS
 VALUE_OFFSET = 16
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_WORDS: Any = np.int64(ENTRY_WORDS)
 
 
 @jit
@@ -41,7 +39,7 @@ def forget(ctx: int, entry: int, type_code: int) -> Any:
     status = prepare_drop(ctx, type_code, v0, v1)
     if status == 0:
         drop(ctx, type_code, v0, v1)
-        clear(entry, _WORDS)
+        clear(entry, ENTRY_WORDS)
     return status
 
 
@@ -54,5 +52,5 @@ def reset_entries(ctx: int, cell: int, entries: int, type_code: int) -> Any:
             status = forget(ctx, entry, type_code)
             if status != 0:
                 return status
-        clear(entry, _WORDS)
+        clear(entry, ENTRY_WORDS)
     return np.int64(0)

@@ -42,16 +42,7 @@ SUM_WORDS = 1 + SUM_LIMBS
 SQUARES_WORDS = 1 + SQUARE_LIMBS
 WIDE_SUM_WORDS = 1 + WIDE_SUM_LIMBS
 WIDE_SQUARES_WORDS = 1 + WIDE_SQUARE_LIMBS
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_SUM_LIMBS: Any = np.int64(SUM_LIMBS)
-_SQUARE_LIMBS: Any = np.int64(SQUARE_LIMBS)
-_WIDE_SUM_LIMBS: Any = np.int64(WIDE_SUM_LIMBS)
-_WIDE_SQUARE_LIMBS: Any = np.int64(WIDE_SQUARE_LIMBS)
-_WIDE_SUM_LSB: Any = np.int64(WIDE_SUM_LSB)
-_WIDE_SQUARE_LSB: Any = np.int64(WIDE_SQUARE_LSB)
-_NARROW_SQUARE_LSB: Any = np.int64(2 * NARROW_LSB)
-_ZERO: Any = np.int64(0)
-_EXACT: Any = np.bool_(False)
+_NARROW_SQUARE_LSB = 2 * NARROW_LSB
 _NARROW_WORK = SQUARE_LIMBS + WORK_LIMBS
 _WIDE_WORK = WIDE_SQUARE_LIMBS + WORK_LIMBS
 
@@ -72,7 +63,7 @@ def _add_sum_unusual(ctx: int, cell: int, word: Any, negative: bool) -> Any:
     if place_of(word) < 0:
         mantissa, lost = fit_small(word)
         if not lost:
-            add_narrow(cell + 8, mantissa, _ZERO, ((word >> u(63)) != u(0)) != negative)
+            add_narrow(cell + 8, mantissa, 0, ((word >> u(63)) != u(0)) != negative)
             return np.int64(0)
     return add_wide_sum(ctx, cell, word, negative)
 
@@ -90,7 +81,7 @@ def add_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
         if lost:
             return add_wide_square(ctx, cell, word, negative)
     low, high = mantissa * mantissa, mulhi64(mantissa, mantissa)
-    add_shifted(cell + 8, _SQUARE_LIMBS, low, high, 2 * place, negative)
+    add_shifted(cell + 8, SQUARE_LIMBS, low, high, 2 * place, negative)
     return np.int64(0)
 
 
@@ -115,11 +106,11 @@ def sum_double(ctx: int, cell: int, out: int) -> Any:
 @jit
 def _sum_wide(ctx: int, cell: int, out: int) -> Any:
     total = stack_words(WIDE_SUM_LIMBS)
-    status = wide_total(ctx, cell, _SUM_LIMBS, _WIDE_SUM_LIMBS, total)
+    status = wide_total(ctx, cell, SUM_LIMBS, WIDE_SUM_LIMBS, total)
     if status != 0:
         return status
-    negative = magnitude(total, total, _WIDE_SUM_LIMBS)
-    bits = round_limbs(total, _WIDE_SUM_LIMBS, _WIDE_SUM_LSB, _EXACT)
+    negative = magnitude(total, total, WIDE_SUM_LIMBS)
+    bits = round_limbs(total, WIDE_SUM_LIMBS, WIDE_SUM_LSB, False)
     if bits == INFINITY_BITS:
         return np.int64(NULL)
     st64(out, bits | (u(negative) << u(63)))
@@ -131,7 +122,7 @@ def variance_double(ctx: int, cell: int, squares: int, n: Any, base: Any, out: i
     """Write the bits of the variance of n values over `base` (n or n − 1, not 0); VALUE, NULL or a status."""
     if ld64(cell) != u(0) or ld64(squares) != u(0):
         return _variance_wide(ctx, cell, squares, n, base, out)
-    divisor = one_divisor(n, base, _ZERO)
+    divisor = one_divisor(n, base, 0)
     _, low, high, third, fourth = narrow_magnitude(cell + 8)
     above = ld64(squares + 40) | ld64(squares + 48) | ld64(squares + 56) | ld64(squares + 64)
     if divisor != u(0) and (third | fourth | above) == u(0):
@@ -147,8 +138,8 @@ def variance_double(ctx: int, cell: int, squares: int, n: Any, base: Any, out: i
 def _variance_narrow(cell: int, squares: int, n: Any, base: Any) -> Any:
     total = stack_words(SUM_LIMBS)
     work = stack_words(_NARROW_WORK)
-    magnitude(total, cell + 8, _SUM_LIMBS)
-    return variance(total, _SUM_LIMBS, squares + 8, _SQUARE_LIMBS, _NARROW_SQUARE_LSB, n, base, _ZERO, work)
+    magnitude(total, cell + 8, SUM_LIMBS)
+    return variance(total, SUM_LIMBS, squares + 8, SQUARE_LIMBS, _NARROW_SQUARE_LSB, n, base, 0, work)
 
 
 @jit
@@ -156,14 +147,14 @@ def _variance_wide(ctx: int, cell: int, squares: int, n: Any, base: Any, out: in
     total = stack_words(WIDE_SUM_LIMBS)
     total_squares = stack_words(WIDE_SQUARE_LIMBS)
     work = stack_words(_WIDE_WORK)
-    status = wide_total(ctx, cell, _SUM_LIMBS, _WIDE_SUM_LIMBS, total)
+    status = wide_total(ctx, cell, SUM_LIMBS, WIDE_SUM_LIMBS, total)
     if status == 0:
-        status = wide_total(ctx, squares, _SQUARE_LIMBS, _WIDE_SQUARE_LIMBS, total_squares)
+        status = wide_total(ctx, squares, SQUARE_LIMBS, WIDE_SQUARE_LIMBS, total_squares)
     if status != 0:
         return status
-    magnitude(total, total, _WIDE_SUM_LIMBS)
+    magnitude(total, total, WIDE_SUM_LIMBS)
     bits = variance(
-        total, _WIDE_SUM_LIMBS, total_squares, _WIDE_SQUARE_LIMBS, _WIDE_SQUARE_LSB, n, base, _ZERO, work
+        total, WIDE_SUM_LIMBS, total_squares, WIDE_SQUARE_LIMBS, WIDE_SQUARE_LSB, n, base, 0, work
     )
     if bits == INFINITY_BITS:
         return np.int64(NULL)

@@ -20,12 +20,6 @@ u = np.uint64
 
 SUM_WORDS = 2
 SQUARES_WORDS = 3
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_SUM: Any = np.int64(SUM_WORDS)
-_SQUARES: Any = np.int64(SQUARES_WORDS)
-_QUOTIENT: Any = np.int64(SUM_WORDS + 1)
-_ZERO: Any = np.int64(0)
-_EXACT: Any = np.bool_(False)
 _QUOTIENT_WORDS = SUM_WORDS + 1
 _WORK = SQUARES_WORDS + WORK_LIMBS
 # The mean of decimals has four places more than they have.
@@ -53,15 +47,15 @@ def add_square(cell: int, word: Any, negative: bool) -> None:
     size = word
     if (word >> u(63)) != u(0):
         size = u(0) - word
-    add_shifted(cell, _SQUARES, size * size, mulhi64(size, size), _ZERO, negative)
+    add_shifted(cell, SQUARES_WORDS, size * size, mulhi64(size, size), 0, negative)
 
 
 @jit
 def mean_long(cell: int, n: Any) -> Any:
     """Σx rounded to a double, divided by n (uint64, not 0): a double."""
     total = stack_words(SUM_WORDS)
-    negative = magnitude(total, cell, _SUM)
-    bits = round_limbs(total, _SUM, _ZERO, _EXACT) | (u(negative) << u(63))
+    negative = magnitude(total, cell, SUM_WORDS)
+    bits = round_limbs(total, SUM_WORDS, 0, False) | (u(negative) << u(63))
     return bits_f64(bits) / np.float64(n)
 
 
@@ -70,9 +64,9 @@ def mean_decimal(cell: int, n: Any, out: int) -> None:
     """Write Σx · 10^4 / n (n uint64, not 0), half away from zero: 128 bits, two's complement."""
     total = stack_words(SUM_WORDS)
     quotient = stack_words(_QUOTIENT_WORDS)
-    negative = magnitude(total, cell, _SUM)
-    multiply_word(quotient, total, _SUM, _AVG_FACTOR)
-    rest = divide_word(quotient, _QUOTIENT, n)
+    negative = magnitude(total, cell, SUM_WORDS)
+    multiply_word(quotient, total, SUM_WORDS, _AVG_FACTOR)
+    rest = divide_word(quotient, _QUOTIENT_WORDS, n)
     low, high = ld64(quotient), ld64(quotient + 8)
     if rest >= n - rest:
         low += u(1)
@@ -88,10 +82,10 @@ def mean_decimal(cell: int, n: Any, out: int) -> None:
 def variance_long(cell: int, squares: int, n: Any, base: Any, scale: int) -> Any:
     """Bits of the variance of n values of that scale over `base` (n or n − 1, not 0): never overflows."""
     total = stack_words(SUM_WORDS)
-    magnitude(total, cell, _SUM)
+    magnitude(total, cell, SUM_WORDS)
     divisor = one_divisor(n, base, scale)
     if divisor != u(0):
-        bits, _ = short_variance(ld64(total), ld64(total + 8), squares, SQUARES_WORDS, _ZERO, n, divisor)
+        bits, _ = short_variance(ld64(total), ld64(total + 8), squares, SQUARES_WORDS, 0, n, divisor)
         return bits
     work = stack_words(_WORK)
-    return variance(total, _SUM, squares, _SQUARES, _ZERO, n, base, scale, work)
+    return variance(total, SUM_WORDS, squares, SQUARES_WORDS, 0, n, base, scale, work)

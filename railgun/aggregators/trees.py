@@ -27,11 +27,6 @@ FRONT = 8 * ROOT_WORDS
 FOUND_WORDS = 4
 FOUND_VALUE = 16
 _BIAS = u(1) << u(63)
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_FRONT_WORDS: Any = np.int64(ENTRY_WORDS)
-_ONE_WORD: Any = np.int64(1)
-_TWO_WORDS: Any = np.int64(2)
-_STRING: Any = np.int64(TYPE_STRING)
 
 
 @jit
@@ -66,7 +61,7 @@ def insert_value(
     status = prepare_keep(ctx, type_code, v0, v1, text, length)
     if status != 0:
         return status
-    words = _TWO_WORDS if type_code == TYPE_STRING else _ONE_WORD
+    words = 2 if type_code == TYPE_STRING else 1
     status = np.int64(om_insert(ctx, root, words, key_word(time), key_word(seq), v0, v1))
     if status < 0:
         return status
@@ -105,7 +100,7 @@ def remove_front(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, typ
         held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
         write_entry(front, number_of(ld64(found)), number_of(ld64(found + 8)), held0, held1)
     else:
-        clear(front, _FRONT_WORDS)
+        clear(front, ENTRY_WORDS)
     return np.int64(0)
 
 
@@ -118,7 +113,7 @@ def reset_tree(ctx: int, root: int, type_code: int) -> Any:
     if status == 0:
         status = np.int64(om_clear(ctx, root))
     if status == 0:
-        clear(root + FRONT, _FRONT_WORDS)
+        clear(root + FRONT, ENTRY_WORDS)
     return status
 
 
@@ -132,5 +127,5 @@ def _drop_all(ctx: int, root: int) -> Any:
         if status <= 0:
             return status
         v0, v1 = ld64(found + FOUND_VALUE), ld64(found + FOUND_VALUE + 8)
-        status = delete_value(ctx, root, ld64(found), ld64(found + 8), v0, v1, _STRING)
+        status = delete_value(ctx, root, ld64(found), ld64(found + 8), v0, v1, TYPE_STRING)
     return status

@@ -21,30 +21,27 @@ WIDE_SUM_LIMBS = 34
 WIDE_SUM_LSB = -1074
 WIDE_SQUARE_LIMBS = 68
 WIDE_SQUARE_LSB = 2 * WIDE_SUM_LSB
-# As int64s: Numba would compile a kernel again for every literal that it is called with.
-_SUM_LIMBS: Any = np.int64(WIDE_SUM_LIMBS)
-_SQUARE_LIMBS: Any = np.int64(WIDE_SQUARE_LIMBS)
 
 
 @jit
 def add_wide_sum(ctx: int, cell: int, word: Any, negative: bool) -> Any:
     """Add a double to (or, if `negative`, remove it from) the wide part of a sum; 0 or a status."""
-    page = _page(ctx, cell, _SUM_LIMBS, negative)
+    page = _page(ctx, cell, WIDE_SUM_LIMBS, negative)
     if page > 0:
         mantissa, field = mantissa_and_exponent(word)
         sign = ((word >> u(63)) != u(0)) != negative
-        add_shifted(page + 8, _SUM_LIMBS, mantissa, u(0), field - 1, sign)
+        add_shifted(page + 8, WIDE_SUM_LIMBS, mantissa, u(0), field - 1, sign)
     return min(page, np.int64(0))
 
 
 @jit
 def add_wide_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
     """Add the square of a double to the wide part of a sum of squares, or remove it; 0 or a status."""
-    page = _page(ctx, cell, _SQUARE_LIMBS, negative)
+    page = _page(ctx, cell, WIDE_SQUARE_LIMBS, negative)
     if page > 0:
         mantissa, field = mantissa_and_exponent(word)
         low, high = mantissa * mantissa, mulhi64(mantissa, mantissa)
-        add_shifted(page + 8, _SQUARE_LIMBS, low, high, 2 * (field - 1), negative)
+        add_shifted(page + 8, WIDE_SQUARE_LIMBS, low, high, 2 * (field - 1), negative)
     return min(page, np.int64(0))
 
 

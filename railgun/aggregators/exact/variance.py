@@ -15,7 +15,7 @@ u = np.uint64
 # Words of work beside those of the sum of squares: one of the product, and five of the quotient.
 WORK_LIMBS = 6
 # Four divisions by a word take up to 256 bits away and leave the 64 that rounding wants.
-_KEPT: Any = np.int64(5)
+_KEPT = 5
 
 
 @jit
