@@ -52,10 +52,19 @@ def open_database(folder: Path, limits: StoreLimits) -> Rdict:
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(_MIB)
     options.set_stats_dump_period_sec(0)
+    _refuse_headless(folder)
     with failures(folder, "open"):
         database = Rdict(str(folder), options)
     database.set_write_options(WriteOptions())
     return database
+
+
+def _refuse_headless(folder: Path) -> None:
+    """Data without the file that RocksDB begins from: it would begin anew, and the state would be gone unsaid."""
+    if not (folder / "CURRENT").exists():
+        data = [*folder.glob("*.sst"), *(log for log in folder.glob("*.log") if log.stat().st_size)]
+        if data:
+            raise StoreCorruptionError(folder, "open", f"{data[0].name} is there, CURRENT is not")
 
 
 def _tables(limits: StoreLimits) -> BlockBasedOptions:

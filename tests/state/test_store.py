@@ -395,6 +395,25 @@ def test_a_flipped_byte_is_an_error_that_names_the_folder_or_changes_nothing(tmp
     assert len(named) > 20
 
 
+@pytest.mark.parametrize("pattern", ["CURRENT", "MANIFEST-*", "*.sst"])
+@pytest.mark.parametrize("damage", ["gone", "empty", "garbage"])
+def test_files_gone_or_overwritten_are_an_error_that_names_the_folder(
+    tmp_path: Path, pattern: str, damage: str
+) -> None:
+    store = opened_store(tmp_path / "state")
+    store.write([(b"r%03d" % i, b"x" * 50, 1, 0) for i in range(300)])
+    store.commit(1, b"meta")
+    store.close()
+    (victim,) = store.folder.glob(pattern)
+    size = victim.stat().st_size
+    if damage == "gone":
+        victim.unlink()
+    else:
+        victim.write_bytes(b"" if damage == "empty" else random.Random(1).randbytes(size))
+    with pytest.raises(StoreError, match=str(store.folder)):
+        recovered_copy(store.folder, store.folder.with_name("state-copied"))
+
+
 def test_values_that_cannot_be_are_told_apart(store: Store) -> None:
     store._database[b"r1"] = b"\1\0\0"
     store._database[b"r2"] = b"\1\0\0\0\7body"
