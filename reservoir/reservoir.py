@@ -268,21 +268,18 @@ class Reservoir:
 
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""
-        chunks = sorted(
-            range(self._index.base, self._index.next),
-            key=lambda k: self._index[k].span.greatest_seq,
-            reverse=True,
-        )
+        def greatest(chunk: int) -> int:
+            return self._index[chunk].span.greatest_seq
+
         seqs, ids, count = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)], 0
-        least = at.INT64_MAX
-        for chunk in chunks:
-            span = self._index[chunk].span
-            if count >= rows and span.greatest_seq < least:
-                break
+        for chunk in sorted(range(self._index.base, self._index.next), key=greatest, reverse=True):
+            if count >= rows:
+                seqs = [np.concatenate(seqs)]
+                if rows == 0 or greatest(chunk) < np.partition(seqs[0], -rows)[-rows]:
+                    break
             seqs.append(self._source.seqs(chunk))
             ids.append(self._source.ids(chunk))
-            count += span.rows
-            least = min(least, span.least_seq)
+            count += len(seqs[-1])
         return np.concatenate(seqs), np.concatenate(ids)
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:

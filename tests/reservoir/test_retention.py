@@ -1,0 +1,101 @@
+"""Old segments go, and only when nothing needs them; ids of the last rows are found again."""
+
+from pathlib import Path
+
+import pytest
+
+from reservoir.reservoir import Settings
+from tests.reservoir.event_log import AMOUNT, INT64_MIN
+from tests.reservoir.log_driver import LogDriver
+from tests.reservoir.log_strategies import seeded_log
+from tests.reservoir.memory_files import MemoryFiles
+
+END = (1 << 63) - 1
+
+
+def driven(records: int = 600) -> tuple[LogDriver, MemoryFiles]:
+    files = MemoryFiles()
+    settings = Settings(bytes(16), chunk_events=16, segment_bytes=6_000)
+    driver = LogDriver(Path("reservoir"), seeded_log(2, records), settings, files)
+    driver.set_hot((AMOUNT,))
+    driver.run_all([50])
+    driver.reservoir.sync(driver.reservoir.chunks)
+    return driver, files
+
+
+def kept(driver: LogDriver) -> int:
+    return sum(len(scanned.time) for scanned in driver.reservoir.scan())
+
+
+def test_segments_go_when_their_last_time_is_reached() -> None:
+    driver, files = driven()
+    before, rows = len(files.names), kept(driver)
+    bound = driver.log.clocks[300]
+    dropped = driver.reservoir.drop_before(bound)
+    assert 0 < dropped < before
+    assert len(files.names) == before - dropped
+    driver.check_rows(complete=False)
+    missing = rows - kept(driver)
+    times = sorted(r.time for r in driver.log.records if r.accepted)
+    assert 0 < missing <= sum(time <= bound for time in times)
+    assert driver.reservoir.drop_before(bound) == 0
+    driver.reservoir.close()
+
+
+def test_the_segment_that_is_written_to_stays() -> None:
+    driver, files = driven()
+    driver.reservoir.drop_before(END)
+    assert len(files.names) == 1
+    driver.reservoir.close()
+
+
+@pytest.mark.parametrize("what", ["edge", "fill"])
+def test_what_a_cursor_needs_stays(what: str) -> None:
+    driver, files = driven()
+    before = len(files.names)
+    if what == "edge":
+        number = driver.add_edge(END // 2)
+    else:
+        number = driver.reservoir.fill_open(INT64_MIN)
+    assert driver.reservoir.drop_before(END) == 0
+    if what == "edge":
+        driver.reservoir.seek(number, driver.log.clocks[300])
+    else:
+        driver.reservoir.fill_next(number, 10_000, driver.log.clocks[300])
+    assert 0 < driver.reservoir.drop_before(END) < before - 1
+    driver.reservoir.close()
+
+
+def test_a_checkpoint_opens_after_a_drop() -> None:
+    driver, _ = driven()
+    saved = driver.checkpoint()
+    assert driver.reservoir.drop_before(driver.log.clocks[400]) > 0
+    driver.restart(saved)
+    driver.check_rows(complete=False)
+    assert driver.reservoir.chunks == saved.length.chunks
+    assert driver.reservoir.drop_before(END) > 0
+    driver.reservoir.close()
+
+
+def test_nothing_goes_for_ever() -> None:
+    driver, _ = driven()
+    assert driver.reservoir.drop_before(INT64_MIN) == 0
+    driver.check_rows()
+    driver.reservoir.close()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 50, 10_000])
+def test_recent_ids_hold_the_latest_rows(rows: int) -> None:
+    driver, _ = driven()
+    seqs, ids = driver.reservoir.recent_ids(rows)
+    sealed = {
+        int(seq)
+        for scanned in list(driver.reservoir.scan())[: driver.reservoir.chunks]
+        for seq in scanned.seq
+    }
+    wanted = sorted(sealed)[-rows:] if rows else []
+    assert set(wanted) <= set(seqs.tolist()) <= sealed
+    assert len(seqs) <= rows + 64
+    for seq, pair in zip(seqs.tolist(), ids.tolist()):
+        assert tuple(pair) == driver.log.records[seq].id
+    driver.reservoir.close()
