@@ -59,8 +59,15 @@ class OracleExecutor:
         self.player = None
 
 
+def _engine(folder: Path) -> Executor:
+    """Imported when it is made: the engine's kernels take their time to load."""
+    from tests.scripts.engine_executor import EngineExecutor
+
+    return EngineExecutor(folder)
+
+
 # By the name that tests show; each is made with an empty folder of its own.
-EXECUTORS: dict[str, Callable[[Path], Executor]] = {"oracle": OracleExecutor}
+EXECUTORS: dict[str, Callable[[Path], Executor]] = {"oracle": OracleExecutor, "engine": _engine}
 
 
 def reply_of(executor: Executor, step: Step | Restart) -> dict[str, Any] | str | None:

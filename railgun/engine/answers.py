@@ -1,0 +1,109 @@
+"""The answers of one partitioner's tasks to a run of events: what tasks deliver, put where the events stand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.catalog.model import MetricDefinition
+from railgun.language.types import Kind
+from railgun.plan.outputs import MetricColumn
+from railgun.task.replies import Replies
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
+
+NOT_SENT = 255
+"""In `late` and `duplicate`: the event was not sent to this partitioner."""
+
+Rows = NDArray[np.int64] | slice
+
+
+class Answers:
+    """Columns for n events.
+
+    late uint8[n] (railgun.task.admission.LATE_...), duplicate uint8[n]: NOT_SENT where no task was asked.
+    warming int32[n]: index into `warming_sets`, tuples of names, the first of them empty.
+    partials: (name of a metric, its bound in ms, int64[...] rows that it is partial in).
+    """
+
+    def __init__(self, n: int, metrics: Sequence[MetricDefinition]) -> None:
+        self.late = np.full(n, NOT_SENT, np.uint8)
+        self.duplicate = np.full(n, NOT_SENT, np.uint8)
+        self.warming = np.zeros(n, np.int32)
+        self.warming_sets: list[tuple[str, ...]] = [()]
+        self.partials: list[tuple[str, int, NDArray[np.int64]]] = []
+        nothing = np.zeros(0, np.uint8)
+        self._columns: dict[str, MetricColumn] = {}
+        for metric in metrics:
+            column = MetricColumn(
+                metric.name, metric.resolved.result_type, np.zeros((0, 1), np.uint64), nothing, nothing
+            )
+            words = np.zeros((n, 2 if column.is_wide else 1), np.uint64)
+            self._columns[metric.name] = MetricColumn(
+                metric.name, column.type, words, np.ones(n, np.uint8), nothing
+            )
+        self._heap = _Heap()
+
+    def take(self, replies: Replies, rows: Rows) -> None:
+        """Put the replies to n events into n rows."""
+        n = replies.n
+        self.late[rows], self.duplicate[rows] = replies.late[:n], replies.duplicate[:n]
+        for column in replies.columns:
+            kept = self._columns[column.name]
+            kept.nulls[rows] = column.nulls[:n]
+            if column.type.kind is Kind.STRING:
+                kept.words[rows, 0] = self._heap.take(column.words[:n, 0], column.nulls[:n], column.heap)
+            elif column.is_wide:
+                kept.words[rows] = column.words[:n]
+            else:
+                kept.words[rows, 0] = column.words[:n, 0]
+        if replies.warming:
+            self.warming[rows] = self._warming_set(replies.warming)
+        for partial in replies.partials:
+            within = _within(rows, partial.first_row, partial.after_row)
+            self.partials.append((replies.names[partial.metric], partial.bound_ms, within))
+
+    def columns(self) -> dict[str, MetricColumn]:
+        """The metrics' results by name, null where no task was asked."""
+        heap = self._heap.joined()
+        return {
+            name: MetricColumn(name, each.type, each.words, each.nulls, heap)
+            for name, each in self._columns.items()
+        }
+
+    def _warming_set(self, names: tuple[str, ...]) -> int:
+        if names not in self.warming_sets:
+            self.warming_sets.append(names)
+        return self.warming_sets.index(names)
+
+
+def _within(rows: Rows, first: int, after: int) -> NDArray[np.int64]:
+    if isinstance(rows, slice):
+        return np.arange(rows.start + first, rows.start + after)
+    return rows[first:after]
+
+
+class _Heap:
+    """The bytes of strings from many batches, joined."""
+
+    def __init__(self) -> None:
+        self._pieces: list[NDArray[np.uint8]] = []
+        self._size_bytes = 0
+
+    def take(
+        self, words: NDArray[np.uint64], nulls: NDArray[np.uint8], heap: NDArray[np.uint8]
+    ) -> NDArray[np.uint64]:
+        """Keep the bytes that string references point at; the references as they are from here on."""
+        refs = np.where(nulls == 0, words, np.uint64(0))
+        starts = refs >> np.uint64(REF_LENGTH_BITS)
+        ends = starts + (refs & np.uint64(REF_LENGTH_MASK))
+        used = refs != 0
+        if not used.any():
+            return refs
+        first, last = int(starts[used].min()), int(ends.max())
+        self._pieces.append(heap[first:last].copy())
+        moved = refs + np.uint64(((self._size_bytes - first) << REF_LENGTH_BITS) & (1 << 64) - 1)
+        self._size_bytes += last - first
+        return np.where(used, moved, np.uint64(0))
+
+    def joined(self) -> NDArray[np.uint8]:
+        return np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.uint8)

@@ -1,0 +1,260 @@
+"""`railgun.Engine`: streams and their metrics in this process, durable in one folder, without a broker."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+
+from railgun.catalog.changes import Change, Warm
+from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.engine import evolution
+from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.errors import EngineStoppedError, as_engine_errors
+from railgun.engine.metric_status import MetricStatus
+from railgun.engine.reply_forms import Reply
+from railgun.messaging.embedded import Durability
+from railgun.task.settings import TaskSettings
+
+C = TypeVar("C", bound=Change)
+
+# Between two slices of background work: while there is more to do, and when there is nothing to do.
+_BUSY_S, _IDLE_S = 0.002, 0.05
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def _always(warm: Warm) -> bool:
+    return True
+
+
+class Engine:
+    """An engine over a folder, which it holds alone until it is closed. Threads may share it.
+
+    folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
+    the loss of power, "os" the death of the process.  settings: limits of each task.  now_ms: the clock that
+    `max_future` and arrival times are read from.  may_warm: whether a metric that has filled may answer now.
+
+    Every method raises EngineError: EventError for an event that is refused, DefinitionsError for a definition,
+    UnknownNameError for a name, FolderError for the folder and the disk, EngineStoppedError after `close` and after an
+    error that stopped the engine half-way.
+    """
+
+    @as_engine_errors()
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        durability: Durability | str = Durability.FSYNC,
+        settings: TaskSettings | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        may_warm: Callable[[Warm], bool] = _always,
+    ) -> None:
+        self._temporary = Path(tempfile.mkdtemp(prefix="railgun-")) if folder is None else None
+        self.folder = self._temporary or Path(folder or "")
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._next_slice_s = 0.0
+        self._closed = False
+        self._failure: BaseException | None = None
+        try:
+            self._streams = EngineStreams(
+                self.folder, Durability(durability), settings or TaskSettings(), may_warm, os.cpu_count() or 1
+            )
+        except BaseException:
+            self._remove()
+            raise
+        self._ended = threading.Event()
+        self._worker = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
+        self._worker.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def score(self, stream: str, event: Mapping[str, Any]) -> Reply:
+        """Take an event and answer it: `{"id": …, "time": …, "metrics": {…}}`, and where there is something to say
+        `late`, `duplicate`, `warming`, `partial`. Decimals are strings, as in JSON. The event is durable by then.
+        """
+        return self.score_many(stream, [event])[0]
+
+    @as_engine_errors()
+    def score_many(self, stream: str, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        """The same for events that arrive together, in this order. Where one is refused none is taken."""
+        with self._call():
+            return self._streams.live(stream).score(events, self._now_ms())
+
+    @as_engine_errors()
+    def score_table(self, stream: str, events: pa.Table) -> pa.Table:
+        """The same for the rows of a table: a row for each, in order. Where one is refused none is taken.
+
+        Its columns: the id, one per metric, per partitioner `late_<p>` (null, "rewritten", "discarded") and
+        `duplicate_<p>` (boolean; both null where the event was not sent there), `warming` (names of metrics that do not
+        answer yet), `partial` (by metric the time, in ms, that it covers what is later than).
+        """
+        with self._call():
+            return self._streams.live(stream).score_table(events, self._now_ms(), self._slice_if_due)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    @as_engine_errors()
+    def apply(self, definitions: Definitions | Path | str, wait: bool = True) -> list[str]:
+        """Create what is missing, and say what that was; returns once new metrics answer (wait=False: at once).
+
+        definitions: a file's path, the text of one (of several lines), or what was read from one.  Streams and metrics
+        that it does not name are left alone.  Raises DifferentDefinitionsError, having changed nothing, where
+        something differs from what is registered.
+        """
+        wanted = evolution.read_definitions(definitions)
+        with self._call():
+            changes = evolution.missing(self._streams.catalog, wanted)
+            made = self._streams.change(changes)
+        if wait:
+            for stream in wanted.streams:
+                self.wait_until_warm(stream)
+        return made
+
+    def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
+        """Register a query's metrics; returns their names, once they answer (wait=False: at once)."""
+        changes = self._changed(lambda: evolution.new_metrics(self._streams.catalog, stream, sql))
+        if wait:
+            self.wait_until_warm(stream)
+        return [change.metric.name for change in changes]
+
+    def drop_metric(self, stream: str, name: str) -> None:
+        """End a metric."""
+        self._changed(lambda: [evolution.dropped_metric(self._streams.catalog, stream, name)])
+
+    def add_field(self, stream: str, name: str, type: str) -> None:  # noqa: A002 - what definitions call it
+        """Add a field at the end of a stream's; it is null for all events before."""
+        self._changed(lambda: [evolution.added_field(self._streams.catalog, stream, name, type)])
+
+    def set_lateness(self, stream: str, lateness: str) -> None:
+        """Change how late events may be, as in "5s"."""
+        self._changed(lambda: [evolution.evolved(self._streams.catalog, stream, {"lateness": lateness})])
+
+    def set_retention(self, stream: str, retention: str) -> None:
+        """Change how long events are kept for metrics to come, as in "30d" or "forever"."""
+        self._changed(lambda: [evolution.evolved(self._streams.catalog, stream, {"retention": retention})])
+
+    def drop_stream(self, stream: str) -> None:
+        """End a stream: its metrics, its events and all that was made of them are deleted."""
+        self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)])
+
+    # --- what there is -----------------------------------------------------------------------------
+
+    @as_engine_errors()
+    def streams(self) -> list[StreamDefinition]:
+        """The streams as they are registered, in the order created."""
+        with self._call():
+            return [entry.stream for entry in self._streams.catalog.streams.values()]
+
+    @as_engine_errors()
+    def metrics(self, stream: str) -> list[MetricStatus]:
+        """A stream's metrics, in the order added."""
+        with self._call():
+            return self._streams.metrics(stream)
+
+    @as_engine_errors()
+    def wait_until_warm(self, stream: str) -> None:
+        """Return once every metric of a stream answers. Calls of other threads are answered in between."""
+        while True:
+            with self._call():
+                if not self._streams.upkeep(stream).hasten():
+                    return
+
+    def close(self, checkpoint: bool = True) -> None:
+        """Let go of the folder, after a checkpoint; without one the next start reads more of the log.
+
+        Harmless when done already.
+        """
+        self._ended.set()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            whole = self._failure is None and self._streams.is_whole
+            try:
+                with as_engine_errors():
+                    self._streams.close(checkpoint=checkpoint and whole)
+            finally:
+                self._remove()
+        if self._worker is not threading.current_thread():
+            self._worker.join()
+
+    # --- turns -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """One call at a time; each is followed by a slice of background work where one is due."""
+        with self._lock:
+            if self._closed:
+                raise EngineStoppedError(f"{self.folder}: the engine is closed; open the folder again")
+            self._check()
+            try:
+                yield
+                self._slice_if_due()
+            except BaseException as error:
+                self._note(error)
+                raise
+
+    @as_engine_errors()
+    def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
+        """Make changes, thought out once nothing else can happen in between."""
+        with self._call():
+            made = changes()
+            self._streams.change(made)
+            return made
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            reason = " ".join(str(self._failure).split()) or type(self._failure).__name__
+            raise EngineStoppedError(
+                f"{self.folder}: stopped by an error: {reason}; close it, then open the folder again"
+            )
+
+    def _note(self, error: BaseException) -> None:
+        """Stop for good where an error came half-way."""
+        if not self._streams.is_whole:
+            self._failure = self._failure or error
+
+    def _slice_if_due(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_slice_s:
+            more = self._streams.work()
+            self._next_slice_s = time.monotonic() + (_BUSY_S if more else _IDLE_S)
+
+    def _work(self) -> None:
+        """Background work while nobody calls. Those who call do it themselves, so nothing is waited for here."""
+        while not self._ended.wait(max(_BUSY_S, self._next_slice_s - time.monotonic())):
+            if not self._lock.acquire(blocking=False):
+                continue
+            try:
+                if self._closed or self._failure is not None:
+                    return
+                self._slice_if_due()
+            except BaseException as error:  # noqa: BLE001 - the next call raises it
+                self._note(error)
+                self._failure = self._failure or error
+            finally:
+                self._lock.release()
+
+    def _remove(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

@@ -1,0 +1,198 @@
+"""All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from railgun.catalog.catalog import Catalog, StreamEntry
+from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream, Warm
+from railgun.engine.catalog_log import CatalogLog, change_stream
+from railgun.engine.evolution import stream_entry
+from railgun.engine.folder import DataFolder
+from railgun.engine.live_stream import LiveStream
+from railgun.engine.members import Member, Members
+from railgun.engine.metric_status import MetricStatus
+from railgun.engine.task_log import TaskLog, topic_of, topics_of_stream
+from railgun.engine.upkeep import Upkeep
+from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.transport import TopicPartition
+from railgun.task.processor import TaskIdentity
+from railgun.task.recovery import open_task
+from railgun.task.settings import TaskSettings
+from reservoir.files import DiskFiles
+
+
+class EngineStreams:
+    """One thread uses it at a time. Raises the errors of the rooms below.
+
+    threads: how many a long table may keep busy.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        durability: Durability,
+        settings: TaskSettings,
+        may_warm: Callable[[Warm], bool],
+        threads: int,
+    ) -> None:
+        self._files = DiskFiles()
+        self._folder = DataFolder(folder, self._files)
+        self._settings, self._may_warm, self._threads = settings, may_warm, threads
+        self._live: dict[str, LiveStream] = {}
+        self._is_changing = False
+        self._upkeep: dict[str, Upkeep] = {}
+        self._log = EmbeddedLog(self._folder.log, durability)
+        try:
+            self._changes = CatalogLog(self._log, str(folder))
+            self._finish_pending()
+        except BaseException:
+            self.close(checkpoint=False)
+            raise
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is registered."""
+        return self._changes.catalog
+
+    @property
+    def is_whole(self) -> bool:
+        """False once something went wrong half-way: nothing may be used any more."""
+        return not self._is_changing and all(live.members.is_whole for live in self._live.values())
+
+    def live(self, stream: str) -> LiveStream:
+        """A stream's tasks. Raises UnknownNameError."""
+        stream_entry(self.catalog, stream)
+        return self._live[stream]
+
+    def upkeep(self, stream: str) -> Upkeep:
+        """The background work of a stream. Raises UnknownNameError."""
+        stream_entry(self.catalog, stream)
+        return self._upkeep[stream]
+
+    def metrics(self, stream: str) -> list[MetricStatus]:
+        """A stream's metrics, in the order added. Raises UnknownNameError."""
+        entry = stream_entry(self.catalog, stream)
+        warming = {name for member in self._live[stream].members for name in member.task.metrics.warming}
+        found = [add.metric for add in entry.metrics.values()]
+        return [MetricStatus(each.name, each.sql, each.home, each.name in warming) for each in found]
+
+    def change(self, changes: Sequence[Change]) -> list[str]:
+        """Record changes and bring them into force, in every task; says what they were.
+
+        Raises CatalogError, having changed nothing.
+        """
+        if changes:
+            self._changes.check(changes)
+            self._is_changing = True
+            self._changes.begin(changes)
+            self._force(changes)
+            self._changes.finish()
+            self._is_changing = False
+        return [_said(change) for change in changes]
+
+    def work(self) -> bool:
+        """A slice of background work. True: there is more to do now."""
+        more = False
+        for upkeep in self._upkeep.values():
+            more |= upkeep.work()
+        return more
+
+    def close(self, *, checkpoint: bool) -> None:
+        """Let go of everything, whatever fails; the first failure is raised."""
+        steps: list[Callable[[], None]] = []
+        for stream, live in self._live.items():
+            if checkpoint:
+                steps.append(self._upkeep[stream].checkpoint)
+            steps.append(live.close)
+        failures: list[Exception] = []
+        for step in (*steps, self._log.close):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _finish_pending(self) -> None:
+        """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""
+        pending = list(self._changes.pending)
+        for change in pending:
+            if isinstance(change, DropStream) and change.name not in self.catalog.streams:
+                self._remove(change.name)
+        for entry in self.catalog.streams.values():
+            self._open(entry)
+        self._force([change for change in pending if change_stream(change) in self.catalog.streams])
+        self._changes.finish()
+
+    def _force(self, changes: Sequence[Change]) -> None:
+        """Tell tasks, those of one stream all of its changes at once."""
+        by_stream: dict[str, list[Change]] = {}
+        for change in changes:
+            by_stream.setdefault(change_stream(change), []).append(change)
+        for stream, own in by_stream.items():
+            if isinstance(own[-1], DropStream):
+                self._remove(stream)
+                continue
+            if stream not in self._live:
+                self._open(self.catalog.streams[stream])
+            self._live[stream].tell(own)
+
+    def _open(self, entry: StreamEntry) -> None:
+        """Open the tasks of a stream and let them process what their logs hold."""
+        stream, key = entry.stream, self._changes.keys[entry.stream.name]
+        members: list[Member] = []
+        try:
+            for partitioner in stream.partitioners:
+                topic = topic_of(stream.name, partitioner)
+                partitions = stream.partitions_of(partitioner)
+                self._log.create_topic(topic, partitions)
+                for partition in range(partitions):
+                    identity = TaskIdentity(stream.name, partitioner, partition, key)
+                    members.append(
+                        self._member(identity, TaskLog(self._log, TopicPartition(topic, partition)))
+                    )
+        except BaseException:
+            for member in members:
+                member.task.close()
+            raise
+        together = Members(self._log, members)
+        self._live[stream.name] = LiveStream(entry, together, self._threads)
+        self._upkeep[stream.name] = Upkeep(together, self._may_warm)
+
+    def _member(self, identity: TaskIdentity, log: TaskLog) -> Member:
+        folder = self._folder.task(identity.stream, identity.partitioner, identity.partition)
+        sync = partial(_sync, self._log)
+        task = open_task(folder, identity, self._files, log.read, self._settings, sync_log=sync)
+        try:
+            log.catch_up(task)
+        except BaseException:
+            task.close()
+            raise
+        return Member(identity.partitioner, task, log)
+
+    def _remove(self, stream: str) -> None:
+        """Delete what there is of a stream that was dropped."""
+        live = self._live.pop(stream, None)
+        self._upkeep.pop(stream, None)
+        if live is not None:
+            live.close()
+        for topic in topics_of_stream(self._log, stream):
+            self._log.delete_topic(topic)
+        self._folder.remove_stream(stream)
+
+
+def _sync(log: EmbeddedLog, position: int) -> None:
+    log.sync()
+
+
+def _said(change: Change) -> str:
+    match change:
+        case PutStream():
+            return f"stream {change.stream.name}"
+        case AddMetric():
+            return f"metric {change.metric.stream}.{change.metric.name}"
+        case DropMetric():
+            return f"metric {change.stream}.{change.name}, dropped"
+        case DropStream():
+            return f"stream {change.name}, dropped"

@@ -1,0 +1,115 @@
+"""What can go wrong with an engine: each error is one line with the place and the remedy."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from railgun.catalog.catalog import Difference
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.messaging.errors import (
+    RecordTooLargeError,
+    TransportError,
+    TransportLockedError,
+    TransportVersionError,
+)
+from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
+from railgun.task.errors import CheckpointVersionError, TaskError
+from railgun.wire.door import EventRefusedError, FieldError
+from railgun.wire.door_table import BadRow, TableError
+from reservoir.errors import FormatVersionError, ReservoirError
+
+
+class EngineError(Exception):
+    """An engine could not do what it was asked to. The message is for people, one line."""
+
+
+class DefinitionsError(EngineError):
+    """What was to be registered cannot be: the place in the definition or query, and what may be meant."""
+
+
+class DifferentDefinitionsError(DefinitionsError):
+    """Definitions differ from what is registered where `apply` changes nothing; nothing was applied."""
+
+    def __init__(self, differences: Sequence[Difference]) -> None:
+        self.differences = tuple(differences)
+        shown = "; ".join(map(str, self.differences))
+        super().__init__(f"nothing was applied: {shown}; change the definition, or drop what is registered")
+
+
+class UnknownNameError(EngineError):
+    """There is no stream or metric of that name."""
+
+
+class EventError(EngineError):
+    """An event that is refused; nothing of the call was taken.
+
+    row: which event of the call, 0 for the only one.  errors: the fields that are wrong, and why.
+    """
+
+    def __init__(self, errors: Sequence[FieldError], row: int = 0, message: str | None = None) -> None:
+        self.errors = tuple(errors)
+        self.row = row
+        super().__init__(message or str(EventRefusedError(self.errors)))
+
+
+class FolderError(EngineError):
+    """The data folder, or the disk that it is on, cannot be used as it is."""
+
+
+class FolderLockedError(FolderError):
+    """Another process has the data folder open."""
+
+
+class FolderVersionError(FolderError):
+    """The data folder was written by a newer version of the program."""
+
+
+class EngineStoppedError(EngineError):
+    """The engine is closed, or stopped after an error; the folder can be opened again."""
+
+
+_LOCKED = (TransportLockedError, StoreLockedError)
+_NEWER = (TransportVersionError, StoreVersionError, CheckpointVersionError, FormatVersionError)
+_STORED = (TransportError, StateError, ReservoirError, TaskError)
+
+
+def refused_row(row: int, error: EventRefusedError) -> EventError:
+    """The error for one event of several."""
+    return EventError(error.errors, row, f"event {row}: {error}; no event of this call was taken")
+
+
+def bad_row(first: int, bad: BadRow) -> EventError:
+    """The error for a row of a table whose batch begins at row `first`."""
+    row = first + bad.row
+    message = f"row {row}: {bad.field}: {bad.msg}; no row of this table was taken"
+    return EventError([FieldError((bad.field,), bad.msg)], row, message)
+
+
+def translated(error: Exception) -> EngineError | None:
+    """What an error of the rooms below is to whoever uses an engine; None for defects."""
+    message = " ".join(str(error).split())
+    match error:
+        case EngineError():
+            return error
+        case DefinitionError() | CatalogError():
+            return DefinitionsError(message)
+        case EventRefusedError():
+            return EventError(error.errors)
+        case TableError() | RecordTooLargeError():
+            return EventError([], 0, message)
+    if isinstance(error, _LOCKED):
+        return FolderLockedError(message)
+    if isinstance(error, _NEWER):
+        return FolderVersionError(message)
+    return FolderError(message) if isinstance(error, (*_STORED, OSError)) else None
+
+
+@contextmanager
+def as_engine_errors() -> Iterator[None]:
+    """Raise what comes out of the rooms below as an EngineError; defects come out as they are."""
+    try:
+        yield
+    except Exception as error:
+        wanted = translated(error)
+        if wanted is None or wanted is error:
+            raise
+        raise wanted from error

@@ -1,0 +1,90 @@
+"""Requests to changes of the catalogue: what is asked for in words, checked against what is registered."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from railgun.catalog.catalog import Catalog, StreamEntry, check_evolution, missing_changes, next_version
+from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.definitions import load_definitions, metrics_from_sql, parse_definitions
+from railgun.catalog.errors import DefinitionError, meant
+from railgun.catalog.model import Definitions
+from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.engine.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
+from railgun.language.errors import nearest
+
+
+def read_definitions(source: Definitions | Path | str) -> Definitions:
+    """Definitions, the file that a path names, or a text of several lines. Raises DefinitionError, OSError."""
+    if isinstance(source, Definitions):
+        return source
+    if isinstance(source, str) and "\n" in source:
+        return parse_definitions(source)
+    return load_definitions(source)
+
+
+def stream_entry(catalog: Catalog, stream: str) -> StreamEntry:
+    """A stream's entry. Raises UnknownNameError."""
+    entry = catalog.streams.get(stream)
+    if entry is None:
+        raise UnknownNameError(_unknown("stream", stream, catalog.streams))
+    return entry
+
+
+def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
+    """What creates what is missing. Raises DifferentDefinitionsError, DefinitionError."""
+    changes, differences = missing_changes(catalog, definitions)
+    if differences:
+        raise DifferentDefinitionsError(differences)
+    return changes
+
+
+def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric]:
+    """The metrics of a query. Raises DefinitionError, UnknownNameError."""
+    entry = stream_entry(catalog, stream)
+    metrics = metrics_from_sql(sql, {stream: entry.stream})
+    for metric in metrics:
+        if metric.name in entry.metrics:
+            raise DefinitionsError(
+                f"{stream} has a metric {metric.name} already: {entry.metrics[metric.name].metric.sql}; give the new "
+                "one another name with AS, or drop the old one"
+            )
+    return [AddMetric(catalog.last_place + place, metric) for place, metric in enumerate(metrics, 1)]
+
+
+def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
+    """The end of a metric. Raises UnknownNameError."""
+    metrics = stream_entry(catalog, stream).metrics
+    if name not in metrics:
+        raise UnknownNameError(_unknown(f"metric of {stream}", name, metrics))
+    return DropMetric(catalog.last_place + 1, stream, name, metrics[name].place)
+
+
+def dropped_stream(catalog: Catalog, stream: str) -> Change:
+    """The end of a stream. Raises UnknownNameError."""
+    stream_entry(catalog, stream)
+    return DropStream(catalog.last_place + 1, stream)
+
+
+def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
+    """A stream with one field more, at its end. Raises DefinitionError, UnknownNameError."""
+    fields = stream_to_json(stream_entry(catalog, stream).stream)["fields"]
+    if name in fields:
+        raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
+    return evolved(catalog, stream, {"fields": {**fields, name: type_}})
+
+
+def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> Change:
+    """A stream with other settings, by the keys of definitions files.
+
+    Raises DefinitionError, CatalogError (what is fixed at creation), UnknownNameError.
+    """
+    entry = stream_entry(catalog, stream)
+    wanted = stream_from_json({**stream_to_json(entry.stream), **settings})
+    check_evolution(entry.stream, wanted)
+    return PutStream(catalog.last_place + 1, wanted, next_version(entry, wanted))
+
+
+def _unknown(what: str, name: str, known: Mapping[str, object]) -> str:
+    hint = meant(name, known) if nearest(name, known) or len(known) <= 8 else None
+    return f"there is no {what} {name[:80]!r}" + (f"; {hint}" if hint else "")

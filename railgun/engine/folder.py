@@ -1,0 +1,85 @@
+"""The data folder: its layout, its version, and whether it may be used. FORMAT.md has the bytes."""
+
+import os
+import shutil
+from pathlib import Path
+
+from railgun.engine.errors import FolderError, FolderVersionError
+from railgun.engine.result_table import column_name
+from reservoir.files import Files
+
+VERSION = 1
+_VERSION_FILE, _LOG, _STREAMS = "VERSION", "log", "streams"
+_LIMIT_BYTES = 64
+
+
+class DataFolder:
+    """A folder that holds an engine's data, or an empty one, which then begins to.
+
+    Raises FolderVersionError for one that a newer version wrote, FolderError for one that holds something else, and
+    OSError.
+    """
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self.path, self.files = path, files
+        files.make_folder(path)
+        names = files.list(path)
+        if _VERSION_FILE in names:
+            self._check()
+        elif names:
+            raise FolderError(
+                f"{path}: it holds {names[0]} and other things, but no data of Railgun; name an empty folder, or a "
+                "new one"
+            )
+        else:
+            self._begin()
+
+    @property
+    def log(self) -> Path:
+        """Where the embedded log is."""
+        return self.path / _LOG
+
+    def task(self, stream: str, partitioner: str, partition: int) -> Path:
+        """The folder of a task; it is made where there is none."""
+        folder = self.path / _STREAMS / stream / column_name(partitioner) / str(partition)
+        if not folder.is_dir():
+            self.files.make_folder(folder)
+            for made in (folder, *folder.parents):
+                self.files.sync_folder(made)
+                if made == self.path:
+                    break
+        return folder
+
+    def remove_stream(self, stream: str) -> None:
+        """Delete everything of a stream's tasks. Nothing happens where there is nothing."""
+        folder = self.path / _STREAMS / stream
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            self.files.sync_folder(folder.parent)
+
+    def _begin(self) -> None:
+        # A whole file gets its name at once: a crash leaves an empty folder or a finished one.
+        unfinished = self.path / f".{_VERSION_FILE}.{os.getpid()}"
+        file = self.files.create(unfinished)
+        try:
+            file.write(f"{VERSION}\n".encode())
+            file.sync()
+        finally:
+            file.close()
+        unfinished.rename(self.path / _VERSION_FILE)
+        self.files.sync_folder(self.path)
+
+    def _check(self) -> None:
+        place = self.path / _VERSION_FILE
+        file = self.files.open_read(place)
+        try:
+            text = file.read(0, _LIMIT_BYTES)
+        finally:
+            file.close()
+        if not text.strip().isdigit():
+            raise FolderError(f"{place}: {text[:20]!r} is no version; restore the folder from a copy")
+        if int(text) > VERSION:
+            raise FolderVersionError(
+                f"{place}: the folder has version {int(text)}, this program reads up to {VERSION}; run the version "
+                "that wrote it, or a newer one"
+            )

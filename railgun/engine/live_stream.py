@@ -1,0 +1,148 @@
+"""One stream of an engine: events in at its door, answers out once they are durable."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.changes import Change, change_to_json
+from railgun.catalog.model import ALL, MetricDefinition
+from railgun.engine.errors import EventError, bad_row, refused_row
+from railgun.engine.ids import IdMaker
+from railgun.engine.members import Member, Members
+from railgun.engine.reply_forms import Reply, empty_reply, merge
+from railgun.engine.result_table import result_table
+from railgun.engine.routing import Router
+from railgun.engine.tasks import StreamTasks
+from railgun.task.processor import TaskProcessor
+from railgun.task.replies import Replies
+from railgun.wire.columns import EventColumns
+from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
+from railgun.wire.door_table import TableDoor
+from railgun.wire.encode import encode_columns, encode_control, encode_event
+from railgun.wire.partition import NOT_SENT
+
+# Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
+_BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
+
+
+class LiveStream:
+    """Not to be shared between threads. An error that leaves `members.is_whole` False makes it unusable."""
+
+    def __init__(self, entry: StreamEntry, members: Members, threads: int) -> None:
+        self._entry, self.members = entry, members
+        self._router, self._ids = Router(entry.stream), IdMaker()
+        by_partitioner: dict[str, list[TaskProcessor]] = {name: [] for name in entry.stream.partitioners}
+        for member in members:
+            by_partitioner[member.partitioner].append(member.task)
+        self._tasks = StreamTasks(by_partitioner, threads)
+        self._arrived_ms = max(member.task.admission.clock_ms for member in members)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what the catalogue now says of the stream."""
+        self._stream, self._schema = self._entry.stream, self._entry.schema
+        self._metrics: tuple[MetricDefinition, ...] = tuple(
+            add.metric for add in self._entry.metrics.values()
+        )
+        partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
+        roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
+        self._door, self._table_door = Door(roles), TableDoor(roles)
+        self._id_place = -1 if self._stream.id is None else self._schema.index(self._stream.id)
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """Bring changes of the catalogue into force, in every task at once."""
+        self.members.control(
+            list(self.members), [encode_control(change_to_json(change)) for change in changes]
+        )
+        self.refresh()
+
+    def score(self, events: Sequence[Mapping[str, Any]], now_ms: int) -> list[Reply]:
+        """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
+        replies: list[Reply] = []
+        sent: dict[Member, tuple[list[bytes], list[Reply]]] = {}
+        names = [metric.name for metric in self._metrics]
+        for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
+            values = admitted.values
+            made_id = self._ids.next(max(0, now_ms)) if admitted.id is None else admitted.id
+            time_ms = self._arrival(now_ms) if admitted.time_ms is None else admitted.time_ms
+            reply = empty_reply(made_id if self._id_place < 0 else values[self._id_place], time_ms, names)
+            replies.append(reply)
+            record = encode_event(self._schema.version, made_id, time_ms, values)
+            for partitioner, partition in zip(self._router.partitioners, self._router.partitions(values)):
+                if partition != NOT_SENT:
+                    records, into = sent.setdefault(self.members.at(partitioner, partition), ([], []))
+                    records.append(record)
+                    into.append(reply)
+        with self.members.appending([(member, records) for member, (records, _) in sent.items()]):
+            for member in self.members if len(events) > 1 else sent:
+                if member in sent:
+                    _answer(member, *sent[member])
+        return replies
+
+    def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
+        """A row per row of a table: `railgun.engine.result_table`, with `warming` and `partial`.
+
+        between: called after each block of rows, which is answered then.  Raises EventError, having taken no row,
+        and TableError.
+        """
+        results: list[pa.Table] = []
+        for block in self._blocks(table, now_ms):
+            records = encode_columns(self._schema.version, block)
+            portions = self._tasks.portions(records, self._router.shares(block))
+            each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
+            sent = [(self.members.at(share.partitioner, share.partition), taken) for share, taken in each]
+            with self.members.appending(sent):
+                answers = self._tasks.process(portions, self._metrics, len(block))
+            results.append(result_table(self._stream, self._metrics, block, answers, with_life=True))
+            between()
+        return pa.concat_tables(results)
+
+    def close(self) -> None:
+        """Let every task go, without a checkpoint."""
+        self._tasks.close()
+
+    def _admit(self, events: Sequence[Mapping[str, Any]], latest_ms: int) -> list[Admitted]:
+        found: list[Admitted] = []
+        for row, event in enumerate(events):
+            try:
+                found.append(self._door.admit(event, latest_ms))
+            except EventRefusedError as error:
+                raise (EventError(error.errors) if len(events) == 1 else refused_row(row, error)) from None
+        return found
+
+    def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
+        """The rows of a table, all of them checked, in blocks; one block at least."""
+        latest_ms, first = now_ms + self._stream.future_limit_ms, 0
+        found: list[EventColumns] = []
+        rows = min(_BLOCK_ROWS, max(256, _BLOCK_VALUES // (1 + len(self._schema.fields))))
+        batches = table.combine_chunks().to_batches(max_chunksize=rows)
+        for batch in batches or [pa.RecordBatch.from_pylist([], table.schema)]:
+            n = batch.num_rows
+            ids = self._ids.column(max(0, now_ms), n) if self._stream.id is None else None
+            times = np.full(n, self._arrival(now_ms), np.int64) if self._stream.time is None else None
+            admitted = self._table_door.admit(batch, latest_ms, ids, times)
+            if admitted.first_bad is not None:
+                raise bad_row(first, admitted.first_bad)
+            found.append(admitted.events)
+            first += n
+        return found
+
+    def _arrival(self, now_ms: int) -> int:
+        """When an event without a time field arrives: never before the one before it."""
+        self._arrived_ms = max(self._arrived_ms, now_ms)
+        return self._arrived_ms
+
+
+def _answer(member: Member, records: list[bytes], replies: list[Reply]) -> None:
+    """Process records that one task got, and put what it says into their replies."""
+    done = 0
+
+    def deliver(said: Replies) -> None:
+        nonlocal done
+        merge(member.partitioner, said, replies[done : done + said.n])
+        done += said.n
+
+    member.task.process(records, member.task.position, deliver)

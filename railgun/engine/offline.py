@@ -1,0 +1,103 @@
+"""A stream over files: the same tasks, with nothing durable: the files are the log."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.engine.result_table import column_name, result_table
+from railgun.engine.routing import Router
+from railgun.engine.task_log import unanswered
+from railgun.engine.tasks import StreamTasks
+from railgun.task.processor import TaskIdentity, TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.settings import TaskSettings
+from railgun.wire.columns import EventColumns
+from railgun.wire.encode import encode_columns, encode_control
+from reservoir.files import DiskFiles
+
+_SCHEMA_VERSION = 1
+_NEVER_S = float("inf")
+
+
+class OfflineRun:
+    """Scores events of one stream in the order given, as if they stood in its log in that order.
+
+    metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
+    must be empty and is left behind; None makes a temporary one, which `close` removes.
+
+    Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
+    """
+
+    def __init__(
+        self,
+        stream: StreamDefinition,
+        metrics: Sequence[MetricDefinition],
+        folder: Path | None = None,
+        settings: TaskSettings | None = None,
+    ) -> None:
+        self._stream, self._metrics = stream, tuple(metrics)
+        self._router = Router(stream)
+        self._schema = stream.schema(_SCHEMA_VERSION)
+        self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
+        self._folder = self._temporary or Path(folder or "")
+        try:
+            self._tasks = self._open(replace(settings or TaskSettings(), checkpoint_interval_s=_NEVER_S))
+        except BaseException:
+            self._remove()
+            raise
+
+    def score(self, events: EventColumns) -> pa.Table:
+        """A row per event, in order: `railgun.engine.result_table` says which columns."""
+        records = encode_columns(self._schema.version, events)
+        portions = self._tasks.portions(records, self._router.shares(events))
+        answers = self._tasks.process(portions, self._metrics, len(events))
+        for task in self._tasks:
+            task.work()
+        return result_table(self._stream, self._metrics, events, answers, with_life=False)
+
+    def close(self) -> None:
+        """Let go of everything; a temporary folder is removed."""
+        try:
+            self._tasks.close()
+        finally:
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _open(self, settings: TaskSettings) -> StreamTasks:
+        key, opened = os.urandom(16), list[TaskProcessor]()
+        tasks: dict[str, list[TaskProcessor]] = {}
+        try:
+            for partitioner in self._stream.partitioners:
+                tasks[partitioner] = []
+                for partition in range(self._stream.partitions_of(partitioner)):
+                    identity = TaskIdentity(self._stream.name, partitioner, partition, key)
+                    folder = self._folder / column_name(partitioner) / str(partition)
+                    task = open_task(folder, identity, DiskFiles(), _no_log, settings)
+                    opened.append(task)
+                    tasks[partitioner].append(task)
+                    task.process(self._controls(partitioner), task.position, unanswered)
+        except BaseException:
+            StreamTasks({"": opened}).close()
+            raise
+        return StreamTasks(tasks, os.cpu_count() or 1)
+
+    def _controls(self, partitioner: str) -> list[bytes]:
+        """The control records that a task's log begins with."""
+        put = PutStream(1, self._stream, _SCHEMA_VERSION)
+        homely = [metric for metric in self._metrics if metric.home == partitioner]
+        changes: list[Change] = [put, *(AddMetric(place, metric) for place, metric in enumerate(homely, 2))]
+        return [encode_control(change_to_json(change)) for change in changes]
+
+
+def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    return ()

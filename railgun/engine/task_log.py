@@ -1,0 +1,57 @@
+"""The log of one task in a transport: its topic's name, reading it for recovery, writing to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from railgun.engine.result_table import column_name
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.task.processor import TaskProcessor
+from railgun.task.replies import Replies
+from railgun.wire.encode import Records
+
+_READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
+
+
+def topic_of(stream: str, partitioner: str) -> str:
+    """The topic that a partitioner's tasks read."""
+    name = column_name(partitioner)
+    return f"railgun.{stream}.{name}" if name != partitioner else f"railgun.{stream}.by.{name}"
+
+
+def topics_of_stream(log: Transport, stream: str) -> list[str]:
+    """All topics of a stream's tasks that there are."""
+    own = f"railgun.{stream}."
+    return [topic for topic in log.topics() if topic.startswith(own)]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLog:
+    """One partition of one topic. Only this process writes to it."""
+
+    log: Transport
+    where: TopicPartition
+
+    def read(self, first: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
+        """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
+        for offset, records in self._fetch(first, end):
+            yield offset, records.to_list()
+
+    def catch_up(self, task: TaskProcessor) -> None:
+        """Let a task that was just opened process what it has not seen. Nobody waits for the replies any more."""
+        for offset, records in self._fetch(task.position, self.log.end_offset(*self.where)):
+            task.process(records, offset, unanswered)
+
+    def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
+        while first < end:
+            wanted = min(end - first, _READ_RECORDS)
+            fetched = self.log.read(*self.where, first, wanted, _READ_BYTES)
+            yield first, Records(fetched.buffer, fetched.bounds)
+            first = fetched.next_offset
+
+    def trim(self, before_offset: int) -> None:
+        """Forget records before an offset."""
+        self.log.trim(*self.where, before_offset)
+
+
+def unanswered(replies: Replies) -> None:
+    """Takes replies that nobody waits for."""

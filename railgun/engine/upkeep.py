@@ -1,0 +1,65 @@
+"""What a stream's tasks need beside events: fills, checkpoints, `warm` records, trimmed logs; in short slices."""
+
+from collections.abc import Callable
+
+from railgun.catalog.changes import Warm, change_to_json
+from railgun.engine.members import Member, Members
+from railgun.task.processor import TaskProcessor
+from railgun.wire.encode import encode_control
+
+
+class Upkeep:
+    """may_warm: whether a `warm` record that is due may be written; tests hold some back."""
+
+    def __init__(self, members: Members, may_warm: Callable[[Warm], bool]) -> None:
+        self._members, self._may_warm = members, may_warm
+        self._trimmed = dict.fromkeys(members, 0)
+
+    def work(self) -> bool:
+        """A slice in each task. True: there is more to do now."""
+        more = False
+        with self._members.critical():
+            for member in self._members:
+                more |= member.task.work()
+                if member.task.metrics.warming:
+                    self._warm(member)
+                if member.task.checkpoints.taken > self._trimmed[member]:
+                    self._trim(member)
+        return more
+
+    def hasten(self) -> bool:
+        """A slice of what warming metrics wait for, checkpoints included. True: there is more to do."""
+        with self._members.critical():
+            for member in self._members:
+                if member.task.fills.waiting:
+                    member.task.work()
+                elif member.task.metrics.warming:
+                    if not member.task.ready_to_warm():
+                        member.task.checkpoints.take()
+                    self._warm(member)
+        return any(self._may_warm(warm) for member in self._members for warm in _cold(member.task))
+
+    def checkpoint(self) -> None:
+        """Take a checkpoint of every task and wait for it."""
+        with self._members.critical():
+            for member in self._members:
+                member.task.checkpoints.take()
+                self._trim(member)
+
+    def _warm(self, member: Member) -> None:
+        warm = [each for each in member.task.ready_to_warm() if self._may_warm(each)]
+        if warm:
+            self._members.control([member], [encode_control(change_to_json(each)) for each in warm])
+
+    def _trim(self, member: Member) -> None:
+        """Let go of what no recovery of the task can need any more."""
+        taken = member.task.checkpoints.taken
+        if taken:
+            self._trimmed[member] = taken
+            member.log.trim(member.task.checkpoints.durable_log_start)
+
+
+def _cold(task: TaskProcessor) -> list[Warm]:
+    """The `warm` records that a task still waits for."""
+    metrics = task.metrics.by_name.values()
+    return [Warm(task.identity.stream, m.definition.name, m.added) for m in metrics if not m.warm]

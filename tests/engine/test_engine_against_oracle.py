@@ -1,0 +1,19 @@
+"""Random cases through the public engine, restarts and crashes included: every reply is the oracle's, bit for bit."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.campaign import run
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_case(seed: int, tmp_path: Path) -> None:
+    assert run(seed, 120, tmp_path / "data") == []
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(100, 600))
+def test_a_long_case(seed: int, tmp_path: Path) -> None:
+    assert run(seed, 400, tmp_path / "data") == []
