@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from railgun.plan.program import TIME_MIN
-from railgun.state.errors import StoreCorruptionError
+from railgun.state.errors import StoreError, StoreVersionError
 from railgun.state.stored import Amount, StoredState
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
@@ -78,8 +78,7 @@ def _is_task(folder: Path) -> bool:
 def inspect_task(folder: Path) -> TaskReport:
     """Read all of a task; damage is in the report.
 
-    Raises FormatVersionError, StoreVersionError, CheckpointVersionError for what another release wrote;
-    StoreError where the state cannot be opened; OSError.
+    Raises FormatVersionError, StoreVersionError, CheckpointVersionError for what another release wrote; OSError.
     """
     files = DiskFiles()
     _check_versions(folder / RESERVOIR, files)
@@ -96,7 +95,9 @@ def inspect_task(folder: Path) -> TaskReport:
         if found is not None:
             state, length = found
             damage += _missing(folder / RESERVOIR, files, events, length)
-    except StoreCorruptionError as error:
+    except StoreVersionError:
+        raise
+    except StoreError as error:
         damage.append(str(error))
     times = [time for s in events.segments for time in (s.first_time, s.last_time) if time is not None]
     return TaskReport(

@@ -1,18 +1,22 @@
 """What a state folder holds as of its last commit, read without changing it, even while its owner runs."""
 
+import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocksdict import AccessType, Options, Rdict
+from rocksdict import AccessType, DBRecoveryMode, Options, Rdict
 
 from railgun.state import keys
 from railgun.state.commit_record import unpack_commit
-from railgun.state.errors import StoreError
-from railgun.state.rocks import failures
+from railgun.state.errors import StoreCorruptionError, StoreError
+from railgun.state.rocks import failure, items
 from railgun.state.undo import undo_entries
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES
+
+_CURRENT = "CURRENT"
 
 
 @dataclass(slots=True)
@@ -40,34 +44,35 @@ class StoredAmounts:
 class StoredState:
     """A folder of the store, opened for reading only. Raises StoreError where it cannot be read.
 
-    Everything read has its CRC checked by RocksDB.
+    RocksDB opens a folder of links to its files: whatever it or its binding writes beside them (logs of its own,
+    settings) stays out of a folder that is not ours. Everything read has its CRC checked.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        if not (folder / "CURRENT").is_file():
-            remedy = "Name the folder of a task, or the data folder above it"
-            raise StoreError(folder, "open", "it holds no state", remedy)
+        if not (folder / _CURRENT).is_file():
+            raise StoreCorruptionError(folder, "open", "its file CURRENT is missing")
+        self._links = tempfile.TemporaryDirectory(prefix="railgun-")
         options = Options(raw_mode=True)
-        # RocksDB logs what it does even when it only reads: not into a folder that is not ours.
-        self._log = tempfile.TemporaryDirectory(prefix="railgun-")
-        options.set_db_log_dir(self._log.name)
+        # The owner takes what is whole before any damage; here damage is to be found.
+        options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         try:
-            with failures(folder, "open"):
-                self._database = Rdict(str(folder), options, access_type=AccessType.read_only())
+            _link(folder, Path(self._links.name))
+            with self._failures("open"):
+                self._database = Rdict(self._links.name, options, access_type=AccessType.read_only())
         except BaseException:
-            self._log.cleanup()
+            self._links.cleanup()
             raise
 
     def close(self) -> None:
         """Let the folder go."""
-        with failures(self._folder, "close"):
+        with self._failures("close"):
             self._database.close()
-        self._log.cleanup()
+        self._links.cleanup()
 
     def commit(self) -> tuple[int, bytes] | None:
         """(epoch, meta) of the last commit; None where there is none. Raises StoreError."""
-        with failures(self._folder, "read"):
+        with self._failures("read"):
             value = self._database.get(keys.META)
         return None if value is None else unpack_commit(self._folder, value)
 
@@ -79,8 +84,8 @@ class StoredState:
         for prefix in (keys.ROW, keys.PAGE, keys.STRING):
             for key, value in self._items(prefix):
                 self._count(found, key, before.pop(key, value))
-        for key, value in before.items():
-            self._count(found, key, value)
+        for key, old in before.items():
+            self._count(found, key, old)
         return found
 
     def _overwritten_since(self, committed: int) -> dict[bytes, bytes | None]:
@@ -93,11 +98,18 @@ class StoredState:
         return before
 
     def _items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        with failures(self._folder, "read"):
-            for key, value in self._database.items(from_key=prefix):
-                if not key.startswith(prefix):
-                    break
-                yield key, value
+        with self._failures("read"):
+            yield from items(self._database, self._folder, prefix, keys.after(prefix))
+
+    @contextmanager
+    def _failures(self, doing: str) -> Iterator[None]:
+        """Typed errors that name the folder's own files, not the links to them."""
+        try:
+            yield
+        except Exception as error:
+            said = error.reason if isinstance(error, StoreError) else str(error)
+            own = said.replace(self._links.name, str(self._folder))
+            raise failure(self._folder, doing, RuntimeError(own)) from error
 
     @staticmethod
     def _count(found: StoredAmounts, key: bytes, value: bytes | None) -> None:
@@ -109,3 +121,11 @@ class StoredState:
             found.pages.add(key, value)
         elif key.startswith(keys.STRING):
             found.strings.add(key, value)
+
+
+def _link(folder: Path, target: Path) -> None:
+    """Link to the database's files as they are now; which of them count says CURRENT, so that is copied first."""
+    (target / _CURRENT).write_bytes((folder / _CURRENT).read_bytes())
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("MANIFEST-") or name.endswith((".sst", ".log")):
+            (target / name).symlink_to((folder / name).resolve())
