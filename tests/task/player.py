@@ -1,7 +1,6 @@
 """Plays a seeded case against one task: the case's steps as log records, in its batches, with restarts."""
 
 import dataclasses
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -117,7 +116,7 @@ class LogWriter:
 
 
 class TaskPlayer:
-    """A task fed from a log in memory; reopens it, or copies its folder away as a crash would leave it."""
+    """A task fed from a log in memory."""
 
     def __init__(self, folder: Path, writer: LogWriter, settings: TaskSettings) -> None:
         self.folder, self.writer, self.settings = folder, writer, settings
@@ -141,11 +140,8 @@ class TaskPlayer:
         self.task.work()
 
     def crash(self) -> None:
-        """Go on with a copy of the folder as it is at this moment, from its last durable checkpoint."""
-        copy = self.folder.with_name(self.folder.name + "x")
-        shutil.copytree(self.folder, copy, ignore=shutil.ignore_patterns("LOCK"))
+        """Go on from the last durable checkpoint: what was written after it is there, and has to be undone."""
         self.task.close()
-        self.folder = copy
         self.task = self._open()
 
     def reopen(self) -> None:
