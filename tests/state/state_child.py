@@ -50,7 +50,7 @@ def step(run: StateRun | ModelRun, seed: int, number: int) -> None:
 
 def recovered(folder: Path, seed: int) -> StateRun:
     """The run that goes on from a folder, checked against what the steps up to its commit make."""
-    run = StateRun(folder, limit_bytes=16 * 1024)
+    run = StateRun(folder, limit_bytes=16 * 1024, in_thread=True)
     expected = ModelRun()
     for number in range(1, (run.recovered or 0) + 1):
         step(expected, seed, number)

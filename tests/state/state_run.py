@@ -29,10 +29,48 @@ def entity_hash(number: int) -> tuple[int, int]:
     return (number * 0x9E3779B97F4A7C15 + 1) & _WORD, (number % 5) | (number << 40)
 
 
+class Turn:
+    """A commit that goes on only when it is asked about: to do, done but not told, told."""
+
+    def __init__(self, job: Callable[..., None], *arguments: object) -> None:
+        self._job = job
+        self._arguments = arguments
+        self._asked = 0
+
+    def done(self) -> bool:
+        self._asked += 1
+        if self._asked == 2:
+            self._job(*self._arguments)
+        return self._asked > 2
+
+    def result(self) -> None:
+        """It is asked for only when done."""
+
+    def exception(self) -> None:
+        """What waits for it asks again soon."""
+
+
+class Turns:
+    """In place of the thread of a checkpointer: the same run is the same, whatever the time of day."""
+
+    def submit(self, job: Callable[..., None], *arguments: object) -> Turn:
+        return Turn(job, *arguments)
+
+    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+        """Nothing runs by itself."""
+
+
 class StateRun:
     """One run over one folder. Cells of the model are those of the newest layout, and so are snapshots'."""
 
-    def __init__(self, folder: Path, limit_bytes: int = 32 * 1024, segment_bytes: int = 4096) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limit_bytes: int = 32 * 1024,
+        segment_bytes: int = 4096,
+        *,
+        in_thread: bool = False,
+    ) -> None:
         self.folder = folder
         self.limits = limit_bytes, segment_bytes
         self.store = Store(folder, _LIMITS)
@@ -40,6 +78,9 @@ class StateRun:
         self.recovered = None if recovered is None else int(recovered[1])
         self.table = EntityTable(limit_bytes, self.store, segment_bytes)
         self.checkpointer = Checkpointer(self.store, [self.table])
+        if not in_thread:
+            self.checkpointer.close()
+            self.checkpointer._pool = Turns()
         self.model: Model = {}
         self.cells: dict[int, int] = {group: layout.cells for group, layout in self.table.layouts().items()}
         self.snapshots: dict[int, tuple[Model, dict[int, int]]] = {0: ({}, {})}

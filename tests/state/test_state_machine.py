@@ -71,7 +71,6 @@ class StateMachine(RuleBasedStateMachine):
     def step(self, limit_bytes: int) -> None:
         self.run.step(limit_bytes)
 
-    @precondition(lambda self: self.run.checkpointer.is_in_flight)
     @rule()
     def finish(self) -> None:
         self.run.finish()
