@@ -66,11 +66,11 @@ from reservoir.layout import (
     OPEN_NEED_BYTES,
     OPEN_NEED_ROWS,
     OPEN_NEXT,
+    OPEN_OLDEST,
     OPEN_ORDER,
     OPEN_ORDER_CAPACITY,
     OPEN_ORDER_END,
     OPEN_ORDER_START,
-    OPEN_RELEASED,
     OPEN_RESTORING,
     OPEN_SCRATCH,
     OPEN_SCRATCH_CAPACITY,
@@ -78,9 +78,13 @@ from reservoir.layout import (
     OPEN_SEALED_TIME,
     OPEN_SEQ,
     OPEN_SLOT_CAPACITY,
+    OPEN_STATE,
     OPEN_TIME,
     OUT_OF_ORDER,
     OUT_SLOT,
+    SLOT_FREE,
+    SLOT_OPEN,
+    SLOT_SEALED,
 )
 from reservoir.sorting import merge_slots, sort_slots
 
@@ -218,7 +222,7 @@ def _copy_head(ctx: int, n: int, first: int, place: int) -> Any:
         sti64(_word(ctx, OPEN_BYTES_LENGTH) + slot * 8, size)
         sti64(_word(ctx, OPEN_BYTES_START) + slot * 8, start)
         sti32(_word(ctx, OPEN_BATCH_INDEX) + slot * 4, np.int32(i))
-        st8(_word(ctx, OPEN_RELEASED) + slot, np.uint8(0))
+        st8(_word(ctx, OPEN_STATE) + slot, np.uint8(SLOT_OPEN))
         place += size
     return place
 
@@ -367,26 +371,28 @@ def append_batch(ctx: int) -> Any:
 
 
 @jit
+def seal_slots(ctx: int, slots: int, n: int) -> None:
+    """These rows are in a chunk now: move OPEN_OLDEST over what is sealed. Others may read the slots still."""
+    mask, state = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_STATE)
+    for k in range(n):
+        st8(state + np.int64(ld32(slots + k * 4)), np.uint8(SLOT_SEALED))
+    oldest, behind = _word(ctx, OPEN_OLDEST), _word(ctx, OPEN_NEXT)
+    while oldest < behind and ld8(state + (oldest & mask)) != SLOT_OPEN:
+        oldest += 1
+    sti64(ctx + OPEN_OLDEST * 8, oldest)
+
+
+@jit
 def release_slots(ctx: int, slots: int, n: int) -> None:
     """Nobody reads these sealed slots any more: move the heads of the rings over what is free."""
-    mask, released = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_RELEASED)
+    mask, state = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_STATE)
     for k in range(n):
-        st8(released + np.int64(ld32(slots + k * 4)), np.uint8(1))
+        st8(state + np.int64(ld32(slots + k * 4)), np.uint8(SLOT_FREE))
     head, behind = _word(ctx, OPEN_HEAD), _word(ctx, OPEN_NEXT)
-    while head < behind and ld8(released + (head & mask)) != 0:
+    while head < behind and ld8(state + (head & mask)) == SLOT_FREE:
         head += 1
     sti64(ctx + OPEN_HEAD * 8, head)
     if head == behind:
         sti64(ctx + OPEN_ARENA_HEAD * 8, _word(ctx, OPEN_ARENA_NEXT))
     else:
         sti64(ctx + OPEN_ARENA_HEAD * 8, ldi64(_word(ctx, OPEN_BYTES_START) + (head & mask) * 8))
-
-
-@jit
-def least_open_seq(ctx: int) -> Any:
-    """Least log position among the open rows; INT64_MAX where there are none."""
-    least = np.int64(INT64_MAX)
-    for place in range(_word(ctx, OPEN_ORDER_START), _word(ctx, OPEN_ORDER_END)):
-        slot = ld32(_word(ctx, OPEN_ORDER) + place * 4)
-        least = min(least, ldi64(_word(ctx, OPEN_SEQ) + slot * 8))
-    return least

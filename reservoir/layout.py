@@ -49,7 +49,7 @@ INT64_MAX = (1 << 63) - 1
     OPEN_BYTES_LENGTH,  # address of int64[capacity]
     OPEN_BYTES_START,  # address of int64[capacity]: first arena position of the row's batch
     OPEN_BATCH_INDEX,  # address of int32[capacity]: index of the row in the batch that brought it
-    OPEN_RELEASED,  # address of uint8[capacity]: 1 = nobody reads the slot any more
+    OPEN_STATE,  # address of uint8[capacity]: SLOT_OPEN, SLOT_SEALED or SLOT_FREE
     OPEN_ARENA,  # address of uint8[arena capacity]
     OPEN_ARENA_CAPACITY,  # bytes, a power of two
     OPEN_ARENA_HEAD,  # oldest arena position still in use
@@ -74,7 +74,10 @@ INT64_MAX = (1 << 63) - 1
     OPEN_NEED_ROWS,  # what a refused append lacks room for
     OPEN_NEED_BYTES,
     OPEN_FAULT_SEQ,  # log position that an append refused
-) = range(24, 59)
+    OPEN_OLDEST,  # arrival number of the oldest row not sealed; OPEN_NEXT where there is none
+) = range(24, 60)
+
+SLOT_OPEN, SLOT_SEALED, SLOT_FREE = range(3)
 
 # The index of sealed chunks: arrays of INDEX_COUNT entries, the first of chunk number INDEX_BASE.
 (

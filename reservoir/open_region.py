@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.append import append_batch, least_open_seq, release_slots, set_due_time
+from reservoir.append import append_batch, release_slots, seal_slots, set_due_time
 from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
 from reservoir.compiled import address
 from reservoir.errors import RowOrderError
@@ -127,6 +127,7 @@ class OpenRegion:
     def take_chunk(self, rows: OpenRows) -> None:
         """The rows of `peek_chunk` leave the open region; `release` them when they are copied."""
         self._words[at.OPEN_ORDER_START] += len(rows.slots)
+        seal_slots(self._address, address(rows.slots), len(rows.slots))
         last = int(rows.slots[-1])
         self.sealed_up_to(int(rows.ring.time[last]), int(rows.ring.seq[last]))
         set_due_time(self._address)
@@ -146,7 +147,9 @@ class OpenRegion:
 
     def least_seq(self) -> int | None:
         """Least log position among the open rows."""
-        return int(least_open_seq(self._address)) if self.rows else None
+        if not self.rows:
+            return None
+        return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
     def set_columns(self, columns: Sequence[HotColumn], derive: Derive) -> None:
         """Hot columns from now on. Those that are new are derived for the rows held."""
@@ -232,7 +235,8 @@ class OpenRegion:
             size,
         )
         self._generation += 1
-        words[at.OPEN_HEAD], words[at.OPEN_ARENA_HEAD] = head, arena_head
+        words[at.OPEN_HEAD] = words[at.OPEN_OLDEST] = head
+        words[at.OPEN_ARENA_HEAD] = arena_head
         if 4 * self._ring.capacity > len(self._order):
             self._hold_order(4 * self._ring.capacity)
         self._order[: len(live)] = live
@@ -262,7 +266,7 @@ class OpenRegion:
             (at.OPEN_BYTES_LENGTH, ring.bytes_length),
             (at.OPEN_BYTES_START, ring.bytes_start),
             (at.OPEN_BATCH_INDEX, ring.batch_index),
-            (at.OPEN_RELEASED, ring.released),
+            (at.OPEN_STATE, ring.state),
             (at.OPEN_ARENA, ring.arena),
         ):
             context[word] = address(array)

@@ -17,6 +17,7 @@ from reservoir.frames import (
     COLUMN_WORDS,
     COLUMN_WORDS_AT,
 )
+from reservoir.layout import SLOT_FREE, SLOT_OPEN
 
 _u = np.uint64
 _LENGTH = np.uint64(0xFFFFFF)
@@ -68,7 +69,7 @@ class Ring:
     bytes_length: NDArray[np.int64]
     bytes_start: NDArray[np.int64]
     batch_index: NDArray[np.int32]
-    released: NDArray[np.uint8]
+    state: NDArray[np.uint8]
     arena: NDArray[np.uint8]
     columns: tuple[OpenColumn, ...]
 
@@ -83,7 +84,7 @@ class Ring:
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int32),
-            np.ones(capacity, np.uint8),
+            np.full(capacity, SLOT_FREE, np.uint8),
             np.zeros(arena_bytes, np.uint8),
             tuple(OpenColumn.empty(kind, capacity) for kind in kinds),
         )
@@ -141,7 +142,7 @@ def move_ring(
     slots = (numbers & (capacity - 1)).astype(np.uint32)
     for name in ("time", "seq", "ids", "bytes_at", "bytes_length", "bytes_start", "batch_index"):
         getattr(new, name)[slots] = getattr(ring, name)[live]
-    new.released[slots] = 0
+    new.state[slots] = SLOT_OPEN
     _move_arena(
         address(ring.arena), len(ring.arena) - 1, address(new.arena), arena_bytes - 1, arena_head, arena[1]
     )

@@ -86,6 +86,9 @@ class LogDriver:
 
     def checkpoint(self) -> Checkpoint:
         least = self.reservoir.least_open_seq()
+        sealed = self.reservoir.last_sealed or (INT64_MIN, INT64_MIN)
+        rows = enumerate(self.log.records[: self.position])
+        assert least == min((seq for seq, r in rows if r.accepted and (r.time, seq) > sealed), default=None)
         length = self.reservoir.sync(self.reservoir.chunks)
         restore_from = self.position if least is None else least
         return Checkpoint(self.position, length, restore_from, tuple(self.edges.values()), self.hot)

@@ -20,7 +20,7 @@ SETTINGS = Settings(b"golden-stream-01", chunk_events=8, segment_bytes=3_000)
 def main() -> None:
     """Two segments, the hot columns changing on the way, and what is in them as JSON."""
     folder = GOLDEN / f"v{VERSION}"
-    log = seeded_log(2026, 52, name_max=4)
+    log = seeded_log(2026, 90, name_max=4)
     driver = LogDriver(folder, log, SETTINGS, DiskFiles())
     driver.set_hot(ALL_COLUMNS)
     driver.run_all_until(30, [30])
