@@ -46,13 +46,13 @@ LATE_MS = st.integers(-3, 3) | st.integers(0, 40)
 
 
 def steps_of(
-    values: st.SearchStrategy[Value], *, removing: bool, most: int = 40
+    values: st.SearchStrategy[Value], *, removing: bool, least: int = 0, most: int = 40
 ) -> st.SearchStrategy[list[Step]]:
     """Sequences of steps; without `removing`, what may happen in a window that nothing leaves."""
     some: list[st.SearchStrategy[Step]] = [st.builds(Add, LATE_MS, values) for _ in range(4)]
     some += [st.builds(Remove, st.integers(1, 4))] * 2 if removing else []
     some += [st.just(Reset()), st.just(Epoch()), st.just(Cold())]
-    return st.lists(st.one_of(some), max_size=most)
+    return st.lists(st.one_of(some), min_size=least, max_size=most)
 
 
 def random_steps(seed: int, values: Sequence[Value], count: int) -> list[Step]:

@@ -101,7 +101,7 @@ def test_long_runs_in_a_small_memory(of: Type, values: list[Value]) -> None:
 @settings(max_examples=2_000)
 @given(data=st.data())
 def test_torture(case: str, window: WindowKind, data: st.DataObject) -> None:
-    """The reliability count: 2,000 sequences of up to 50 steps for every type and window."""
+    """The reliability count: 2,000 sequences of 50 steps for every type and window."""
     of, values = CASES[case]
     sliding = window is WindowKind.SLIDING
-    run(Group(of, window), data.draw(steps_of(values, removing=sliding, most=50)))
+    run(Group(of, window), data.draw(steps_of(values, removing=sliding, least=50, most=50)))
