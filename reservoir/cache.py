@@ -34,8 +34,8 @@ from reservoir.frames import (
     FRAME_WORDS,
 )
 
-# Chunks decoded ahead and not yet met; the oldest goes when there are more.
-_AHEAD_MAX = 1024
+# Chunks decoded ahead and not yet met, beyond one per cursor; the oldest goes when there are more.
+_AHEAD_SPARE = 8
 
 # Decodes a chunk with these columns; may run on another thread.
 Decode = Callable[[], HotRows]
@@ -169,7 +169,7 @@ class FrameCache:
         """Decode a chunk in the background, unless it is there."""
         key = chunk * 256 + column_set
         if key not in self._frame_of and key not in self._ahead:
-            while len(self._ahead) >= _AHEAD_MAX:
+            while len(self._ahead) >= len(self._standing()) + _AHEAD_SPARE:
                 self._drop(next(iter(self._ahead)))
             self.stats.prefetched += 1
             self._ahead[key] = self._prefetcher.submit(self._decoder(chunk, self._columns(column_set)))

@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from reservoir.columns import HotColumn, Kind
 from reservoir.errors import CorruptionError, ForeignSegmentError, FormatVersionError
 from reservoir.index import IndexedChunk, Place, Span
@@ -20,6 +22,7 @@ HEADER_BYTES = PREAMBLE_BYTES + _HEADER.size + 4
 
 _FRAME = struct.Struct("<IQIB3xI")
 FRAME_HEAD_BYTES = _FRAME.size
+_KIND_AT = 16
 FRAME_CHUNK, FRAME_TOMBSTONES, FRAME_INDEX = 1, 2, 3
 
 _CHUNK = struct.Struct("<QIIqqqqqq")
@@ -133,6 +136,20 @@ def parse_frame_head(data: bytes, file: str, offset: int) -> FrameHead:
     if zlib.crc32(data[: FRAME_HEAD_BYTES - 4]) != crc:
         raise CorruptionError(file, offset, "the CRC of a frame's head does not match")
     return FrameHead(directory_bytes, body_bytes, directory_crc, kind)
+
+
+def frame_candidates(data: bytes) -> list[int]:
+    """Places in data where a frame's head may begin: those with a known kind and zeros where zeros belong."""
+    places = len(data) - FRAME_HEAD_BYTES + 1
+    if places <= 0:
+        return []
+    found = np.frombuffer(data, np.uint8)
+    fits = (found[_KIND_AT : _KIND_AT + places] >= FRAME_CHUNK) & (
+        found[_KIND_AT : _KIND_AT + places] <= FRAME_INDEX
+    )
+    for k in (1, 2, 3):
+        fits &= found[_KIND_AT + k : _KIND_AT + k + places] == 0
+    return np.flatnonzero(fits).tolist()
 
 
 def checked_directory(data: bytes, head: FrameHead, file: str, offset: int) -> bytes:

@@ -20,18 +20,25 @@ from reservoir.segment import (
 
 
 @dataclass(slots=True)
-class Recovered:
-    """What opening found. `segment`: where writing goes on, if anything is there.
+class RecoveryReport:
+    """What opening dropped. length: what is left.
 
     torn: what a crash left at the end of the last segment.  cut: segments shortened or deleted because they
-    lay behind the checkpoint's length, with the bytes dropped.
+    lay behind the checkpoint's length.
     """
 
-    chunks: list[IndexedChunk] = field(default_factory=list)
     length: Length = field(default_factory=Length)
-    segment: SegmentWriter | None = None
     torn: list[TornTail] = field(default_factory=list)
     cut: list[TornTail] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What opening found. `segment`: where writing goes on, if anything is there."""
+
+    chunks: list[IndexedChunk] = field(default_factory=list)
+    segment: SegmentWriter | None = None
+    report: RecoveryReport = field(default_factory=RecoveryReport)
 
 
 def recover(
@@ -44,15 +51,16 @@ def recover(
     """
     files.make_folder(folder)
     recovered = Recovered()
+    report = recovered.report
     numbers = segment_numbers(files, folder)
     if length is not None:
-        numbers = _cut_segments(files, folder, numbers, length, recovered)
+        numbers = _cut_segments(files, folder, numbers, length, report)
     check_numbers(folder, numbers)
     last: SegmentScan | None = None
     for number in numbers:
         is_last = number == numbers[-1]
         if length is None:
-            scan = _scan_all(files, folder, number, recovered, is_last=is_last)
+            scan = _scan_all(files, folder, number, report, is_last=is_last)
         else:
             scan = _scan_known(files, folder, number, length.size_bytes if is_last else None)
         if scan is not None:
@@ -61,11 +69,11 @@ def recover(
             recovered.chunks += scan.chunks
             last = scan
     if last is not None:
-        recovered.segment = _reopen(files, folder, last, recovered, torn=length is None)
-        recovered.length = _measure(last, recovered.segment.size_bytes, chunk_events)
-    if length is not None and recovered.length != length:
+        recovered.segment = _reopen(files, folder, last, report, torn=length is None)
+        report.length = _measure(last, recovered.segment.size_bytes, chunk_events)
+    if length is not None and report.length != length:
         file = str(segment_path(folder, length.segment))
-        reason = f"the segments hold {recovered.length}, the checkpoint says {length}"
+        reason = f"the segments hold {report.length}, the checkpoint says {length}"
         raise CorruptionError(file, length.size_bytes, reason)
     return recovered
 
@@ -93,7 +101,7 @@ def check_order(folder: Path, chunks: list[IndexedChunk], scan: SegmentScan) -> 
 
 
 def _cut_segments(
-    files: Files, folder: Path, numbers: list[int], length: Length, recovered: Recovered
+    files: Files, folder: Path, numbers: list[int], length: Length, report: RecoveryReport
 ) -> list[int]:
     """Delete the segments behind the length, the last first, so that a crash leaves no gap."""
     for number in reversed(numbers):
@@ -101,7 +109,7 @@ def _cut_segments(
             path = segment_path(folder, number)
             size = files.open_read(path).size()
             files.delete(path)
-            recovered.cut.append(TornTail(str(path), 0, size, "the checkpoint does not know this segment"))
+            report.cut.append(TornTail(str(path), 0, size, "the checkpoint does not know this segment"))
     kept = [number for number in numbers if number <= length.segment]
     if length.chunks and (not kept or kept[-1] != length.segment):
         raise CorruptionError(
@@ -119,7 +127,7 @@ def _scan_known(files: Files, folder: Path, number: int, end_bytes: int | None) 
 
 
 def _scan_all(
-    files: Files, folder: Path, number: int, recovered: Recovered, *, is_last: bool
+    files: Files, folder: Path, number: int, report: RecoveryReport, *, is_last: bool
 ) -> SegmentScan | None:
     """Every byte of a segment that nothing vouches for; None where the last one holds no whole chunk."""
     scanner = SegmentScanner(files, folder, number)
@@ -129,19 +137,19 @@ def _scan_all(
     try:
         scan = scanner.scan(None, whole=True)
         if scan.chunks:
-            recovered.torn += [scan.torn] if scan.torn is not None else []
+            report.torn += [scan.torn] if scan.torn is not None else []
             return scan
     except CorruptionError as error:
         if not scanner.headless():
             raise
         reason = error.reason
-    recovered.torn.append(TornTail(str(path), 0, scanner.size_bytes, reason))
+    report.torn.append(TornTail(str(path), 0, scanner.size_bytes, reason))
     files.delete(path)
     return None
 
 
 def _reopen(
-    files: Files, folder: Path, scan: SegmentScan, recovered: Recovered, *, torn: bool
+    files: Files, folder: Path, scan: SegmentScan, report: RecoveryReport, *, torn: bool
 ) -> SegmentWriter:
     """The last segment, cut behind its last whole chunk.
 
@@ -154,9 +162,7 @@ def _reopen(
     if size > end:
         handle.truncate(end)
         if not torn:
-            recovered.cut.append(
-                TornTail(str(path), end, size - end, "it lay behind the checkpoint's length")
-            )
+            report.cut.append(TornTail(str(path), end, size - end, "it lay behind the checkpoint's length"))
     return SegmentWriter(files, path, scan.header, handle, end, scan.chunks)
 
 

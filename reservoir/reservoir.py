@@ -65,7 +65,7 @@ class Reservoir:
     ) -> None:
         """See `open`."""
         self._folder, self._files, self.settings = folder, files, settings
-        self.recovered = recovered
+        self.recovered = recovered.report
         self._failure: ReservoirError | None = None
         self._context = np.zeros(at.CONTEXT_WORDS, np.int64)
         self.words = self._context.data
@@ -84,7 +84,7 @@ class Reservoir:
         self._edges = Edges(self._context, self._index, self._cache, self.changelog)
         self._fills = Fills(self._context, self._index, self._cache, self.changelog)
         self._take_over(recovered)
-        start = (recovered.length, recovered.segment)
+        start = (recovered.report.length, recovered.segment)
         self._writer = ChunkWriter(files, folder, self._header, settings.segment_bytes, start)
 
     @classmethod
@@ -237,9 +237,10 @@ class Reservoir:
         return self._writer.sync(chunks)
 
     def drop_before(self, time_ms: int) -> int:
-        """Delete whole segments whose last time <= time_ms and which no edge or fill needs; how many.
+        """Let whole segments go whose last time <= time_ms and which no edge or fill needs; how many.
 
-        The caller sees to it that the last durable checkpoint does not need them either.
+        They are deleted in the background.  The caller sees to it that the last durable checkpoint does not
+        need them either.
         """
         self._check()
         self._collect()
@@ -268,6 +269,7 @@ class Reservoir:
 
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""
+
         def greatest(chunk: int) -> int:
             return self._index[chunk].span.greatest_seq
 
@@ -314,7 +316,8 @@ class Reservoir:
     def _take_over(self, recovered: Recovered) -> None:
         if recovered.chunks:
             self._index.begin_at(recovered.chunks[0].number)
-            self._open.sealed_up_to(recovered.length.last_time, recovered.length.last_seq)
+            length = recovered.report.length
+            self._open.sealed_up_to(length.last_time, length.last_seq)
         for chunk in recovered.chunks:
             self._index.add(chunk.span, chunk.place)
 
@@ -357,8 +360,4 @@ class Reservoir:
         self._cache.drop_before(behind)
         self._index.drop_before(behind)
         self._reader.forget(segment)
-        path = segment_path(self._folder, segment)
-        try:
-            self._files.delete(path)
-        except OSError as error:
-            raise StorageFailedError(str(path), "delete", error) from error
+        self._writer.delete(segment_path(self._folder, segment))

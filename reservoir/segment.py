@@ -21,6 +21,7 @@ from reservoir.format import (
     FrameHead,
     SegmentHeader,
     checked_directory,
+    frame_candidates,
     pack_header,
     pack_index,
     parse_chunk,
@@ -308,13 +309,14 @@ class SegmentScanner:
         scan.end_bytes = offset + head.size_bytes
 
     def _whole_frame_behind(self, offset: int) -> bool:
-        """Does a whole frame follow the broken one at offset? Looked for at every byte."""
-        data = self._handle.read(offset, self._size - offset)
-        for begin in range(1, len(data) - FRAME_HEAD_BYTES + 1):
+        """Does a whole frame follow the broken one at offset? Frames are unaligned: looked for at every byte."""
+        data = self._handle.read(offset + 1, self._size - offset - 1)
+        for place in frame_candidates(data):
+            begin = offset + 1 + place
             try:
-                head = parse_frame_head(data[begin : begin + FRAME_HEAD_BYTES], self._file, offset + begin)
-                if begin + head.size_bytes <= len(data):
-                    self._frame(offset + begin, self._size, whole=True)
+                head = parse_frame_head(data[place : place + FRAME_HEAD_BYTES], self._file, begin)
+                if begin + head.size_bytes <= self._size:
+                    self._frame(begin, self._size, whole=True)
                     return True
             except CorruptionError:
                 continue

@@ -73,7 +73,7 @@ class ChunkWriter:
         self._length, self._segment = start
         self._lengths: deque[Length] = deque([self._length])
         self._changed = threading.Condition()
-        self._queue: deque[PendingChunk] = deque()
+        self._queue: deque[PendingChunk | Path] = deque()
         self._copied: deque[PendingChunk] = deque()
         self._written: deque[tuple[PendingChunk, Place]] = deque()
         self._unsynced_folder = False
@@ -81,6 +81,12 @@ class ChunkWriter:
         self.failure: StorageFailedError | None = None
         self._thread = threading.Thread(target=self._run, name="chunk-writer", daemon=True)
         self._thread.start()
+
+    def delete(self, path: Path) -> None:
+        """Delete a segment that nothing reads any more."""
+        with self._changed:
+            self._queue.append(path)
+            self._changed.notify_all()
 
     def put(self, chunk: PendingChunk) -> None:
         """Hand over the next chunk; waits while too many are on the way. Raises StorageFailedError."""
@@ -138,11 +144,14 @@ class ChunkWriter:
                 self._changed.wait_for(lambda: self._queue or self._closing)
                 if not self._queue or self.failure:
                     return
-                chunk = self._queue[0]
+                task = self._queue[0]
             try:
-                self._write(chunk)
+                if isinstance(task, Path):
+                    self._files.delete(task)
+                else:
+                    self._write(task)
             except OSError as error:
-                self._fail("write", error)
+                self._fail("delete" if isinstance(task, Path) else "write", error)
                 return
             except BaseException as error:
                 self._fail("write", error)

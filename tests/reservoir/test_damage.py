@@ -11,6 +11,7 @@ from reservoir.errors import CorruptionError, ForeignSegmentError, FormatVersion
 from reservoir.format import HEADER_BYTES
 from reservoir.length import Length
 from reservoir.reservoir import Reservoir, Settings
+from reservoir.segment import SegmentScanner
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
@@ -58,9 +59,9 @@ def rows_in(
 
 def last_frame(files: MemoryFiles) -> tuple[str, int]:
     """The last segment, and where its last chunk begins."""
-    _, reservoir = rows_in(files)
     name = max(files.names)
-    return name, reservoir.recovered.chunks[-1].place.offset
+    scan = SegmentScanner(files, FOLDER, int(name[:12])).scan(whole=True)
+    return name, scan.chunks[-1].place.offset
 
 
 def broken_tails(data: bytes, cut: int) -> dict[str, bytes]:

@@ -1,11 +1,15 @@
 """Old segments go, and only when nothing needs them; ids of the last rows are found again."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reservoir.errors import StorageFailedError
 from reservoir.reservoir import Settings
 from tests.reservoir.event_log import AMOUNT, INT64_MIN
+from tests.reservoir.failing_files import FailingFiles
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
@@ -23,6 +27,14 @@ def driven(records: int = 600) -> tuple[LogDriver, MemoryFiles]:
     return driver, files
 
 
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Give the background thread ten seconds."""
+    for _ in range(1_000):
+        if happened():
+            return
+        time.sleep(0.01)
+
+
 def kept(driver: LogDriver) -> int:
     return sum(len(scanned.time) for scanned in driver.reservoir.scan())
 
@@ -33,6 +45,7 @@ def test_segments_go_when_their_last_time_is_reached() -> None:
     bound = driver.log.clocks[300]
     dropped = driver.reservoir.drop_before(bound)
     assert 0 < dropped < before
+    wait_until(lambda: len(files.names) <= before - dropped)
     assert len(files.names) == before - dropped
     driver.check_rows(complete=False)
     missing = rows - kept(driver)
@@ -45,7 +58,17 @@ def test_segments_go_when_their_last_time_is_reached() -> None:
 def test_the_segment_that_is_written_to_stays() -> None:
     driver, files = driven()
     driver.reservoir.drop_before(END)
+    driver.reservoir.close()
     assert len(files.names) == 1
+
+
+def test_a_failed_deletion_is_told() -> None:
+    driver, _ = driven()
+    driver.reservoir._writer._files = FailingFiles(MemoryFiles(), 0)
+    assert driver.reservoir.drop_before(END) > 0
+    wait_until(lambda: driver.reservoir._writer.failure is not None)
+    with pytest.raises(StorageFailedError, match="delete failed"):
+        driver.reservoir.append()
     driver.reservoir.close()
 
 
