@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,16 @@ def _table(
     columns: dict[str, pa.Array] = {}
     for name, declared in stream.fields.items():
         type_ = _ARROW.get(declared.kind) or pa.decimal128(declared.precision, declared.scale)
-        columns[name] = pa.array([read_value(event.get(name), declared, name) for event in events], type_)
+        values = [read_value(event.get(name), declared, name) for event in events]
+        columns[name] = pa.array([_exact(value, declared.scale) for value in values], type_)
     scored = engine.score_table(STREAM, pa.table(columns))
     types = {status.name: kind for status, kind in _kinds(engine)}
     return [_reply(row, wanted or {}, types) for row, wanted in zip(scored.to_pylist(), expected)]
+
+
+def _exact(value: object, scale: int) -> object:
+    """Decimals as Arrow takes them."""
+    return Decimal(f"{int(value * 10**scale)}E-{scale}") if isinstance(value, Fraction) else value
 
 
 def _kinds(engine: Engine) -> Iterator[tuple[Any, Kind]]:

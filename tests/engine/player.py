@@ -12,7 +12,7 @@ from tests.oracle.steps import Reply
 # Caches that hold next to nothing, chunks and batches that end all the time, checkpoints whenever one can be.
 SMALLEST = TaskSettings(
     row_cache_bytes=1 << 16,
-    page_cache_bytes=1 << 20,
+    page_cache_bytes=3_551_232,
     chunk_cache_bytes=1 << 16,
     block_cache_bytes=1 << 20,
     chunk_events=16,

@@ -1,0 +1,103 @@
+"""The demo on a terminal: an airport's departures board that fills as the engine answers."""
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from railgun.demo.flights import Flight
+from railgun.demo.run import Progress
+
+_ROWS = 12
+_SPARKS = "▁▂▃▄▅▆▇█"
+_SPARK_SAMPLES = 48
+_REFRESH_PER_S = 8
+_LATE_MINUTES, _VERY_LATE_MINUTES = 15, 60
+
+
+class Board:
+    """Shows progress live. Use as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self._rows: deque[tuple[Flight, dict[str, Any]]] = deque(maxlen=_ROWS)
+        self._speeds: deque[float] = deque(maxlen=_SPARK_SAMPLES)
+        self._progress: Progress | None = None
+        self._live = Live(console=console, refresh_per_second=_REFRESH_PER_S, get_renderable=self._render)
+
+    def __enter__(self) -> "Board":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def scored(self, progress: Progress) -> None:
+        self._progress = progress
+        self._rows.extend(progress.latest)
+        if not progress.singles.seconds:
+            self._speeds.append(progress.newest_events_per_s)
+
+    def checked(self, done: int, total: int) -> None:
+        """The check is quick; its verdict is shown at its end."""
+
+    def _render(self) -> RenderableType:
+        progress = self._progress
+        if progress is None:
+            return Text("Opening the engine …", style="dim")
+        return Group(self._departures(), self._figures(progress))
+
+    def _departures(self) -> RenderableType:
+        table = Table(expand=True, box=None, header_style="bold yellow", pad_edge=False)
+        for title, justify in _COLUMNS: tuple[tuple[str, Any], ...] = (
+    ("Due", "left"),
+    ("Flight", "left"),
+    ("Route", "left"),
+    ("Delay", "right"),
+    ("Airport 2 h", "right"),
+    ("a day ago", "right"),
+    ("Cancelled", "right"),
+    ("Route ±", "right"),
+    ("Plane 7 d", "right"),
+    ("worst", "right"),
+    ("miles", "right"),
+    ("Last", "left"),
+)
+
+
+def _cells(flight: Flight, metrics: dict[str, Any]) -> list[RenderableType]:
+    due = datetime.fromtimestamp(flight.scheduled / 1000, UTC)
+    flights_7d, miles = metrics["flights_7d"], metrics["miles"]
+    return [
+        f"{due:%d %b %H:%M}",
+        f"{flight.carrier}{flight.flight}",
+        f"{flight.origin}→{flight.dest}",
+        Text("canc.", style="red") if flight.delay is None else _minutes(flight.delay),
+        _minutes(metrics["delay_2h"]),
+        _minutes(metrics["delay_day_before"]),
+        str(metrics["cancelled_today"]),
+        "" if metrics["route_spread_30d"] is None else f"{metrics['route_spread_30d']:.0f}",
+        "" if flights_7d is None else str(flights_7d),
+        _minutes(metrics["worst_7d"]),
+        "" if miles is None else f"{int(miles):,}",
+        metrics["flew_before"] or "",
+    ]
+
+
+def _minutes(value: float | None) -> Text:
+    if value is None:
+        return Text("")
+    style = "red" if value >= _VERY_LATE_MINUTES else "yellow" if value >= _LATE_MINUTES else "green"
+    return Text(f"{value:+.0f}", style=style)
+
+
+def _spark(values: deque[float]) -> str:
+    if not values:
+        return ""
+    highest = max(values) or 1.0
+    return "".join(_SPARKS[min(len(_SPARKS) - 1, int(value / highest * len(_SPARKS)))] for value in values)

@@ -1,0 +1,100 @@
+"""The demo's results once more, in plain Python over the rows, sharing nothing with the engine.
+
+Each is computed from all rows of its window, in whole numbers and fractions; a double appears only where the result
+is one. Rows are in order of time, so the clock at row i is its own time, and rows after it have not happened yet.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from railgun.demo.flights import Flight
+
+Result = int | float | str | None
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+
+class BruteForce:
+    """Answers for single rows of `flights`, which are in order of time."""
+
+    def __init__(self, flights: Sequence[Flight]) -> None:
+        self._flights = flights
+        self._by_origin = _Groups(flights, lambda f: f.origin)
+        self._by_carrier = _Groups(flights, lambda f: (f.origin, f.carrier))
+        self._by_route = _Groups(flights, lambda f: (f.origin, f.dest))
+        self._by_plane = _Groups(flights, lambda f: f.plane)
+
+    def results(self, row: int) -> dict[str, Result]:
+        """Every metric of flights.toml in the reply to one row."""
+        now = self._flights[row].scheduled
+        midnight = now - now % DAY_MS
+        airport = self._by_origin
+        last_2h = airport.rows(row, now - 2 * HOUR_MS, now)
+        day_before = airport.rows(row, now - 2 * HOUR_MS - DAY_MS, now - DAY_MS)
+        today = airport.rows(row, midnight - 1, now)
+        return {
+            "departures_1h": len(airport.rows(row, now - HOUR_MS, now)),
+            "delay_2h": mean(delays(last_2h)),
+            "worst_2h": max(delays(last_2h), default=None),
+            "delay_day_before": mean(delays(day_before)),
+            "cancelled_today": sum(flight.delay is None for flight in today),
+            "destinations_30d": len({f.dest for f in self._by_carrier.rows(row, now - 30 * DAY_MS, now)}),
+            "route_spread_30d": spread(delays(self._by_route.rows(row, now - 30 * DAY_MS, now))),
+            **self._plane(row, now),
+        }
+
+    def _plane(self, row: int, now: int) -> dict[str, Result]:
+        if self._flights[row].plane is None:
+            return dict.fromkeys(("flights_7d", "worst_7d", "miles", "flew_before"))
+        week = self._by_plane.rows(row, now - 7 * DAY_MS, now)
+        ever = self._by_plane.rows(row, None, now)
+        return {
+            "flights_7d": len(week),
+            "worst_7d": max(delays(week), default=None),
+            "miles": sum(flight.distance for flight in ever),
+            "flew_before": ever[-2].dest if len(ever) > 1 else None,
+        }
+
+
+class _Groups:
+    """Rows by what they have in common, in order."""
+
+    def __init__(self, flights: Sequence[Flight], key: Callable[[Flight], object]) -> None:
+        self._flights, self._key = flights, key
+        self._members: dict[object, list[int]] = defaultdict(list)
+        for row, flight in enumerate(flights):
+            self._members[key(flight)].append(row)
+
+    def rows(self, row: int, after_ms: int | None, until_ms: int) -> list[Flight]:
+        """Rows up to `row` of its group with times in (after_ms, until_ms]; None: from the beginning."""
+        members, flights = self._members[self._key(self._flights[row])], self._flights
+        first = 0 if after_ms is None else bisect_right(members, after_ms, key=lambda m: flights[m].scheduled)
+        last = bisect_right(members, until_ms, key=lambda m: flights[m].scheduled)
+        return [flights[member] for member in members[first : min(last, bisect_left(members, row + 1))]]
+
+
+def delays(flights: Sequence[Flight]) -> list[int]:
+    """The delays that are known."""
+    return [flight.delay for flight in flights if flight.delay is not None]
+
+
+def mean(values: Sequence[int]) -> float | None:
+    """The sum as a double, divided by the count."""
+    return float(sum(values)) / len(values) if values else None
+
+
+def spread(values: Sequence[int]) -> float | None:
+    """The standard deviation of a sample: the variance exact, rounded once, then its square root."""
+    n = len(values)
+    if n < 2:
+        return None
+    exact = Fraction(n * sum(v * v for v in values) - sum(values) ** 2, n * (n - 1))
+    return math.sqrt(exact.numerator / exact.denominator)
+
+
+def same(expected: Result, got: object) -> bool:
+    """Equal in type and in every bit."""
+    return type(expected) is type(got) and expected == got
