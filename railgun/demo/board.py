@@ -54,7 +54,29 @@ class Board:
 
     def _departures(self) -> RenderableType:
         table = Table(expand=True, box=None, header_style="bold yellow", pad_edge=False)
-        for title, justify in _COLUMNS: tuple[tuple[str, Any], ...] = (
+        for title, justify in _COLUMNS:
+            table.add_column(title, justify=justify, no_wrap=True)
+        for flight, metrics in self._rows:
+            table.add_row(*_cells(flight, metrics))
+        for _ in range(_ROWS - len(self._rows)):
+            table.add_row()
+        return Panel(table, title="[bold]DEPARTURES  New York 2013", border_style="yellow")
+
+    def _figures(self, progress: Progress) -> RenderableType:
+        table = Table.grid(expand=True, padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(ratio=1)
+        table.add_row("scored", ProgressBar(progress.total, progress.done))
+        speed = Text(f"{progress.done:,} of {progress.total:,} events   ")
+        speed.append(f"{progress.events_per_s:,.0f} events/s  ", style="bold green")
+        speed.append(_spark(self._speeds), style="green")
+        table.add_row("", speed)
+        table.add_row("batches of 1,000", progress.batches.text())
+        table.add_row("one by one", progress.singles.text())
+        return Panel(table, border_style="blue", title="every event durable before it is answered")
+
+
+_COLUMNS: tuple[tuple[str, Any], ...] = (
     ("Due", "left"),
     ("Flight", "left"),
     ("Route", "left"),
