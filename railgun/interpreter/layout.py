@@ -5,7 +5,7 @@ of the plan with the cells it owns in its group's rows; its update and result op
 Offsets into rows are in bytes from the row's first word.
 """
 
-NODE_WORDS = 16
+NODE_WORDS = 24
 (
     NODE_KIND,  # SLIDING, TUMBLING or INFINITE
     NODE_DELAY,  # d: the head edge is at T - d
@@ -23,7 +23,8 @@ NODE_WORDS = 16
     NODE_AFTER,  # only events later than this are in it (a fill's bound), least int64 where all are
     NODE_FILLED_TIME,  # (time, seq) up to which a node that is filling has met events; greatest int64 once full
     NODE_FILLED_SEQ,
-) = range(16)
+    NODE_SIMPLE,  # 1: nothing but counts and sums, not tumbling (railgun.interpreter.simple)
+) = range(17)
 
 SLIDING, TUMBLING, INFINITE = range(3)
 NO_BOUND = -(2**63)  # NODE_AFTER of a node that leaves nothing out
@@ -80,6 +81,11 @@ RESULT_WORDS = 8
     RUN_PAIR_COUNT,
     RUN_TABLE,  # address of the entity table's context
     RUN_POOL,  # address of the page pool's context
+    RUN_ENTITIES,  # address of int64[groups][stride]: the entity row of each entry
+    RUN_ENTITIES_STRIDE,
+    RUN_PREPARED,  # address of the prepared ops of the node in work, and the frame they are for
+    RUN_PREPARED_FRAME,
+    RUN_STOPPED,  # the status that stopped a simple node
     RUN_MISSING,  # address of uint64[capacity][3]: (group, hi, lo) of rows that are not in memory
     RUN_MISSING_CAPACITY,
     RUN_MISSING_COUNT,
@@ -100,8 +106,8 @@ RESULT_WORDS = 8
     RUN_RESET,
     RUN_RESULT,
     RUN_TEXT,
-) = range(48)
-RUN_WORDS = 48
+) = range(53)
+RUN_WORDS = 53
 
 # Statuses of `resolve` and `run` beside those of resident state (railgun.state.status).
 MISSING = -16  # rows are not in memory: load them

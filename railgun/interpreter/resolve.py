@@ -54,6 +54,7 @@ def _entries(ctx: Any, edge: Any, group: Any, column: Any) -> Any:
     table, frames = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_FRAMES * 8)
     records, frame_of = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_ENTRY_FRAME * 8)
     row_of, limit = ldi64(ctx + at.RUN_ENTRY_ROW * 8), ldi64(ctx + at.RUN_LIMIT * 8)
+    entities = ldi64(ctx + at.RUN_ENTITIES * 8) + group * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
     end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
     for entry in range(ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8), end):
         if ldi32(records + entry * 4) >= limit:
@@ -71,6 +72,7 @@ def _entries(ctx: Any, edge: Any, group: Any, column: Any) -> Any:
         status = _miss(ctx, group, hi, lo) if row == 0 else touch_row(table, row)
         if status != 0:
             return status
+        sti64(entities + entry * 8, row)
     return np.int64(0)
 
 

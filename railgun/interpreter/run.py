@@ -10,105 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.codes import (
-    COUNT,
-    NULL,
-    RESULT_AVG_DOUBLE,
-    RESULT_COUNT,
-    RESULT_SUM_DOUBLE,
-    SUM_DOUBLE,
-    SUM_LONG,
-    TYPE_STRING,
-    VALUE,
-)
-from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_of
-from railgun.aggregators.exact.narrow import add_narrow, round_narrow
-from railgun.aggregators.sum_long import add_sum as add_sum_long
+from railgun.aggregators.codes import NULL, TYPE_STRING, VALUE
 from railgun.interpreter import layout as at
 from railgun.interpreter import rare
-from reservoir.compiled import (
-    bits_f64,
-    call_entry,
-    copy_bytes,
-    f64_bits,
-    jit,
-    ld8,
-    ld64,
-    ldi32,
-    ldi64,
-    st8,
-    st64,
-    sti64,
-)
-from reservoir.frames import (
-    code_cache,
-    code_hi,
-    code_lo,
-    column_at,
-    column_code,
-    column_heap,
-    column_null,
-    column_word,
-    frame_seq,
-    frame_time,
-)
+from railgun.interpreter.operations import result, update
+from railgun.interpreter.simple import is_simple, run_simple
+from railgun.interpreter.times import is_passed, less
+from reservoir.compiled import call_entry, copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.frames import column_at, column_word, frame_seq, frame_time
 
 u = np.uint64
 
 _HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
-
-
-@jit
-def _update(ctx: Any, op: Any, adding: Any, frame: Any, row: Any, entity: Any) -> Any:
-    """Apply one update op for one row of a frame to an entity's row; 0 or a status."""
-    column = ldi64(op + at.UPDATE_COLUMN * 8)
-    frames = ldi64(ctx + at.RUN_FRAMES * 8)
-    type_code = ldi64(op + at.UPDATE_TYPE * 8)
-    v0, v1 = u(0), u(0)
-    text: Any = 0
-    length: Any = 0
-    if column >= 0:
-        values = column_at(frames, frame, column)
-        if type_code == TYPE_STRING:
-            code = column_code(values, row)
-            v0, v1 = code_hi(values, code), code_lo(values, code)
-            if v0 == u(0):
-                return np.int64(0)
-            strings = ldi64(op + at.UPDATE_STRING * 8)
-            if adding and strings >= 0:
-                described = column_at(frames, frame, strings)
-                reference = column_word(described, row)
-                text = column_heap(described) + np.int64((reference >> u(24)) & u((1 << 38) - 1))
-                length = np.int64(reference & u(0xFFFFFF))
-        else:
-            if column_null(values, row) != 0:
-                return np.int64(0)
-            v0 = column_word(values, row)
-    code_of_op, cell = ldi64(op + at.UPDATE_OP * 8), entity + ldi64(op + at.UPDATE_CELL * 8)
-    if code_of_op == COUNT:
-        st64(cell, ld64(cell) + (u(1) if adding else ~u(0)))
-        return np.int64(0)
-    if code_of_op == SUM_DOUBLE:
-        place = place_of(v0)
-        if u(place) <= PLACE_MAX:
-            add_narrow(cell + 8, normal_mantissa(v0), place, ((v0 >> u(63)) != u(0)) == adding)
-            return np.int64(0)
-    elif code_of_op == SUM_LONG:
-        add_sum_long(cell, v0, not adding)
-        return np.int64(0)
-    block = ldi64(ctx + at.RUN_CALL * 8)
-    sti64(block, code_of_op)
-    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
-    sti64(block + rare.CALL_CELL * 8, cell)
-    sti64(block + rare.CALL_COUNT * 8, entity + ldi64(op + at.UPDATE_COUNT * 8))
-    sti64(block + rare.CALL_TYPE * 8, type_code)
-    sti64(block + rare.CALL_TIME * 8, frame_time(frames, frame, row))
-    sti64(block + rare.CALL_SEQ * 8, frame_seq(frames, frame, row))
-    st64(block + rare.CALL_V0 * 8, v0)
-    st64(block + rare.CALL_V1 * 8, v1)
-    sti64(block + rare.CALL_TEXT * 8, text)
-    sti64(block + rare.CALL_LENGTH * 8, length)
-    return call_entry(ldi64(ctx + (at.RUN_ADD if adding else at.RUN_REMOVE) * 8), block)
 
 
 @jit
@@ -121,7 +34,7 @@ def _apply(ctx: Any, node: Any, adding: Any, frame: Any, row: Any, entity: Any) 
     updates = ldi64(ctx + at.RUN_UPDATES * 8)
     first = ldi64(node + at.NODE_UPDATES * 8) + ldi64(ctx + at.RUN_AT_OP * 8)
     for k in range(first, ldi64(node + at.NODE_UPDATES_END * 8)):
-        status = _update(ctx, updates + k * (at.UPDATE_WORDS * 8), adding, frame, row, entity)
+        status = update(ctx, updates + k * (at.UPDATE_WORDS * 8), adding, frame, row, entity)
         if status != 0:
             sti64(ctx + at.RUN_AT_OP * 8, k - ldi64(node + at.NODE_UPDATES * 8))
             return status
@@ -150,24 +63,10 @@ def _enter_bucket(ctx: Any, node: Any, entity: Any, bucket: Any) -> Any:
 
 
 @jit
-def is_passed(time: Any, clock: Any, delta: Any) -> Any:
-    """time <= clock - delta, without wrapping: below the least int64 lies nothing."""
-    return clock >= np.int64(-(2**63)) + delta and time <= clock - delta
-
-
-@jit
-def less(clock: Any, delta: Any) -> Any:
-    """clock - delta for delta >= 0, held at the least int64."""
-    if clock < np.int64(-(2**63)) + delta:
-        return np.int64(-(2**63))
-    return clock - delta
-
-
-@jit
-def _entity_of(ctx: Any, node: Any, frame: Any, row: Any) -> Any:
-    """Address of the entity row of a crossing row; `resolve` has put it into the frame's cache."""
-    values = column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, ldi64(node + at.NODE_ENTITY * 8))
-    return ldi64(code_cache(values, column_code(values, row)))
+def _entity_of(ctx: Any, node: Any, entry: Any) -> Any:
+    """Address of the entity row of a crossing row, as `resolve` has listed it."""
+    group = ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8)
+    return ldi64(ldi64(ctx + at.RUN_ENTITIES * 8) + (group + entry) * 8)
 
 
 @jit
@@ -220,7 +119,7 @@ def _heads(ctx: Any, node: Any, i: Any) -> Any:
         row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
         time = frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)
         if not (filling and is_passed(time, clock, tail)) and _is_held(ctx, node, frame, row, time):
-            status = _add_in_window(ctx, node, clock, time, frame, row, _entity_of(ctx, node, frame, row))
+            status = _add_in_window(ctx, node, clock, time, frame, row, _entity_of(ctx, node, entry))
             if status != 0:
                 sti64(ctx + at.RUN_AT_HEAD * 8, entry)
                 return status
@@ -241,7 +140,7 @@ def _tails(ctx: Any, node: Any, i: Any) -> Any:
         row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
         status = np.int64(0)
         if _is_held(ctx, node, frame, row, frame_time(ldi64(ctx + at.RUN_FRAMES * 8), frame, row)):
-            status = _apply(ctx, node, False, frame, row, _entity_of(ctx, node, frame, row))
+            status = _apply(ctx, node, False, frame, row, _entity_of(ctx, node, entry))
         if status != 0:
             sti64(ctx + at.RUN_AT_TAIL * 8, entry)
             return status
@@ -291,35 +190,6 @@ def _string_result(ctx: Any, out: Any) -> Any:
 
 
 @jit
-def _result(ctx: Any, op: Any, entity: Any, out: Any) -> Any:
-    """Write one result at `out`; VALUE, NULL or a status."""
-    code, cell = ldi64(op), entity + ldi64(op + at.RESULT_CELL * 8)
-    if code == RESULT_COUNT:
-        st64(out, ld64(cell))
-        return np.int64(VALUE)
-    count = entity + ldi64(op + at.RESULT_COUNT * 8)
-    if code in (RESULT_SUM_DOUBLE, RESULT_AVG_DOUBLE) and ld64(cell) == u(0):
-        n = ld64(count)
-        if n == u(0):
-            return np.int64(NULL)
-        total = round_narrow(cell + 8)
-        if code == RESULT_AVG_DOUBLE:
-            total = f64_bits(bits_f64(total) / np.float64(n) + 0.0)
-        st64(out, total)
-        return np.int64(VALUE)
-    block = ldi64(ctx + at.RUN_CALL * 8)
-    sti64(block, code)
-    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
-    sti64(block + rare.CALL_CELL * 8, cell)
-    sti64(block + rare.CALL_COUNT * 8, count)
-    sti64(block + rare.CALL_TYPE * 8, ldi64(op + at.RESULT_TYPE * 8))
-    sti64(block + rare.CALL_SQUARES * 8, entity + ldi64(op + at.RESULT_SQUARES * 8))
-    sti64(block + rare.CALL_SCALE * 8, ldi64(op + at.RESULT_SCALE * 8))
-    sti64(block + rare.CALL_OUT * 8, out)
-    return call_entry(ldi64(ctx + at.RUN_RESULT * 8), block)
-
-
-@jit
 def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
     """Write the node's results for record i; 0 or a status."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
@@ -334,7 +204,7 @@ def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
         op = results + k * (at.RESULT_WORDS * 8)
         where = ldi64(op + at.RESULT_OUT * 8) * stride + i
         out = ldi64(ctx + at.RUN_OUT * 8) + where * 16
-        status = _result(ctx, op, entity, out)
+        status = result(ctx, op, entity, out)
         st8(ldi64(ctx + at.RUN_OUT_NULLS * 8) + where, np.uint8(status == NULL))
         if status == VALUE and ldi64(op + at.RESULT_TYPE * 8) == TYPE_STRING:
             status = _string_result(ctx, out)
@@ -377,9 +247,15 @@ def run(ctx: Any) -> Any:
     """
     first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
     starts = ldi64(ctx + at.RUN_EDGE_START * 8)
-    record = ldi64(ctx + at.RUN_AT_RECORD * 8)
+    record, drain = ldi64(ctx + at.RUN_AT_RECORD * 8), ldi64(ctx + at.RUN_DRAIN * 8)
     for n in range(ldi64(ctx + at.RUN_AT_NODE * 8), ldi64(ctx + at.RUN_NODE_LAST * 8)):
         node = ldi64(ctx + at.RUN_NODES * 8) + n * (at.NODE_WORDS * 8)
+        if record < 0 and drain == 0 and is_simple(node):
+            status = run_simple(ctx, node, first, limit)
+            if status != 0:
+                sti64(ctx + at.RUN_AT_NODE * 8, n)
+                return status
+            continue
         if record < 0:
             record = first
             head, tail = ldi64(node + at.NODE_HEAD * 8), ldi64(node + at.NODE_TAIL * 8)

@@ -53,7 +53,8 @@ class MetricColumn:
         number = int(low.view(np.int64))
         if self.is_wide:
             number = (int(self.words[row, 1].view(np.int64)) << 64) | int(low)
-        return Decimal(number).scaleb(-self.type.scale) if kind is Kind.DECIMAL else number
+        # Made from text: arithmetic would round to the 28 digits of the usual context.
+        return Decimal(f"{number}E-{self.type.scale}") if kind is Kind.DECIMAL else number
 
     def arrow(self) -> pa.Array:
         """The column as Arrow: long int64, integer128 decimal128(38, 0), timestamp int64 milliseconds."""

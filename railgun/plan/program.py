@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from railgun.aggregators import codes
 from railgun.aggregators.catalogue import Recipe, recipe_of
 from railgun.interpreter import layout as at
+from railgun.interpreter.simple import PREPARED_OPS_MAX
 from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
@@ -20,6 +22,15 @@ from railgun.plan.hot import HotPlan, fields_needed
 from railgun.plan.layout import GroupLayout
 from railgun.plan.texts import text_of
 
+_QUICK_OPS = {codes.COUNT, codes.SUM_DOUBLE, codes.SUM_LONG}
+_QUICK_RESULTS = {
+    codes.RESULT_COUNT,
+    codes.RESULT_SUM_DOUBLE,
+    codes.RESULT_AVG_DOUBLE,
+    codes.RESULT_SUM_LONG,
+    codes.RESULT_AVG_LONG,
+    codes.RESULT_AVG_DECIMAL,
+}
 TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 
 _KINDS = {WindowKind.SLIDING: at.SLIDING, WindowKind.TUMBLING: at.TUMBLING, WindowKind.INFINITE: at.INFINITE}
@@ -140,6 +151,12 @@ class ProgramBuilder:
             recipe = recipe_of(metric.aggregator, metric.argument.type if metric.argument else None, kind)
             self._metric(metric, recipe, layout, prefix, made)
         node[at.NODE_UPDATES_END], node[at.NODE_RESULTS_END] = len(self._updates), len(self._results)
+        made_here = self._updates[node[at.NODE_UPDATES] :]
+        ops = [op[at.UPDATE_OP] for op in made_here]
+        quick = kind is not WindowKind.TUMBLING and len(ops) <= PREPARED_OPS_MAX
+        quick = quick and all(op[at.UPDATE_TYPE] != codes.TYPE_STRING for op in made_here)
+        results = [op[at.RESULT_OP] for op in self._results[node[at.NODE_RESULTS] :]]
+        node[at.NODE_SIMPLE] = int(quick and set(ops) <= _QUICK_OPS and set(results) <= _QUICK_RESULTS)
         self._nodes.append(node)
 
     def _metric(

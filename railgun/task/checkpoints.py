@@ -40,10 +40,8 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
-        if (
-            task.now() - self._ended_s >= task.settings.checkpoint_interval_s
-            and task.position > self.durable_position
-        ):
+        due = task.now() - self._ended_s >= task.settings.checkpoint_interval_s
+        if (due and task.position > self.durable_position) or self._has_new_fill():
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
@@ -73,10 +71,14 @@ class CheckpointWork:
         if checkpointer.is_in_flight:
             checkpointer.finish()
             self._committed()
-        if self._task.position > self.durable_position or self.taken == 0:
+        if self._task.position > self.durable_position or self.taken == 0 or self._has_new_fill():
             self.begin()
             checkpointer.finish()
             self._committed()
+
+    def _has_new_fill(self) -> bool:
+        """Does a finished fill wait for a checkpoint? Its metrics do, and there may be no traffic to bring one."""
+        return any(fill.full and not fill.durable for fill in self._task.metrics.fills.values())
 
     def _window_starts(self) -> list[int]:
         """What windows, fills and the duplicate memory still need lies after these times."""

@@ -9,6 +9,7 @@ from railgun.interpreter import layout as at
 from railgun.interpreter import rare
 from railgun.interpreter.resolve import pass_entries, resolve
 from railgun.interpreter.run import run
+from railgun.interpreter.simple import PREPARED_BYTES, PREPARED_OPS_MAX
 from railgun.plan.program import Program
 from railgun.state.errors import BatchTooLargeError
 from railgun.state.pages import PagePool
@@ -54,6 +55,9 @@ class Execution:
         words[at.RUN_HASH_HI], words[at.RUN_HASH_LO] = address(self._hash_at), address(self._hash_at[1])
         self._block = np.zeros(rare.CALL_WORDS, np.int64)
         words[at.RUN_CALL] = address(self._block)
+        self._prepared = np.zeros(2 * (PREPARED_OPS_MAX + 1) * PREPARED_BYTES, np.uint8)
+        words[at.RUN_PREPARED] = address(self._prepared)
+        self._entities = np.zeros((0, 0), np.int64)
         for place, function in _ENTRIES:
             words[place] = entry_address(function)
         self._log_start: Any = None
@@ -88,6 +92,9 @@ class Execution:
         words[at.RUN_EDGE_START], words[at.RUN_EDGE_END] = address(log.start), address(log.end)
         words[at.RUN_ENTRY_AT], words[at.RUN_ENTRY_FRAME] = address(log.at), address(log.frame)
         words[at.RUN_ENTRY_ROW] = address(log.row)
+        if self._entities.shape[1] != log.limit:
+            self._entities = np.zeros((max(1, len(self._hash_at[0])), log.limit), np.int64)
+            words[at.RUN_ENTITIES], words[at.RUN_ENTITIES_STRIDE] = address(self._entities), log.limit
         self._log = log
 
     def records(self, first: int, limit: int) -> None:

@@ -58,6 +58,7 @@ class FillWork:
     def _slice(self, generation: int) -> None:
         task = self._task
         fill, reservoir = task.metrics.fills[generation], task.reservoir
+        task.metrics.close_generation()
         cursor = self._cursor(generation)
         clock_ms = task.admission.clock_ms
         up_to_ms = less(clock_ms, self._members(generation)[0].window.delay_ms)

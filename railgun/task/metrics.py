@@ -82,7 +82,11 @@ class TaskMetrics:
             self.fills.setdefault(0, Fill(TIME_MIN, TIME_MAX, TIME_MAX, True))
             return False
         joined = self.open_generation
-        if joined is not None and joined[1] == window.delay_ms:
+        if (
+            joined is not None
+            and joined[1] == window.delay_ms
+            and self.fills[joined[0]].after_ms == retained_ms
+        ):
             generation = joined[0]
         else:
             generation = change.place
@@ -112,8 +116,8 @@ class TaskMetrics:
         self.by_name[name] = replace(metric, warm=True)
         return metric
 
-    def event_seen(self) -> None:
-        """An event has been accepted: what is added from now on fills apart from what was added before."""
+    def close_generation(self) -> None:
+        """An event was accepted or a fill has begun: what is added from now on fills apart from what was before."""
         self.open_generation = None
 
     def generations(self) -> list[Generation]:

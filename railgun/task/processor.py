@@ -80,8 +80,9 @@ class TaskProcessor:
     def process(
         self, records: Sequence[bytes] | Records, first_offset: int, deliver: Callable[[Replies], None]
     ) -> None:
-        """Process consecutive records: a list of bytes, or many in one buffer. `deliver` gets the replies to the events among them, in order.
+        """Process consecutive records: a list of bytes, or many in one buffer.
 
+        `deliver` gets the replies to the events among them, in order.
         Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, and what storage raises;
         after an error the task must be opened anew.
         """
@@ -169,7 +170,7 @@ class TaskProcessor:
         """After a batch: chunks that are due are sealed, the position moves."""
         self.position += n
         if admitted.count:
-            self.metrics.event_seen()
+            self.metrics.close_generation()
             self._retain()
         if self.reservoir.seal(self.admission.floor_ms):
             oldest = self.reservoir.least_open_seq()

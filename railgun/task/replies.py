@@ -21,7 +21,8 @@ class Replies:
     first_offset: log position of the first record.  decoded: header columns of the records (status not 0: the
     record could not be read and has no answer).  accepted, late (railgun.task.admission.LATE_...), duplicate: uint8[n].
     out: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: results as the interpreter
-    wrote them, of the metrics `names` of `types`; warming ones are null.  partials: which metrics lack events up to a bound, in which rows.
+    wrote them, of the metrics `names` of `types`; warming ones are null.  partials: which metrics lack events up to
+    a bound, in which rows.
     """
 
     first_offset: int

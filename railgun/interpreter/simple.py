@@ -1,0 +1,235 @@
+"""The quick way through a node of counts and sums: what most metrics are.
+
+It does what the loop in run.py does, for nodes that keep nothing but counts and sums over a sliding or an
+infinite window and are full: addresses are looked up once per frame, not once per row.  Where a value needs
+more than that (a double outside the narrow accumulator), the general op does it; if that has to stop, the
+place is noted and the general loop goes on from there.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.aggregators.codes import (
+    COUNT,
+    NULL,
+    RESULT_AVG_DOUBLE,
+    RESULT_COUNT,
+    RESULT_SUM_DOUBLE,
+    SUM_DOUBLE,
+)
+from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_of
+from railgun.aggregators.exact.narrow import add_narrow, round_narrow
+from railgun.aggregators.sum_long import add_sum as add_sum_long
+from railgun.interpreter import layout as at
+from railgun.interpreter.operations import result, update
+from railgun.interpreter.times import is_passed
+from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.frames import COLUMN_NULLS, COLUMN_WORDS_AT, column_at
+
+u = np.uint64
+
+# A prepared op: code, byte offset of its cell, where the argument's words and nulls lie in the frame (0: none).
+_CODE, _CELL, _WORDS, _NULLS = range(0, 32, 8)
+PREPARED_BYTES = 32
+PREPARED_OPS_MAX = 32
+
+_HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
+_ALL_DONE = -1
+_FILTERED = -2
+
+
+@jit
+def _prepare(ctx: Any, node: Any, frame: Any, table: Any) -> None:
+    """Note where a node's arguments lie in a frame; the filter's column comes first."""
+    frames, updates = ldi64(ctx + at.RUN_FRAMES * 8), ldi64(ctx + at.RUN_UPDATES * 8)
+    predicate = ldi64(node + at.NODE_FILTER * 8)
+    sti64(table + _WORDS, 0)
+    if predicate >= 0:
+        sti64(table + _WORDS, ldi64(column_at(frames, frame, predicate) + COLUMN_WORDS_AT * 8))
+    place = table + PREPARED_BYTES
+    for k in range(ldi64(node + at.NODE_UPDATES * 8), ldi64(node + at.NODE_UPDATES_END * 8)):
+        op = updates + k * (at.UPDATE_WORDS * 8)
+        sti64(place + _CODE, ldi64(op + at.UPDATE_OP * 8))
+        sti64(place + _CELL, ldi64(op + at.UPDATE_CELL * 8))
+        column = ldi64(op + at.UPDATE_COLUMN * 8)
+        words, nulls = np.int64(0), np.int64(0)
+        if column >= 0:
+            values = column_at(frames, frame, column)
+            words, nulls = ldi64(values + COLUMN_WORDS_AT * 8), ldi64(values + COLUMN_NULLS * 8)
+        sti64(place + _WORDS, words)
+        sti64(place + _NULLS, nulls)
+        place += PREPARED_BYTES
+
+
+@jit
+def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any) -> Any:
+    """Apply prepared ops from `first` on; _ALL_DONE, _FILTERED, or the op that is not one of the quick ones."""
+    predicate = ldi64(table + _WORDS)
+    if predicate != 0 and ld64(predicate + row * 8) == u(0):
+        return np.int64(_FILTERED)
+    for k in range(first, ops):
+        op = table + (k + 1) * PREPARED_BYTES
+        words, value = ldi64(op + _WORDS), u(0)
+        if words != 0:
+            nulls = ldi64(op + _NULLS)
+            if nulls != 0 and ld8(nulls + row) != 0:
+                continue
+            value = ld64(words + row * 8)
+        code, cell = ldi64(op + _CODE), entity + ldi64(op + _CELL)
+        if code == COUNT:
+            st64(cell, ld64(cell) + (u(1) if adding else ~u(0)))
+        elif code == SUM_DOUBLE:
+            place = place_of(value)
+            if u(place) > PLACE_MAX:
+                return np.int64(k)
+            add_narrow(cell + 8, normal_mantissa(value), place, ((value >> u(63)) != u(0)) == adding)
+        else:
+            add_sum_long(cell, value, not adding)
+    return np.int64(_ALL_DONE)
+
+
+@jit
+def _apply_all(
+    ctx: Any, node: Any, table: Any, ops: Any, frame: Any, row: Any, entity: Any, adding: Any
+) -> Any:
+    """Apply a node's ops to an entity's row for one row of a frame; 0, or a status with the op noted."""
+    k = _apply(table, ops, 0, row, entity, adding)
+    while k >= 0:
+        op = ldi64(ctx + at.RUN_UPDATES * 8) + (ldi64(node + at.NODE_UPDATES * 8) + k) * (at.UPDATE_WORDS * 8)
+        status = update(ctx, op, adding, frame, row, entity)
+        if status != 0:
+            sti64(ctx + at.RUN_AT_OP * 8, k)
+            return status
+        k = _apply(table, ops, k + 1, row, entity, adding)
+    return np.int64(0)
+
+
+@jit
+def _crossings(
+    ctx: Any, node: Any, table: Any, ops: Any, entry: Any, end: Any, record: Any, adding: Any
+) -> Any:
+    """Add or remove the rows that cross an edge at a record; the next entry, or minus one with a status noted."""
+    records, frame_of = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_ENTRY_FRAME * 8)
+    row_of = ldi64(ctx + at.RUN_ENTRY_ROW * 8)
+    entity_of = ldi64(ctx + at.RUN_ENTITIES * 8)
+    entity_of += ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
+    prepared = ldi64(ctx + at.RUN_PREPARED_FRAME * 8)
+    while entry < end and ldi32(records + entry * 4) <= record:
+        frame: Any = np.int64(ldi32(frame_of + entry * 4))
+        if frame != prepared:
+            _prepare(ctx, node, frame, table)
+            prepared = frame
+            sti64(ctx + at.RUN_PREPARED_FRAME * 8, prepared)
+        row: Any = np.int64(ldi32(row_of + entry * 4))
+        status = _apply_all(ctx, node, table, ops, frame, row, ldi64(entity_of + entry * 8), adding)
+        if status != 0:
+            sti64(ctx + (at.RUN_AT_HEAD if adding else at.RUN_AT_TAIL) * 8, entry)
+            sti64(ctx + at.RUN_STOPPED * 8, status)
+            return np.int64(-1)
+        entry += 1
+    return entry
+
+
+@jit
+def _results(ctx: Any, node: Any, record: Any, entity: Any) -> Any:
+    """Write the node's results for a record; 0, or a status with the op noted."""
+    results, stride = ldi64(ctx + at.RUN_RESULTS * 8), ldi64(ctx + at.RUN_STRIDE * 8)
+    outs, nulls = ldi64(ctx + at.RUN_OUT * 8) + record * 16, ldi64(ctx + at.RUN_OUT_NULLS * 8) + record
+    rounded, total = np.int64(-1), u(0)
+    first = ldi64(node + at.NODE_RESULTS * 8)
+    for k in range(first, ldi64(node + at.NODE_RESULTS_END * 8)):
+        op = results + k * (at.RESULT_WORDS * 8)
+        code, offset = ldi64(op), ldi64(op + at.RESULT_CELL * 8)
+        where = ldi64(op + at.RESULT_OUT * 8) * stride
+        out, cell = outs + where * 16, entity + offset
+        null = np.uint8(0)
+        if code == RESULT_COUNT:
+            st64(out, ld64(cell))
+        elif (code == RESULT_SUM_DOUBLE or code == RESULT_AVG_DOUBLE) and ld64(cell) == u(0):  # noqa: SIM109
+            n = ld64(entity + ldi64(op + at.RESULT_COUNT * 8))
+            null = np.uint8(n == u(0))
+            if n != u(0):
+                if rounded != offset:
+                    total, rounded = round_narrow(cell + 8), offset
+                value = total
+                if code == RESULT_AVG_DOUBLE:
+                    value = f64_bits(bits_f64(total) / np.float64(n) + 0.0)
+                st64(out, value)
+        else:
+            status = result(ctx, op, entity, out)
+            if status < 0:
+                sti64(ctx + at.RUN_AT_OP * 8, k - first)
+                return status
+            null = np.uint8(status == NULL)
+        st8(nulls + where, null)
+    return np.int64(0)
+
+
+@jit
+def _stop(ctx: Any, stage: Any, record: Any, head: Any, tail: Any) -> Any:
+    """Note where the general loop has to go on; the status."""
+    sti64(ctx + at.RUN_AT_STAGE * 8, stage)
+    sti64(ctx + at.RUN_AT_RECORD * 8, record)
+    if stage != _HEADS:
+        sti64(ctx + at.RUN_AT_HEAD * 8, head)
+    if stage != _TAILS:
+        sti64(ctx + at.RUN_AT_TAIL * 8, tail)
+    return ldi64(ctx + at.RUN_STOPPED * 8)
+
+
+@jit
+def is_simple(node: Any) -> Any:
+    """May a node go the quick way now?"""
+    if ldi64(node + at.NODE_SIMPLE * 8) == 0 or ldi64(node + at.NODE_AFTER * 8) != at.NO_BOUND:
+        return False
+    return ldi64(node + at.NODE_FILLED_TIME * 8) == at.FULL
+
+
+@jit
+def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
+    """Run records first to limit of one node; 0, or a status with the place noted."""
+    starts, ends = ldi64(ctx + at.RUN_EDGE_START * 8), ldi64(ctx + at.RUN_EDGE_END * 8)
+    head_edge, tail_edge = ldi64(node + at.NODE_HEAD * 8), ldi64(node + at.NODE_TAIL * 8)
+    head, head_end, tail, tail_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    if head_edge >= 0:
+        head, head_end = ldi64(starts + head_edge * 8), ldi64(ends + head_edge * 8)
+    if tail_edge >= 0:
+        tail, tail_end = ldi64(starts + tail_edge * 8), ldi64(ends + tail_edge * 8)
+    arriving = ldi64(ctx + at.RUN_PREPARED * 8)
+    crossing = arriving + (PREPARED_OPS_MAX + 1) * PREPARED_BYTES
+    _prepare(ctx, node, 0, arriving)
+    sti64(ctx + at.RUN_PREPARED_FRAME * 8, -1)
+    ops = ldi64(node + at.NODE_UPDATES_END * 8) - ldi64(node + at.NODE_UPDATES * 8)
+    delay = ldi64(node + at.NODE_DELAY * 8)
+    behind = delay + ldi64(node + at.NODE_SIZE * 8)
+    sliding = ldi64(node + at.NODE_KIND * 8) == at.SLIDING
+    accepted, times = ldi64(ctx + at.RUN_ACCEPTED * 8), ldi64(ctx + at.RUN_TIME * 8)
+    clocks, slots = ldi64(ctx + at.RUN_CLOCK * 8), ldi64(ctx + at.RUN_SLOT * 8)
+    rows = ldi64(ctx + at.RUN_ROWS * 8) + ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_STRIDE * 8) * 8
+    for i in range(first, limit):
+        if head < head_end:
+            following = _crossings(ctx, node, crossing, ops, head, head_end, i, True)
+            if following < 0:
+                return _stop(ctx, _HEADS, i, head, tail)
+            head = following
+        entity = ldi64(rows + i * 8)
+        if entity != 0 and ld8(accepted + i) != 0:
+            time, clock = ldi64(times + i * 8), ldi64(clocks + i * 8)
+            if is_passed(time, clock, delay) and not (sliding and is_passed(time, clock, behind)):
+                slot: Any = np.int64(ldi32(slots + i * 4))
+                status = _apply_all(ctx, node, arriving, ops, 0, slot, entity, True)
+                if status != 0:
+                    sti64(ctx + at.RUN_STOPPED * 8, status)
+                    return _stop(ctx, _ARRIVAL, i, head, tail)
+        if tail < tail_end:
+            following = _crossings(ctx, node, crossing, ops, tail, tail_end, i, False)
+            if following < 0:
+                return _stop(ctx, _TAILS, i, head, tail)
+            tail = following
+        if entity != 0:
+            status = _results(ctx, node, i, entity)
+            if status != 0:
+                sti64(ctx + at.RUN_STOPPED * 8, status)
+                return _stop(ctx, _RESULTS, i, head, tail)
+    return np.int64(0)
