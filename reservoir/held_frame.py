@@ -1,0 +1,52 @@
+"""A decoded chunk as kernels see it: column descriptors over memory that stays where it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir.chunk import HotRows
+from reservoir.columns import HotColumn, Kind
+from reservoir.compiled import address
+from reservoir.frames import (
+    COLUMN_CODES,
+    COLUMN_COUNT,
+    COLUMN_HEAP,
+    COLUMN_KIND,
+    COLUMN_NULLS,
+    COLUMN_PAIRS,
+    COLUMN_ROW_CACHE,
+    COLUMN_WORDS,
+    COLUMN_WORDS_AT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFrame:
+    """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive."""
+
+    rows: HotRows
+    descriptors: NDArray[np.int64]
+    caches: tuple[NDArray[np.int64], ...]
+    size_bytes: int
+
+
+def held_frame(rows: HotRows, hot: Sequence[HotColumn]) -> HeldFrame:
+    """Lay out the descriptors of decoded rows, one per hot column; costly enough to do in the background."""
+    words = [0] * (COLUMN_WORDS * max(1, len(hot)))
+    caches = []
+    for stored in rows.columns:
+        base = COLUMN_WORDS * hot.index(stored.column)
+        words[base + COLUMN_KIND] = int(stored.column.kind)
+        words[base + COLUMN_WORDS_AT] = stored.words_at
+        words[base + COLUMN_NULLS] = stored.nulls_at
+        words[base + COLUMN_HEAP] = stored.heap_at
+        if stored.column.kind is Kind.ENTITY:
+            cache = np.zeros(stored.count, np.int64)
+            words[base + COLUMN_CODES], words[base + COLUMN_PAIRS] = stored.codes_at, stored.pairs_at
+            words[base + COLUMN_ROW_CACHE], words[base + COLUMN_COUNT] = address(cache), stored.count
+            caches.append(cache)
+    descriptors = np.array(words, np.int64)
+    size = rows.size_bytes + descriptors.nbytes + sum(cache.nbytes for cache in caches)
+    return HeldFrame(rows, descriptors, tuple(caches), size)
