@@ -128,16 +128,23 @@ def move_ring(
     """A new ring with the live slots of the old and room for more; `live` is renamed in place to new slots.
 
     arrivals, arena: (head, next) of the rings.  rows, size_bytes: what there must be room for besides.
-    Returns the ring, its head and its arena head.  Rings are at least half empty afterwards, so that the cost
-    per appended row is constant.
+    Returns the ring, its head and its arena head.  A ring is at least half empty afterwards, so that the cost
+    per appended row is constant, and has room for all that the old one held, sealed rows that wait for the
+    background writer among them, so that a slow writer does not make it move again and again.
     """
     head, behind = arrivals
     numbers = head + ((live.astype(np.int64) - head) & (ring.capacity - 1))
     new_head = int(numbers.min()) if len(live) else behind
     starts = ring.bytes_start[live]
     arena_head = int(starts.min()) if len(live) else arena[1]
-    capacity = max(ring.capacity, _power_above(2 * (behind - new_head + rows)))
-    arena_bytes = max(len(ring.arena), _power_above(2 * (arena[1] - arena_head + size_bytes)))
+    capacity = max(
+        _power_above(behind - head + rows), _power_above(2 * (behind - new_head + rows)), ring.capacity
+    )
+    arena_bytes = max(
+        _power_above(arena[1] - arena[0] + size_bytes),
+        _power_above(2 * (arena[1] - arena_head + size_bytes)),
+        len(ring.arena),
+    )
     new = Ring.empty(capacity, arena_bytes, tuple(column.kind for column in ring.columns))
     slots = (numbers & (capacity - 1)).astype(np.uint32)
     for name in ("time", "seq", "ids", "bytes_at", "bytes_length", "bytes_start", "batch_index"):
