@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from railgun.plan import svg_palette as palette
 from railgun.plan.explain_text import count_text, hot_column_text, partitioner_text, row_text, summary_text
 from railgun.plan.explanation import Explanation, PartitionerPlan
-from railgun.plan.svg_canvas import Canvas
+from railgun.plan.svg_canvas import Canvas, shortened
 from railgun.plan.svg_graph import draw_graph
 from railgun.plan.svg_timeline import draw_timeline
 
 _MARGIN, _WIDTH, _SECTION_GAP, _LINE = 28, 900, 22, 19
+_LINE_TEXT_MAX = 160
 
 
 def render_svg(explanation: Explanation) -> str:
@@ -45,5 +46,5 @@ def _list(canvas: Canvas, heading: str, lines: Sequence[str], y: float) -> float
     canvas.text(_MARGIN, y, heading, palette.MUTED, size=11)
     for line in lines:
         y += _LINE
-        canvas.text(_MARGIN + 12, y, line, palette.INK)
+        canvas.text(_MARGIN + 12, y, shortened(line, _LINE_TEXT_MAX), palette.INK)
     return y + _SECTION_GAP + 6
