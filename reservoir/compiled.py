@@ -11,6 +11,7 @@ is keyed by a hash of every kernel source in the project.
 import ctypes
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,19 +21,22 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_KERNEL_ROOMS = ("reservoir", "railgun")
+_KERNEL_ROOMS = (
+    "reservoir",
+    "railgun/aggregators",
+    "railgun/interpreter",
+    "railgun/language",
+    "railgun/state",
+    "railgun/task",
+    "railgun/wire",
+)
+_CACHES_KEPT = 4
 
 
 def _kernel_sources() -> list[Path]:
+    """Every file of the rooms with kernels: constants come from files that hold none themselves."""
     root = Path(__file__).resolve().parent.parent
-    found: list[Path] = []
-    for room in _KERNEL_ROOMS:
-        found += [
-            path
-            for path in (root / room).rglob("*.py")
-            if b"import jit" in path.read_bytes() or b" jit" in path.read_bytes()
-        ]
-    return sorted(found)
+    return sorted(path for room in _KERNEL_ROOMS for path in (root / room).rglob("*.py"))
 
 
 def _cache_folder() -> Path:
@@ -44,7 +48,17 @@ def _cache_folder() -> Path:
         "railgun",
         "kernels",
     )
-    return Path(base) / digest.hexdigest()[:16]
+    folder = Path(base) / digest.hexdigest()[:16]
+    if not folder.exists():
+        _make_room(Path(base))
+    return folder
+
+
+def _make_room(base: Path) -> None:
+    """Delete the caches of sources long gone: all but the latest few."""
+    found = sorted(base.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in found[_CACHES_KEPT - 1 :]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:
@@ -88,7 +102,7 @@ def _loader(numba_type: Any) -> Any:
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
-            return builder.load(pointer)
+            return builder.load(pointer, align=1)
 
         return signature, codegen
 
@@ -102,7 +116,7 @@ def _storer(numba_type: Any) -> Any:
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
-            builder.store(args[1], pointer)
+            builder.store(args[1], pointer, align=1)
             return context.get_dummy_value()
 
         return signature, codegen
@@ -110,7 +124,7 @@ def _storer(numba_type: Any) -> Any:
     return store
 
 
-# Loads and stores at a byte address: ld64(addr) -> uint64, st64(addr, uint64), and so on.
+# Loads and stores at a byte address, aligned or not: ld64(addr) -> uint64, st64(addr, uint64), and so on.
 ld64, st64 = _loader(types.uint64), _storer(types.uint64)
 ldi64, sti64 = _loader(types.int64), _storer(types.int64)
 ld32, st32 = _loader(types.uint32), _storer(types.uint32)
@@ -209,6 +223,23 @@ def mulhi64(typingctx: Any, a: Any, b: Any) -> Any:
         wide = ir.IntType(128)
         product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
         return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return signature, codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typingctx: Any, where: Any) -> Any:
+    """Ask for the cache line at a byte address, to be written soon; any address will do."""
+    signature = types.void(types.int64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [builder.inttoptr(args[0], cgutils.voidptr_t), flag(1), flag(3), flag(1)])
+        return context.get_dummy_value()
 
     return signature, codegen
 

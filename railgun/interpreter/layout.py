@@ -24,7 +24,8 @@ NODE_WORDS = 24
     NODE_FILLED_TIME,  # (time, seq) up to which a node that is filling has met events; greatest int64 once full
     NODE_FILLED_SEQ,
     NODE_SIMPLE,  # 1: nothing but counts and sums, not tumbling (railgun.interpreter.simple)
-) = range(17)
+    NODE_FIRST_CELL,  # byte offset of the first cell it owns
+) = range(18)
 
 SLIDING, TUMBLING, INFINITE = range(3)
 NO_BOUND = -(2**63)  # NODE_AFTER of a node that leaves nothing out

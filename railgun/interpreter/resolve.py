@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from railgun.interpreter import layout as at
-from railgun.state.row_access import find_row, row_is, touch_row
-from reservoir.compiled import jit, ld8, ld64, ldi32, ldi64, st64, sti64
+from railgun.state.row_access import find_row, foresee_entry, foresee_row, row_is, touch_row
+from reservoir.compiled import jit, ld8, ld64, ldi32, ldi64, prefetch, st64, sti64
 from reservoir.frames import code_cache, code_hi, code_lo, column_at, column_code
+
+# How many records or entries ahead memory is asked for: far enough to hide a miss, near enough to be kept.
+_NEAR, _FAR = 8, 16
+_ENTRIES_AHEAD = 20
 
 
 @jit
@@ -36,7 +40,15 @@ def _records(ctx: Any, group: Any) -> Any:
     his = ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8)
     los = ldi64(ldi64(ctx + at.RUN_HASH_LO * 8) + group * 8)
     status_of = ldi64(ctx + at.RUN_STATUS * 8)
-    for i in range(ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)):
+    first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
+    # Two looks ahead: the far one brings the table's entry, the near one the row that it leads to.
+    for i in range(first, min(limit, first + _FAR)):
+        foresee_entry(table, group, ld64(los + i * 8))
+    for i in range(first, limit):
+        if i + _FAR < limit:
+            foresee_entry(table, group, ld64(los + (i + _FAR) * 8))
+        if i + _NEAR < limit:
+            foresee_row(foresee_entry(table, group, ld64(los + (i + _NEAR) * 8)))
         row = np.int64(0)
         if ld8(status_of + i) == 0:
             hi, lo = ld64(his + i * 8), ld64(los + i * 8)
@@ -49,26 +61,33 @@ def _records(ctx: Any, group: Any) -> Any:
 
 
 @jit
+def _remembered(ctx: Any, entry: Any, column: Any) -> Any:
+    """(descriptor, code, remembered address) of the entity of a crossing row."""
+    frame: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
+    row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
+    values = column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, column)
+    code = column_code(values, row)
+    return values, code, ldi64(code_cache(values, code))
+
+
+@jit
 def _entries(ctx: Any, edge: Any, group: Any, column: Any) -> Any:
     """The rows of what crosses one edge, for one group-by; 0 or a status."""
-    table, frames = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_FRAMES * 8)
-    records, frame_of = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_ENTRY_FRAME * 8)
-    row_of, limit = ldi64(ctx + at.RUN_ENTRY_ROW * 8), ldi64(ctx + at.RUN_LIMIT * 8)
+    table, records = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_ENTRY_AT * 8)
     entities = ldi64(ctx + at.RUN_ENTITIES * 8) + group * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
-    end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
-    for entry in range(ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8), end):
+    end, limit = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8), ldi64(ctx + at.RUN_LIMIT * 8)
+    start = ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8)
+    for entry in range(start, end):
         if ldi32(records + entry * 4) >= limit:
             break
-        frame: Any = np.int64(ldi32(frame_of + entry * 4))
-        row_in_frame: Any = np.int64(ldi32(row_of + entry * 4))
-        values = column_at(frames, frame, column)
-        code = column_code(values, row_in_frame)
+        if entry + _ENTRIES_AHEAD < end:
+            _, _, ahead = _remembered(ctx, entry + _ENTRIES_AHEAD, column)
+            prefetch(ahead)
+        values, code, row = _remembered(ctx, entry, column)
         hi, lo = code_hi(values, code), code_lo(values, code)
-        cache = code_cache(values, code)
-        row = ldi64(cache)
         if row == 0 or not row_is(table, row, group, hi, lo):
             row = find_row(table, group, hi, lo)
-            sti64(cache, row)
+            sti64(code_cache(values, code), row)
         status = _miss(ctx, group, hi, lo) if row == 0 else touch_row(table, row)
         if status != 0:
             return status

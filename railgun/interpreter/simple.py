@@ -24,7 +24,7 @@ from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.interpreter import layout as at
 from railgun.interpreter.operations import result, update
 from railgun.interpreter.times import is_passed
-from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, prefetch, st8, st64, sti64
 from reservoir.frames import COLUMN_NULLS, COLUMN_WORDS_AT, column_at
 
 u = np.uint64
@@ -33,6 +33,8 @@ u = np.uint64
 _CODE, _CELL, _WORDS, _NULLS = range(0, 32, 8)
 PREPARED_BYTES = 32
 PREPARED_OPS_MAX = 32
+
+_AHEAD = 8  # records or entries ahead that a row's cells are asked for
 
 _HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
 _ALL_DONE = -1
@@ -114,8 +116,10 @@ def _crossings(
     row_of = ldi64(ctx + at.RUN_ENTRY_ROW * 8)
     entity_of = ldi64(ctx + at.RUN_ENTITIES * 8)
     entity_of += ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
-    prepared = ldi64(ctx + at.RUN_PREPARED_FRAME * 8)
+    prepared, first_cell = ldi64(ctx + at.RUN_PREPARED_FRAME * 8), ldi64(node + at.NODE_FIRST_CELL * 8)
     while entry < end and ldi32(records + entry * 4) <= record:
+        if entry + _AHEAD < end:
+            prefetch(ldi64(entity_of + (entry + _AHEAD) * 8) + first_cell)
         frame: Any = np.int64(ldi32(frame_of + entry * 4))
         if frame != prepared:
             _prepare(ctx, node, frame, table)
@@ -207,7 +211,10 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
     accepted, times = ldi64(ctx + at.RUN_ACCEPTED * 8), ldi64(ctx + at.RUN_TIME * 8)
     clocks, slots = ldi64(ctx + at.RUN_CLOCK * 8), ldi64(ctx + at.RUN_SLOT * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_STRIDE * 8) * 8
+    first_cell = ldi64(node + at.NODE_FIRST_CELL * 8)
     for i in range(first, limit):
+        if i + _AHEAD < limit:
+            prefetch(ldi64(rows + (i + _AHEAD) * 8) + first_cell)
         if head < head_end:
             following = _crossings(ctx, node, crossing, ops, head, head_end, i, True)
             if following < 0:

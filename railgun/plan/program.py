@@ -155,6 +155,7 @@ class ProgramBuilder:
         ops = [op[at.UPDATE_OP] for op in made_here]
         quick = kind is not WindowKind.TUMBLING and len(ops) <= PREPARED_OPS_MAX
         quick = quick and all(op[at.UPDATE_TYPE] != codes.TYPE_STRING for op in made_here)
+        node[at.NODE_FIRST_CELL] = min(op[at.UPDATE_CELL] for op in made_here)
         results = [op[at.RESULT_OP] for op in self._results[node[at.NODE_RESULTS] :]]
         node[at.NODE_SIMPLE] = int(quick and set(ops) <= _QUICK_OPS and set(results) <= _QUICK_RESULTS)
         self._nodes.append(node)

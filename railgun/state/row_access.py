@@ -34,7 +34,7 @@ from railgun.state.row_context import (
 )
 from railgun.state.row_images import append_image, mark_stored
 from railgun.state.status import DONE, ROWS_DRAIN
-from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+from reservoir.compiled import jit, ld64, ldi64, prefetch, st64, sti64
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -43,6 +43,20 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 def row_tag(group: Any, lo: Any) -> Any:
     """The word that the hash table knows a row by: the hash, spread so that groups do not share slots."""
     return lo + np.uint64(group) * _SPREAD
+
+
+@jit
+def foresee_entry(ctx: int, group: Any, lo: Any) -> Any:
+    """Have the hash table's entry for an entity brought near, for a `find_row` soon; its address."""
+    entry = ldi64(ctx + ROWS_TABLE) + np.int64((row_tag(group, lo) & ld64(ctx + ROWS_MASK)) << np.uint64(4))
+    prefetch(entry)
+    return entry
+
+
+@jit
+def foresee_row(entry: int) -> None:
+    """Have the row that a table entry leads to brought near."""
+    prefetch(ldi64(entry + 8))
 
 
 @jit

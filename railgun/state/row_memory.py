@@ -2,6 +2,7 @@
 
 import mmap
 import os
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +115,10 @@ class RowMemory:
         self.segment_bytes = segment_bytes or segment_bytes_for(limit_bytes)
         count = max(limit_bytes // self.segment_bytes, 2)
         self._region = mmap.mmap(-1, count * self.segment_bytes)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            # Rows are met in no order: with small pages nearly every one would cost a walk of the page table.
+            with suppress(OSError):
+                self._region.madvise(mmap.MADV_HUGEPAGE)
         self.context: Words = np.zeros(ROWS_CONTEXT_WORDS, np.int64)
         self.address = address(self.context)
         self.segments = np.zeros((count, SEGMENT_RECORD_BYTES // 8), np.int64)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, prefetch, st8, st32, st64, sti64
 
 TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
@@ -42,6 +42,7 @@ _WORDS = 22
 
 _u = np.uint64
 _FIRST_RING_EVENTS = 1024
+_AHEAD = 12  # records ahead that the index is asked for
 
 
 @jit
@@ -129,12 +130,15 @@ def admit(ctx: Any) -> Any:
     clock, floor = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8)
     lateness, discard = ldi64(ctx + _LATENESS * 8), ldi64(ctx + _DISCARD * 8)
     horizon = ldi64(ctx + _RING_SIZE * 8)
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
     admitted, least = 0, ldi64(ctx + _LEAST * 8)
     for i in range(n):
         st8(accepted + i, np.uint8(0))
         st8(late + i, np.uint8(0))
         st8(duplicate + i, np.uint8(0))
         sti64(clock_after + i * 8, clock)
+        if i + _AHEAD < n:
+            prefetch(index + np.int64(ld64(id_lo + (i + _AHEAD) * 8) & _u(mask)) * 4)
         if ld8(status + i) != 0:
             continue
         hi, lo = ld64(id_hi + i * 8), ld64(id_lo + i * 8)
