@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup demo test check lock
+.PHONY: help setup kernels demo test check lock
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -32,11 +32,19 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup  ## score a year of real flights and check a sample by brute force
+kernels: setup  ## compile the kernels into their cache, once
+	@$(BIN)/python -m railgun.kernels
+
+demo: kernels  ## score a year of real flights and check a sample by brute force
 	@$(BIN)/python -m railgun.demo
 
-test: setup  ## every test (the long reliability runs apart)
+test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
+
+torture: setup  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
+	@mkdir -p build
+	@$(BIN)/python -m pytest -m torture --junit-xml=build/torture.xml; code=$$?; \
+	  $(BIN)/python -m bench.torture_summary build/torture.xml; exit $$code
 
 check: setup  ## format, lint, types, import rules, tidiness
 	@$(BIN)/ruff format --check .
@@ -52,3 +60,19 @@ lock: setup  ## resolve the dependencies anew and pin them with their hashes
 	@$(PIP_COMPILE) --upgrade --extra dev --extra bench --build-deps-for editable \
 	  --output-file requirements-dev.lock pyproject.toml
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+
+RUNS ?= 3
+SCALE ?= 1
+BENCH_UNIT = $(BIN)/python -m bench.unit
+
+bench: bench-unit  ## every bench
+
+bench-unit: setup  ## how fast one task is: RUNS=3 SCALE=1
+	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
+
+bench-quick: setup  ## every figure at a small scale: does it run, roughly how fast
+	@$(BENCH_UNIT) --runs 1 --scale 0.02
+
+bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
+	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }
+	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))

@@ -24,6 +24,7 @@ from bench.distributions import Float64Array, Int64Array, WeeklyClock, numbered,
 
 BLOCK_EVENTS = 65_536
 DUPLICATE_REACH_EVENTS = 1_000
+AMOUNT_ORDERS = ("random", "rising", "falling")
 
 _CORE_TYPES = {
     "tx_id": "string",
@@ -60,6 +61,7 @@ class Payments:
     late_share: float = 0.0
     late_lag_ms: int = 60_000
     duplicate_share: float = 0.0
+    amount_order: str = "random"
 
     def __post_init__(self) -> None:
         """Raise ValueError, saying what would do, if the events cannot be made."""
@@ -69,6 +71,8 @@ class Payments:
             raise ValueError(f"{self.events} events: between 0 and 10^12 can be made")
         if self.rate_per_s <= 0 or self.late_lag_ms < 1:
             raise ValueError("the rate and the lag of late events must be above 0")
+        if self.amount_order not in AMOUNT_ORDERS:
+            raise ValueError(f"amounts in the order {self.amount_order!r}: one of {', '.join(AMOUNT_ORDERS)}")
         for share in (self.late_share, self.duplicate_share):
             if not 0 <= share <= 1:
                 raise ValueError(f"a share of {share}: shares lie between 0 and 1")
@@ -107,6 +111,9 @@ def _block(payments: Payments, clock: WeeklyClock, block: int) -> Any:
     cards = zipf(rng, payments.cards, payments.card_exponent, BLOCK_EVENTS)
     merchants = zipf(rng, payments.merchants, payments.merchant_exponent, BLOCK_EVENTS)
     amounts = _amounts(rng, merchants)
+    if payments.amount_order != "random":
+        rising = (block * BLOCK_EVENTS + np.arange(BLOCK_EVENTS) + 1) / 100.0
+        amounts = rising if payments.amount_order == "rising" else 1e10 - rising
     times_ms -= _lags_ms(rng, payments)
     sources = _sources(rng, payments.duplicate_share)
     columns = [
@@ -217,6 +224,7 @@ def _parser() -> argparse.ArgumentParser:
         "late_share": "share of events whose time lies behind their place in the log",
         "late_lag_ms": "how far behind at most",
         "duplicate_share": "share of events that are an earlier one sent again",
+        "amount_order": f"{', '.join(AMOUNT_ORDERS)}: each greater or less than all before it",
     }
     for field in fields(Payments):
         if field.name != "events":

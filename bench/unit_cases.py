@@ -1,13 +1,14 @@
-"""The workloads of the unit bench: definitions, events, settings."""
+"""The workloads of the unit bench, as data: definitions, events, limits, and how long it takes to fill the windows."""
 
 from dataclasses import dataclass, field, replace
 
-from bench.payments import Payments, blocks
-from railgun.catalog.definitions import parse_definitions
-from railgun.task.settings import MIB, TaskSettings
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
-from railgun.wire.encode import encode_columns
+from bench.payments import Payments, field_types
+
+MIB = 1 << 20
+STEADY_MARGIN_EVENTS = 70_000
+CHECK_EVENTS = 20_000
+MEASURED_FLOOR_EVENTS = 40_000
+QUICK_WINDOW_FLOOR_EVENTS = 10_000
 
 _STREAM = """
 [streams.payments]
@@ -15,80 +16,139 @@ time = "ts"
 id = "tx_id"
 partitioners = ["card"]
 lateness = "1s"
+retention = "forever"
 [streams.payments.fields]
 """
 _THREE = "count(*) AS c{n}, sum(amount) AS s{n}, avg(amount) AS a{n}"
-
-
-def _fields(count: int) -> str:
-    from bench.payments import field_types
-
-    return "".join(f'{name} = "{type_}"\n' for name, type_ in field_types(count).items())
-
-
-def _metric(select: str, over: str) -> str:
-    return f'[[metrics]]\nsql = """SELECT {select} FROM payments GROUP BY card OVER {over}"""\n'
+_ROW_BYTES = 9 * 8
 
 
 def _windows(over: list[str], select: str = _THREE, fields: int = 5) -> str:
-    return _STREAM + _fields(fields) + "".join(_metric(select.format(n=n), w) for n, w in enumerate(over))
+    types = "".join(f'{name} = "{type_}"\n' for name, type_ in field_types(fields).items())
+    metrics = (
+        f'[[metrics]]\nsql = """SELECT {select.format(n=n)} FROM payments GROUP BY card OVER {window}"""\n'
+        for n, window in enumerate(over)
+    )
+    return _STREAM + types + "".join(metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """definitions: TOML. payments: how events are made; the first `warm_up` of them fill the windows."""
+    """One kind of events under one set of metrics.
 
-    definitions: str
+    over, select, fields: make the definitions; `{window}` in `over` is `window_ms`.  window_ms: the longest reach
+    of a window behind the clock.  payments: how events are made; as many as are asked for.  measured: events of one
+    measurement.  limits: of the task's settings.  shrinks: at a smaller scale the window, what is in it and the
+    limits shrink too.
+    """
+
+    over: tuple[str, ...]
+    window_ms: int
     payments: Payments
-    warm_up: int
+    measured: int
+    select: str = _THREE
     batch: int = 2048
-    settings: TaskSettings = field(default_factory=TaskSettings)
+    limits: dict[str, int] = field(default_factory=dict)
+    shrinks: bool = False
+    drop_page_cache: bool = False
+
+    @property
+    def definitions(self) -> str:
+        """TOML."""
+        window = f"SLIDING {self.window_ms} MILLISECONDS"
+        return _windows([each.format(window=window) for each in self.over], self.select, self.payments.fields)
+
+    @property
+    def window_events(self) -> int:
+        """Events that the longest window holds, all entities together."""
+        return int(self.window_ms * self.payments.rate_per_s / 1000)
+
+    @property
+    def warm_up(self) -> int:
+        """Events after which as many leave the windows as arrive."""
+        return self.window_events + STEADY_MARGIN_EVENTS
 
     def scaled(self, factor: float) -> "Workload":
-        """The same with another number of measured events."""
-        measured = max(1000, int((self.payments.events - self.warm_up) * factor))
-        return replace(self, payments=replace(self.payments, events=self.warm_up + measured))
+        """The same with another number of measured events; a workload that shrinks does so in all its parts."""
+        small = replace(
+            self, measured=max(min(self.measured, MEASURED_FLOOR_EVENTS), int(self.measured * factor))
+        )
+        if not self.shrinks or factor >= 1 or self.window_events <= QUICK_WINDOW_FLOOR_EVENTS:
+            return small
+        factor = max(factor, QUICK_WINDOW_FLOOR_EVENTS / self.window_events)
+        cards = self.payments.cards
+        return replace(
+            small,
+            window_ms=int(self.window_ms * factor),
+            payments=replace(
+                self.payments, cards=cards if cards <= 1_000 else max(1_000, int(cards * factor))
+            ),
+            limits={name: max(8 * MIB, int(limit * factor)) for name, limit in self.limits.items()},
+        )
 
 
-def make_records(workload: Workload) -> tuple[list[bytes], list[bytes]]:
-    """The raw internal records, as a front-end would publish them: those of the warm-up and those measured."""
-    definitions = parse_definitions(workload.definitions)
-    (stream,) = definitions.streams.values()
-    door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, ("card",)))
-    records: list[bytes] = []
-    for block in blocks(workload.payments):
-        events = door.admit(block).events
-        made = encode_columns(1, events, 0, 1, len(records))
-        records += made.to_list()
-    return records[: workload.warm_up], records[workload.warm_up :]
+def _payments(**options: object) -> Payments:
+    defaults: dict[str, object] = {"events": 10**11, "cards": 100_000, "rate_per_s": 2000.0, "rhythm": False}
+    return Payments(**{**defaults, **options})  # type: ignore[arg-type]
 
 
-def _payments(events: int, **options: object) -> Payments:
-    defaults: dict[str, object] = {"cards": 100_000, "rate_per_s": 2000.0, "rhythm": False}
-    return Payments(events, **{**defaults, **options})  # type: ignore[arg-type]
+_MINUTE = ("{window}",)
+_TEN = tuple(f"SLIDING {60 + 6 * n} SECONDS" for n in range(10))
+_TAILS = tuple(f"SLIDING {20_000 + 500 * n} MILLISECONDS" for n in range(120))
+_EDGES = tuple(f"SLIDING 20 SECONDS DELAYED BY {100 + 333 * n} MILLISECONDS" for n in range(120))
+_LARGE_ROWS = {"row_cache_bytes": 1024 * MIB}
 
-
-_MINUTE = ["SLIDING 60 SECONDS"]
-_TEN = [f"SLIDING {60 + 6 * n} SECONDS" for n in range(10)]
-_TAILS = [f"SLIDING {20_000 + 500 * n} MILLISECONDS" for n in range(120)]
-_EDGES = [f"SLIDING 20 SECONDS DELAYED BY {100 + 333 * n} MILLISECONDS" for n in range(120)]
-_COLD = TaskSettings(row_cache_bytes=200_000 * 9 * 8 * 2, block_cache_bytes=256 * MIB)
-
-CASES: dict[str, Workload] = {
-    "payments_1x3": Workload(_windows(_MINUTE), _payments(1_600_000), 300_000),
-    "payments_10x3": Workload(_windows(_TEN), _payments(1_000_000), 300_000),
-    "payments_120x3": Workload(
-        _windows(_TAILS), _payments(400_000), 200_000, settings=TaskSettings(row_cache_bytes=1024 * MIB)
-    ),
-    "edges_240": Workload(
-        _windows(_EDGES), _payments(360_000), 200_000, settings=TaskSettings(row_cache_bytes=1024 * MIB)
-    ),
-    "wide_1x3": Workload(_windows(_MINUTE, fields=103), _payments(400_000, fields=103), 150_000),
+THROUGHPUT: dict[str, Workload] = {
+    "payments_1x3": Workload(_MINUTE, 60_000, _payments(), 1_000_000),
+    "payments_10x3": Workload(_TEN, 114_000, _payments(), 700_000),
+    "payments_120x3": Workload(_TAILS, 79_500, _payments(), 200_000, limits=_LARGE_ROWS),
+    "edges_240": Workload(_EDGES, 59_727, _payments(), 150_000, limits=_LARGE_ROWS),
+    "wide_1x3": Workload(_MINUTE, 60_000, _payments(fields=103), 200_000),
     "cold_10m": Workload(
-        _windows(["SLIDING 5000 SECONDS"]),
-        _payments(10_300_000, cards=10_000_000, card_exponent=0.0),
-        10_000_000,
-        settings=_COLD,
+        _MINUTE,
+        5_000_000,
+        _payments(cards=10_000_000, card_exponent=0.0),
+        200_000,
+        limits={"row_cache_bytes": 200_000 * _ROW_BYTES * 2, "block_cache_bytes": 256 * MIB},
+        shrinks=True,
     ),
-    "batch1": Workload(_windows(_TEN), _payments(340_000), 300_000, batch=1),
 }
+BATCH1 = Workload(_TEN, 114_000, _payments(), 40_000, batch=1)
+
+
+def _disk(window_ms: int) -> Workload:
+    payments = _payments(cards=1_000, rate_per_s=10_000.0)
+    return Workload(_MINUTE, window_ms, payments, 1_000_000, batch=512, shrinks=True, drop_page_cache=True)
+
+
+WINDOWS: dict[str, Workload] = {
+    "window_1e4": _disk(1_000),
+    "window_1e6": _disk(100_000),
+    "window_2e7": _disk(2_000_000),
+}
+
+_FAMILIES = {
+    "sum": "sum(amount) AS s{n}",
+    "min": "min(amount) AS s{n}",
+    "max": "max(amount) AS s{n}",
+    "first": "first(amount) AS s{n}",
+    "stddev": "stddev(amount) AS s{n}",
+    "count_distinct": "count_distinct({of}) AS s{n}",
+}
+
+
+def _family(name: str, payments: Payments, window_ms: int, measured: int, of: str) -> Workload:
+    select = _FAMILIES[name].replace("{of}", of)
+    return Workload(_MINUTE, window_ms, payments, measured, select, shrinks=payments.cards == 1)
+
+
+def _monotone(name: str) -> Workload:
+    order = "falling" if name == "max" else "rising"
+    payments = _payments(cards=1, rate_per_s=10_000.0, amount_order=order)
+    return _family(name, payments, 100_000, 300_000, "amount")
+
+
+FAMILIES = {f"{name}": _family(name, _payments(), 60_000, 300_000, "merchant") for name in _FAMILIES}
+MONOTONE = {f"monotone_{name}": _monotone(name) for name in _FAMILIES}
+
+WORKLOADS: dict[str, Workload] = {**THROUGHPUT, "batch1": BATCH1, **WINDOWS, **FAMILIES, **MONOTONE}

@@ -1,0 +1,70 @@
+"""Child processes that measure: one for each workload, so that memory is its own; asked in turn over pipes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+# Set by whoever imports kernels; a child with other kernels must not take it over.
+_OWN_VARIABLES = ("NUMBA_CACHE_DIR",)
+
+
+class ChildFailedError(Exception):
+    """A measuring process ended before it answered; what it said is on stderr."""
+
+
+class Child:
+    """`python -m module arguments` in `folder` (this tree by default). Says a line of JSON for each line it gets."""
+
+    def __init__(self, module: str, arguments: list[str], folder: Path | None = None) -> None:
+        self.name = " ".join([module, *arguments])
+        environment = {key: value for key, value in os.environ.items() if key not in _OWN_VARIABLES}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=folder or Path(__file__).resolve().parent.parent,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.process.kill()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the next line that the child says. Raises ChildFailedError."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self) -> dict[str, Any]:
+        """Have it measure once more. Raises ChildFailedError."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}") from None
+        return self.answer()
+
+
+def say(answer: dict[str, Any]) -> None:
+    """What a child answers with."""
+    print(json.dumps(answer), flush=True)

@@ -1,0 +1,35 @@
+"""This process and its machine: memory, the page cache, the load."""
+
+import os
+from pathlib import Path
+
+import psutil
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def drop_page_cache() -> bool:
+    """Have the machine forget what it has read from disk; False where this is not permitted."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+_PARENT = os.getppid()
+
+
+def orphaned() -> bool:
+    """Has the process that started this one ended? A child that runs on its own must then end too."""
+    return os.getppid() != _PARENT
+
+
+def load() -> str:
+    """How busy the machine is, in words."""
+    one_minute, five_minutes, _ = os.getloadavg()
+    return f"load {one_minute:.1f} (1 min), {five_minutes:.1f} (5 min) on {os.cpu_count()} cores"

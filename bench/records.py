@@ -1,0 +1,38 @@
+"""Raw internal records of made-up payments, block after block, as a front-end would publish them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.payments import Payments, blocks
+from railgun.catalog.model import StreamDefinition
+from railgun.wire.door import Roles
+from railgun.wire.door_table import TableDoor
+from railgun.wire.encode import Records, encode_columns
+
+
+class RecordMaker:
+    """The records of one stream of payments, in log order, in buffers: bytes objects for each would need 2 GB for
+    ten million."""
+
+    def __init__(self, payments: Payments, stream: StreamDefinition) -> None:
+        self._door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, ("card",)))
+        self._blocks = self._encoded(payments)
+        self._left: Records | None = None
+
+    def take(self, events: int) -> Iterator[Records]:
+        """The next records, in buffers of at most a block."""
+        while events:
+            block = self._left if self._left is not None else next(self._blocks)
+            part = block.part(0, min(len(block), events))
+            events -= len(part)
+            self._left = block.part(len(part), len(block)) if len(part) < len(block) else None
+            yield part
+
+    def _encoded(self, payments: Payments) -> Iterator[Records]:
+        sequence = 0
+        for block in blocks(payments):
+            made = encode_columns(1, self._door.admit(block).events, 0, 1, sequence)
+            sequence += len(made)
+            # A copy: the encoder's buffer has room for the worst case.
+            yield Records(np.array(made.buffer), made.offsets)

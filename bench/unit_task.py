@@ -1,0 +1,165 @@
+"""One task under a workload: opened, warmed up, measured as often as is asked, with everything on."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter, thread_time
+from typing import Any
+
+import numpy as np
+
+from bench.process import drop_page_cache, resident_bytes
+from bench.records import RecordMaker
+from bench.unit_cases import CHECK_EVENTS, Workload
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.definitions import parse_definitions
+from railgun.task.processor import TaskIdentity, TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.wire.encode import Records, encode_control
+from railgun.wire.reply import ReplyEncoder
+from reservoir.files import DiskFiles
+
+_WARM_UP_BATCH = 2048
+_STEADY_TOLERANCE = 0.1
+
+
+class UnsteadyError(Exception):
+    """As many events do not leave the windows as arrive: what was measured is no steady state."""
+
+
+class Answering:
+    """Encodes replies as a processor unit would, and counts their bytes."""
+
+    def __init__(self, task: TaskProcessor) -> None:
+        self._task = task
+        self._encoder: ReplyEncoder | None = None
+        self._names: tuple[str, ...] = ()
+        self.size_bytes = 0
+
+    def __call__(self, replies: Replies) -> None:
+        """What a unit does with replies."""
+        known = (*replies.names, *replies.warming)
+        if self._encoder is None or known != self._names:
+            self._encoder, self._names = ReplyEncoder(replies.source(self._task.identity)), known
+        for _, record in replies.encode(self._encoder):
+            self.size_bytes += len(record)
+
+
+class WarmTask:
+    """A task in a folder of its own, removed by `close`. Fill its windows with `warm_up` before measuring."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        definitions = parse_definitions(workload.definitions)
+        (stream,) = definitions.streams.values()
+        self._folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
+        identity = TaskIdentity(stream.name, "card", 0, bytes(16))
+        settings = TaskSettings(**workload.limits)
+        self.task = open_task(self._folder, identity, DiskFiles(), _no_log, settings)
+        changes: list[Change] = [PutStream(1, stream, 1)]
+        changes += [AddMetric(place, metric) for place, metric in enumerate(definitions.metrics, 2)]
+        self.control(changes)
+        self.records = RecordMaker(workload.payments, stream)
+        self.answer = Answering(self.task)
+
+    def control(self, changes: Iterable[Change]) -> None:
+        """Bring changes into force, as control records."""
+        records = [encode_control(change_to_json(change)) for change in changes]
+        self.task.process(records, self.task.position, _unanswered)
+
+    def warm_up(self, events: int | None = None) -> None:
+        """Process the events that fill the windows (or as many as are given)."""
+        for records in self.records.take(self.workload.warm_up if events is None else events):
+            self.feed(records, _WARM_UP_BATCH)
+
+    def feed(self, records: Records, batch: int) -> list[float]:
+        """Process records in batches, with the background work in between; the seconds of each batch."""
+        taken: list[float] = []
+        task, answer = self.task, self.answer
+        for first in range(0, len(records), batch):
+            part = records.part(first, min(len(records), first + batch))
+            begun = perf_counter()
+            task.process(part, task.position, answer)
+            task.work()
+            taken.append(perf_counter() - begun)
+        return taken
+
+    def measure(self) -> dict[str, float]:
+        """events_per_s, events_per_cpu_s (of this thread alone), p50_ms and p999_ms of a batch, rss_bytes, pool_bytes.
+
+        Raises UnsteadyError.
+        """
+        workload = self.workload
+        made = list(self.records.take(workload.measured))
+        dropped = workload.drop_page_cache and drop_page_cache()
+        taken: list[float] = []
+        pool_bytes = 0
+        begun, begun_cpu = perf_counter(), thread_time()
+        for records in made:
+            taken += self.feed(records, workload.batch)
+            pool_bytes = max(pool_bytes, self.task.pool.stats().size_bytes)
+        seconds, cpu_seconds = perf_counter() - begun, thread_time() - begun_cpu
+        del made
+        batches_ms = np.array(taken) * 1e3
+        figures = {
+            "events_per_s": workload.measured / seconds,
+            "events_per_cpu_s": workload.measured / cpu_seconds,
+            "p50_ms": float(np.percentile(batches_ms, 50)),
+            "p999_ms": float(np.percentile(batches_ms, 99.9)),
+            "rss_bytes": float(resident_bytes()),
+            "pool_bytes": float(pool_bytes),
+            "dropped_page_cache": float(dropped),
+        }
+        self._check_steady()
+        return figures
+
+    def _check_steady(self) -> None:
+        """Count who crosses the windows' ends while a few more events arrive."""
+        crossed = _CrossingCount(self.task)
+        with crossed:
+            for records in self.records.take(CHECK_EVENTS):
+                self.feed(records, _WARM_UP_BATCH)
+        for delta_ms, events in crossed.by_delta_ms.items():
+            if delta_ms and abs(events / CHECK_EVENTS - 1) > _STEADY_TOLERANCE:
+                raise UnsteadyError(
+                    f"{CHECK_EVENTS} events arrived and {events} crossed the edge {delta_ms} ms behind them"
+                )
+
+    def close(self) -> None:
+        """Let the task go, and its folder with it."""
+        self.task.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _CrossingCount:
+    """While it is entered: counts the entries that each advance of the reservoir gives, by edge."""
+
+    def __init__(self, task: TaskProcessor) -> None:
+        self._reservoir, self._edges = task.reservoir, dict(task.machine.edges)
+        self.by_delta_ms = dict.fromkeys(self._edges, 0)
+
+    def __enter__(self) -> None:
+        advance: Callable[..., int] = self._reservoir.advance
+
+        def counting(*arguments: Any) -> int:
+            complete = advance(*arguments)
+            log = self._reservoir.changelog
+            for delta_ms, edge in self._edges.items():
+                self.by_delta_ms[delta_ms] += int(log.end[edge] - log.start[edge])
+            return complete
+
+        setattr(self._reservoir, "advance", counting)  # noqa: B010 - a method is put before the class's own
+
+    def __exit__(self, *error: object) -> None:
+        del self._reservoir.advance
+
+
+def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    return ()
+
+
+def _unanswered(replies: Replies) -> None:
+    """Control records have no replies."""
