@@ -4,7 +4,7 @@ python -m bench.torture_summary build/torture.xml
 """
 
 import sys
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def summary(junit: Path) -> list[str]:
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     seconds: dict[str, float] = defaultdict(float)
     failed: list[str] = []
-    for case in ElementTree.parse(junit).iter("testcase"):
+    for case in ET.parse(junit).iter("testcase"):
         place = case.get("classname", "")
         outcome = _outcome(case)
         outcomes[place][outcome] += 1
@@ -28,7 +28,7 @@ def summary(junit: Path) -> list[str]:
     return [*lines, *failed, f"torture: {_counted(total)} in {sum(seconds.values()):,.0f} s of tests"]
 
 
-def _outcome(case: ElementTree.Element) -> str:
+def _outcome(case: ET.Element) -> str:
     if case.find("failure") is not None or case.find("error") is not None:
         return "failed"
     return "skipped" if case.find("skipped") is not None else "passed"
