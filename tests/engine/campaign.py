@@ -1,6 +1,6 @@
 """A random case played on a real engine and compared with the oracle, reply by reply."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from railgun.catalog.model import MetricDefinition
 from railgun.engine.engine import Engine
 from railgun.language.types import Kind
 from tests.engine.player import SMALLEST, EnginePlayer
@@ -83,19 +84,14 @@ def _runs(batch: Batch, tables: bool) -> Iterator[list[Step]]:
         yield together
 
 
-def _table(
-    engine: Engine, stream: Stream, steps: Sequence[Step], expected: Sequence[Reply | None]
-) -> list[Reply]:
-    """The replies to events that go in as a table, in the form of single ones."""
-    events = [step.event for step in steps if isinstance(step, Score)]
+def as_table(stream: Stream, events: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Events as columns of a stream's fields."""
     columns: dict[str, pa.Array] = {}
     for name, declared in stream.fields.items():
         type_ = _ARROW.get(declared.kind) or pa.decimal128(declared.precision, declared.scale)
         values = [read_value(event.get(name), declared, name) for event in events]
         columns[name] = pa.array([_exact(value, declared.scale) for value in values], type_)
-    scored = engine.score_table(STREAM, pa.table(columns))
-    types = {status.name: kind for status, kind in _kinds(engine)}
-    return [_reply(row, wanted or {}, types) for row, wanted in zip(scored.to_pylist(), expected)]
+    return pa.table(columns)
 
 
 def _exact(value: object, scale: int) -> object:
@@ -103,14 +99,23 @@ def _exact(value: object, scale: int) -> object:
     return Decimal(f"{int(value * 10**scale)}E-{scale}") if isinstance(value, Fraction) else value
 
 
-def _kinds(engine: Engine) -> Iterator[tuple[Any, Kind]]:
-    """The metrics and the kinds of their results."""
-    entry = engine._streams.catalog.streams[STREAM]
-    for status in engine.metrics(STREAM):
-        yield status, entry.metrics[status.name].metric.resolved.result_type.kind
+def _table(
+    engine: Engine, stream: Stream, steps: Sequence[Step], expected: Sequence[Reply | None]
+) -> list[Reply]:
+    """The replies to events that go in as a table, in the form of single ones."""
+    events = [step.event for step in steps if isinstance(step, Score)]
+    scored = engine.score_table(STREAM, as_table(stream, events))
+    registered = engine._streams.catalog.streams[STREAM].metrics.values()
+    kinds = kinds_of([add.metric for add in registered])
+    return [as_reply(row, wanted or {}, kinds) for row, wanted in zip(scored.to_pylist(), expected)]
 
 
-def _reply(row: dict[str, Any], wanted: Reply, kinds: dict[str, Kind]) -> Reply:
+def kinds_of(metrics: Sequence[MetricDefinition]) -> dict[str, Kind]:
+    """The kinds of metrics' results, by name."""
+    return {metric.name: metric.resolved.result_type.kind for metric in metrics}
+
+
+def as_reply(row: dict[str, Any], wanted: Reply, kinds: dict[str, Kind]) -> Reply:
     """A row as the reply that a single event would get; its time is not in a table."""
     reply: Reply = {"id": row["id"], "time": wanted["time"], "metrics": {}}
     for name, kind in kinds.items():

@@ -1,0 +1,114 @@
+"""Changes that a crash cuts anywhere are brought to their end when the folder is opened again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import railgun
+from railgun.engine.catalog_log import CatalogLog
+from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.folder import DataFolder
+from railgun.engine.live_stream import LiveStream
+from railgun.engine.members import Members
+from railgun.messaging.embedded import EmbeddedLog
+
+DEFINITIONS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card", "*"]
+partitions = 2
+[streams.s.fields]
+id = "long"
+ts = "timestamp"
+card = "string"
+[[metrics]]
+sql = "SELECT count(*) AS n FROM s GROUP BY card OVER INFINITE"
+"""
+
+
+class Crash(Exception):
+    """Where the test stops the process."""
+
+
+def crash(*_: object, **__: object) -> None:
+    raise Crash
+
+
+def half_told(members: Members, those: list, records: list[bytes]) -> None:
+    """Only the first task gets the records."""
+    told(members, those[:1], records)
+    raise Crash
+
+
+told = Members.control
+
+
+def stopped(
+    engine: railgun.Engine, patch: pytest.MonkeyPatch, where: type, name: str, change: Callable
+) -> None:
+    """A change that stops at a place; the engine is then let go as a dying process would."""
+    patch.setattr(where, name, half_told if where is Members else crash)
+    with pytest.raises(Crash):
+        change(engine)
+    patch.undo()
+    engine.close(checkpoint=False)
+
+
+TELLING = [(LiveStream, "tell"), (Members, "control"), (CatalogLog, "finish")]
+
+
+@pytest.mark.parametrize(
+    ("where", "name"), [(EngineStreams, "_open"), (EmbeddedLog, "create_topic"), *TELLING]
+)
+def test_a_new_stream(where: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(railgun.Engine(tmp_path / "d"), monkeypatch, where, name, lambda e: e.apply(DEFINITIONS))
+    with railgun.Engine(tmp_path / "d") as engine:
+        assert [metric.name for metric in engine.metrics("s")] == ["n"]
+        assert engine.apply(DEFINITIONS) == []
+        assert engine.score("s", {"id": 1, "ts": 5, "card": "a"})["metrics"] == {"n": 1}
+
+
+@pytest.mark.parametrize(("where", "name"), TELLING)
+def test_a_new_metric_field_and_setting(
+    where: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "d"
+    with railgun.Engine(folder) as engine:
+        engine.apply(DEFINITIONS)
+        for number in range(6):
+            engine.score("s", {"id": number, "ts": 1000 + number, "card": "abc"[number % 3]})
+    sql = "SELECT max(ts) AS newest FROM s OVER INFINITE"
+    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.add_metrics("s", sql, wait=False))
+    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.add_field("s", "x", "long"))
+    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.set_lateness("s", "0ms"))
+    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.drop_metric("s", "n"))
+    with railgun.Engine(folder) as engine:
+        engine.wait_until_warm("s")
+        engine.add_metrics("s", "SELECT last(x) AS x FROM s OVER INFINITE")
+        reply = engine.score("s", {"id": 9, "ts": 1004, "card": "c", "x": 7})
+        assert reply["metrics"] == {"newest": 1005, "x": 7}
+        assert reply["late"] == {"card": "rewritten", "*": "rewritten"}
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (EngineStreams, "_remove"),
+        (EmbeddedLog, "delete_topic"),
+        (DataFolder, "remove_stream"),
+        (CatalogLog, "finish"),
+    ],
+)
+def test_a_dropped_stream(where: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "d"
+    engine = railgun.Engine(folder)
+    engine.apply(DEFINITIONS)
+    engine.score("s", {"id": 1, "ts": 5, "card": "a"})
+    stopped(engine, monkeypatch, where, name, lambda e: e.drop_stream("s"))
+    with railgun.Engine(folder) as engine:
+        assert engine.streams() == []
+        assert not (folder / "streams" / "s").exists()
+        engine.apply(DEFINITIONS)
+        assert engine.score("s", {"id": 1, "ts": 5, "card": "a"})["metrics"] == {"n": 1}
