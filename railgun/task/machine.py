@@ -16,6 +16,14 @@ from railgun.state.pages import PagePool
 from railgun.state.rows import EntityTable
 from railgun.task.arrivals import Arrivals
 from railgun.task.execution import Execution
+from railgun.task.retirement import (
+    CellKind,
+    HeldCell,
+    cell_kinds,
+    retire,
+    retired_cells,
+    without_retired,
+)
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn, Kind
 from reservoir.layout import FRAMES
@@ -73,6 +81,7 @@ class Machine:
         self._number_groups(generations)
         fresh = self._set_edges(generations)
         builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
+        kinds = cell_kinds(self.program) if hasattr(self, "program") else {}
         program = self.program = builder.build(generations)
         self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
         self.arrivals = Arrivals(schemas, program.hot, self._key)
@@ -80,7 +89,7 @@ class Machine:
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
             self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
-        self._set_layouts(program)
+        self._set_layouts(program, kinds)
         frames = self._reservoir.words[FRAMES]
         self.execution = Execution(program, self._table, self._pool, frames)
         self.execution.bind_changelog(self._reservoir.changelog)
@@ -145,21 +154,45 @@ class Machine:
             self.edges[delta_ms] = self._reservoir.add_edge(delta_ms, LIVE_SET)
         return fresh
 
-    def _set_layouts(self, program: Program) -> None:
-        for layout in program.groups:
-            old = self.layouts.get(layout.group)
+    def retired(self) -> dict[int, list[HeldCell]]:
+        """By group, the cells that wait for the sweep to empty them in every row."""
+        found = {number: retired_cells(layout) for number, layout in self.layouts.items()}
+        return {number: cells for number, cells in found.items() if cells}
+
+    def release_retired(self) -> None:
+        """Every retired cell is empty in every row: go on without them. Between batches only."""
+        live = {layout.group for layout in self.program.groups}
+        for number in self.retired():
+            if number not in live:
+                self._drop_group(number)
+                continue
+            layout = without_retired(self.layouts[number])
+            self._set_layout(layout, layout.moves_from(self.layouts[number]))
+
+    def _set_layouts(self, program: Program, kinds: Mapping[tuple[int, int], CellKind]) -> None:
+        """Bring the program's layouts into force. `kinds`: what the cells of the program before were."""
+        wanted = {layout.group: layout for layout in program.groups}
+        for number in self.layouts.keys() - wanted.keys():
+            wanted[number] = GroupLayout(number, self.layouts[number].fields)
+        for number, layout in wanted.items():
+            old = self.layouts.get(number)
+            moves = [] if old is None else retire(old, layout, kinds)
             if old is not None and old.cells == layout.cells:
                 layout.version = old.version
-                self.layouts[layout.group] = layout
-                continue
-            layout.version = 1 if old is None else old.version + 1
-            moves = [] if old is None else layout.moves_from(old)
-            self._table.set_layout(layout.group, layout.version, layout.words, moves)
-            self.layouts[layout.group] = layout
-        for number in set(self.layouts) - {layout.group for layout in program.groups}:
-            self._table.drop_group(number)
-            gone = self.layouts.pop(number)
-            del self.group_numbers[gone.fields]
+                self.layouts[number] = layout
+            elif layout.cells:
+                layout.version = 1 if old is None else old.version + 1
+                self._set_layout(layout, moves)
+            else:
+                self._drop_group(number)
+
+    def _set_layout(self, layout: GroupLayout, moves: Sequence[tuple[int, int, int]]) -> None:
+        self._table.set_layout(layout.group, layout.version, layout.words, moves)
+        self.layouts[layout.group] = layout
+
+    def _drop_group(self, number: int) -> None:
+        self._table.drop_group(number)
+        del self.group_numbers[self.layouts.pop(number).fields]
 
 
 def _live_columns(program: Program) -> list[int]:

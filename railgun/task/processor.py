@@ -25,6 +25,7 @@ from railgun.task.metrics import TaskMetrics
 from railgun.task.partials import partials_of
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
+from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import Records, decode_control
 from railgun.wire.msgpack import Status
@@ -69,6 +70,7 @@ class TaskProcessor:
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now = now
+        self.sweep = SweepWork(self)
         self.checkpoints = CheckpointWork(self)
 
     def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
@@ -100,8 +102,9 @@ class TaskProcessor:
                 done += 1
 
     def work(self) -> bool:
-        """A bounded bit of background work: fills, checkpoints. True: there is more to do now."""
+        """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now."""
         filling = self.fills.step()
+        self.sweep.step()
         return self.checkpoints.step() or filling
 
     @property
@@ -255,6 +258,7 @@ class TaskProcessor:
         self.names = tuple(self.metrics.output_names())
         schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
         self.machine.build(self.stream, schemas, self.metrics.generations(), self.admission.clock_ms)
+        self.sweep.rebuilt()
         self.fills.start()
 
     def ready_to_warm(self) -> list[Warm]:

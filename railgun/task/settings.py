@@ -13,7 +13,8 @@ class TaskSettings:
     chunk_cache_bytes: decoded chunks in memory. chunk_events, segment_bytes: fixed at a task's creation, since
     the bytes of its files follow from them. batch_events_max: records run in one go. crossings_max: crossing
     rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of the next.
-    trickle_bytes: state written between two batches while a checkpoint is under way.
+    trickle_bytes: state written between two batches while a checkpoint is under way. sweep_interval_s: between two
+    slices of the sweep for rows that hold nothing any more.
     """
 
     row_cache_bytes: int = 64 * MIB
@@ -28,3 +29,4 @@ class TaskSettings:
     checkpoint_interval_s: float = 10.0
     trickle_bytes: int = 256 * 1024
     fill_rows_max: int = 2048
+    sweep_interval_s: float = 0.1

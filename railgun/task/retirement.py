@@ -1,0 +1,94 @@
+"""Cells of dropped metrics: they stay in the row layouts until a sweep has let go of what they hold.
+
+A cell may refer to pages: trees, wide sums, strings held by count. Leaving it out of the layout at once would
+leave those to nobody. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
+updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout is without it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from railgun.aggregators import codes
+from railgun.interpreter import layout as at
+from railgun.plan.layout import GroupLayout
+from railgun.plan.program import Program
+from railgun.state.row_context import ROW_HEAD_BYTES
+
+_RETIRED = "retired"
+_WIDE = (codes.SUM_DOUBLE, codes.SQUARES_DOUBLE)
+_TREES = (codes.DEQUE_MIN, codes.DEQUE_MAX, codes.QUEUE, codes.MULTISET, codes.VALUE_SET)
+_VALUES = (codes.LATEST, codes.EARLIEST, codes.LEAST, codes.GREATEST)
+
+
+class CellKind(NamedTuple):
+    """What a cell is: the op of its updates and the type of its values (railgun.aggregators.codes)."""
+
+    op: int
+    type_code: int
+
+    @property
+    def has_pages(self) -> bool:
+        """May it refer to something outside the row?"""
+        of_strings = self.op in _VALUES and self.type_code == codes.TYPE_STRING
+        return of_strings or self.op in _WIDE or self.op in _TREES
+
+
+class HeldCell(NamedTuple):
+    """A cell that may refer to pages: its kind, the byte offset in the row, its size in words."""
+
+    kind: CellKind
+    offset: int
+    words: int
+
+
+def cell_kinds(program: Program) -> dict[tuple[int, int], CellKind]:
+    """By group and byte offset in the row, what the cells of a program are (buckets left out)."""
+    found: dict[tuple[int, int], CellKind] = {}
+    for node in program.nodes.tolist():
+        for op in program.updates[node[at.NODE_UPDATES] : node[at.NODE_UPDATES_END]].tolist():
+            kind = CellKind(op[at.UPDATE_OP], op[at.UPDATE_TYPE])
+            found[node[at.NODE_GROUP], op[at.UPDATE_CELL]] = kind
+    return found
+
+
+def retire(
+    old: GroupLayout, new: GroupLayout, kinds: Mapping[tuple[int, int], CellKind]
+) -> list[tuple[int, int, int]]:
+    """Keep in `new` the cells of `old` that it lacks and that may hold pages; how cells move, as set_layout wants."""
+    moves: list[tuple[int, int, int]] = []
+    for name, (offset, words) in old.cells.items():
+        kept = name
+        if name not in new.cells:
+            if not is_retired(name):
+                kind = kinds.get((old.group, ROW_HEAD_BYTES + 8 * offset))
+                if kind is None or not kind.has_pages:
+                    continue
+                kept = f"{_RETIRED}|{kind.op}|{kind.type_code}|{name}"
+            if kept in new.cells:
+                continue
+            new.place(kept, words)
+        moves.append((offset, new.cells[kept][0], words))
+    return moves
+
+
+def is_retired(name: str) -> bool:
+    """Is this the name of a retired cell?"""
+    return name.startswith(_RETIRED + "|")
+
+
+def retired_cells(layout: GroupLayout) -> list[HeldCell]:
+    """The retired cells of a layout."""
+    found: list[HeldCell] = []
+    for name, (offset, words) in layout.cells.items():
+        if is_retired(name):
+            _, op, type_code, _ = name.split("|", 3)
+            found.append(HeldCell(CellKind(int(op), int(type_code)), ROW_HEAD_BYTES + 8 * offset, words))
+    return found
+
+
+def without_retired(layout: GroupLayout) -> GroupLayout:
+    """The next version of a layout, with the cells in use only: they come first and stay where they are."""
+    left = GroupLayout(layout.group, layout.fields, layout.version + 1)
+    left.cells = {name: place for name, place in layout.cells.items() if not is_retired(name)}
+    left.words = sum(words for _, words in left.cells.values())
+    return left

@@ -1,0 +1,190 @@
+"""The slow sweep of a task's rows: empty ones go, and retired cells let go of what they hold.
+
+A row is empty when the cells of its sliding and infinite windows are zeros and its tumbling buckets are past: an
+entity not heard of for long costs nothing. What the sweep does changes no result, so it may run at any time
+between batches; it runs a slice now and then (`TaskSettings.sweep_interval_s`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from railgun.interpreter import layout as at
+from railgun.interpreter import rare
+from railgun.plan.program import TIME_MIN
+from railgun.state import keys
+from railgun.state.errors import BatchTooLargeError
+from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.row_sweep import EmptyRule, RowSweep
+from railgun.state.status import ROWS_DRAIN
+from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
+from railgun.task.machine import less
+from railgun.task.retirement import HeldCell, cell_kinds, is_retired
+from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
+from reservoir.compiled import address, entry_address
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from railgun.task.processor import TaskProcessor
+
+_ROWS_MAX = 1024
+
+
+class SweepWork:
+    """The sweeps of one task. `deleted`: rows; `rounds`: times that all rows were looked at."""
+
+    def __init__(self, task: TaskProcessor) -> None:
+        self._task = task
+        self._rows = RowSweep(task.table)
+        self._reset = entry_address(rare.reset_rare)
+        self._block = np.zeros(BLOCK_WORDS, np.int64)
+        self._limit = _ROWS_MAX
+        self._next_s = task.now()
+        self._zeros: dict[int, list[int]] = {}
+        self._buckets: dict[int, list[tuple[int, int, int]]] = {}
+        self._held: dict[int, list[HeldCell]] = {}
+        self._retired: dict[int, list[HeldCell]] = {}
+        self._retired_names: set[tuple[int, str]] = set()
+        self._left: list[tuple[bytes, bytes]] = []
+        self._stored_by = 0
+        self.deleted = 0
+
+    @property
+    def rounds(self) -> int:
+        """How often all rows were looked at."""
+        return self._rows.rounds
+
+    def rebuilt(self) -> None:
+        """The program has changed: what an empty row is, and what is retired, is worked out anew."""
+        self._note_rules()
+        machine = self._task.machine
+        self._retired = machine.retired()
+        names = {
+            (number, name)
+            for number in self._retired
+            for name in machine.layouts[number].cells
+            if is_retired(name)
+        }
+        if not names <= self._retired_names:
+            self._left = [keys.group_range(group) for group in sorted(self._retired)]
+            self._stored_by = self._task.table.epoch
+        self._retired_names = names
+
+    def step(self) -> None:
+        """A slice of the sweep, where one is due."""
+        task = self._task
+        if task.now() < self._next_s or task.admission.clock_ms == TIME_MIN:
+            return
+        self._next_s = task.now() + task.settings.sweep_interval_s
+        task.table.next_stamp()
+        try:
+            self._delete_empty()
+            if self._retired and task.store.committed_epoch >= self._stored_by:
+                self._empty_retired()
+        except BatchTooLargeError:
+            if self._limit == 1:
+                raise
+            self._limit //= 2
+
+    # --- empty rows --------------------------------------------------------------------------------
+
+    def _note_rules(self) -> None:
+        machine, program = self._task.machine, self._task.machine.program
+        self._zeros, self._buckets, self._held = {}, {}, {}
+        for layout in program.groups:
+            tumbling: set[int] = set()
+            words = {ROW_HEAD_BYTES + 8 * offset: size for offset, size in layout.cells.values()}
+            self._buckets[layout.group], self._held[layout.group] = [], []
+            for node in program.nodes.tolist():
+                if node[at.NODE_GROUP] != layout.group or node[at.NODE_KIND] != at.TUMBLING:
+                    continue
+                bucket = node[at.NODE_BUCKET]
+                self._buckets[layout.group].append((bucket, node[at.NODE_DELAY], node[at.NODE_SIZE]))
+                updates = program.updates[node[at.NODE_UPDATES] : node[at.NODE_UPDATES_END], at.UPDATE_CELL]
+                tumbling |= {bucket, *updates.tolist()}
+            kinds = cell_kinds(program)
+            for cell in tumbling:
+                kind = kinds.get((layout.group, cell))
+                if kind is not None and kind.has_pages:
+                    self._held[layout.group].append(HeldCell(kind, cell, words[cell]))
+            retired = {cell.offset for cell in machine.retired().get(layout.group, ())}
+            self._zeros[layout.group] = [
+                (cell - ROW_HEAD_BYTES) // 8 + k
+                for cell, size in words.items()
+                if cell not in tumbling and cell not in retired
+                for k in range(size)
+            ]
+
+    def _delete_empty(self) -> None:
+        task = self._task
+        clock_ms = task.admission.clock_ms
+        rules = {
+            group: EmptyRule(
+                zeros,
+                [(bucket - ROW_HEAD_BYTES) // 8 for bucket, _, _ in self._buckets[group]],
+                [less(clock_ms, delay_ms) // size_ms for _, delay_ms, size_ms in self._buckets[group]],
+            )
+            for group, zeros in self._zeros.items()
+        }
+        rows = self._rows.step(rules, self._limit)
+        if not len(rows):
+            return
+        groups = task.table.entities(rows)[:, 0]
+        for group in np.unique(groups).tolist():
+            self._empty(rows[groups == group], self._held[group] + self._retired.get(group, []))
+        task.table.delete(rows)
+        self.deleted += len(rows)
+
+    # --- retired cells -----------------------------------------------------------------------------
+
+    def _empty_retired(self) -> None:
+        """A slice of the way through all stored rows of groups with retired cells.
+
+        By now every row that was there when the cells retired has been stored, whether it is resident or not; in
+        rows that came later they have always been empty.
+        """
+        task = self._task
+        if not self._left:
+            task.machine.release_retired()
+            self.rebuilt()
+            return
+        start, stop = self._left[0]
+        items = task.store.scan_values(start, stop, self._limit)
+        wanted = [
+            keys.row_key_parts(key) for key, value in items if value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT
+        ]
+        if wanted:
+            entities = np.array(wanted, np.uint64)
+            task.table.next_stamp()
+            task.table.load(entities, len(entities))
+            self._empty(task.table.find(entities), self._retired[wanted[0][0]])
+        if len(items) == self._limit:
+            self._left[0] = items[-1][0] + b"\0", stop
+        else:
+            del self._left[0]
+
+    def _empty(self, rows: npt.NDArray[np.int64], cells: list[HeldCell]) -> None:
+        """Empty cells of resident rows of one group."""
+        if not cells:
+            return
+        task = self._task
+        rows = np.ascontiguousarray(rows)
+        table = np.array([(c.kind.op, c.offset, c.words, c.kind.type_code) for c in cells], np.int64)
+        self._block[BLOCK_AT_ROW] = 0
+        while status := reset_cells(
+            task.table.context,
+            task.pool.context,
+            address(rows),
+            len(rows),
+            address(table),
+            len(table),
+            self._reset,
+            address(self._block),
+        ):
+            if status == ROWS_DRAIN:
+                task.table.drain()
+            else:
+                task.pool.handle(status)
