@@ -39,7 +39,8 @@ def _kernel_sources() -> list[Path]:
     return sorted(path for room in _KERNEL_ROOMS for path in (root / room).rglob("*.py"))
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where compiled kernels of these sources are kept; there once one has been compiled."""
     digest = hashlib.sha256()
     for path in _kernel_sources():
         digest.update(path.read_bytes())
@@ -48,21 +49,21 @@ def _cache_folder() -> Path:
         "railgun",
         "kernels",
     )
-    folder = Path(base) / digest.hexdigest()[:16]
-    if not folder.exists():
-        _make_room(Path(base))
-    return folder
+    return Path(base) / digest.hexdigest()[:16]
 
 
-def _make_room(base: Path) -> None:
-    """Delete the caches of sources long gone: all but the latest few."""
-    found = sorted(base.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
+def _make_room(folder: Path) -> None:
+    """Before a new cache is begun: delete those of sources long gone, all but the latest few."""
+    if folder.exists():
+        return
+    found = sorted(folder.parent.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in found[_CACHES_KEPT - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] = str(_cache_folder())
+    _make_room(cache_folder())
+    os.environ["NUMBA_CACHE_DIR"] = str(cache_folder())
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when imported)
 from numba.core import cgutils, types  # noqa: E402

@@ -1,0 +1,96 @@
+"""Compiles every kernel into the cache: `python -m railgun.kernels`.
+
+A kernel is compiled when it is first called, and then found in the cache by every later process.  This calls
+them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
+scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from railgun.engine.engine import Engine
+from reservoir.compiled import cache_folder
+
+_STREAM = """
+[streams.warmup]
+time = "ts"
+id = "id"
+partitioners = ["k", "*"]
+dedup_events = 100
+[streams.warmup.fields]
+id = "string"
+ts = "timestamp"
+k = "string"
+d = "double"
+n = "long"
+m = "decimal(9,2)"
+b = "boolean"
+"""
+_WINDOWS = ("SLIDING 2 SECONDS", "SLIDING 1 SECOND DELAYED BY 1 SECOND", "TUMBLING 1 SECOND", "INFINITE")
+_NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "var_samp", "var_pop")
+_ANY = ("count", "min", "max", "first", "last", "prev", "count_distinct")
+_EVENTS = 600
+_FEW = 100  # compiled kernels in a cache that is not complete
+
+
+def definitions() -> str:
+    """A stream with a field of every type and metrics of every kind."""
+    metrics = []
+    for number, window in enumerate(_WINDOWS):
+        items = ["count(*)"] + [f"{name}({field})" for name in _NUMERIC for field in "dnm"]
+        items += [f"{name}({field})" for name in _ANY for field in ("d", "n", "k", "ts", "b")]
+        named = ", ".join(f"{item} AS m{number}_{index}" for index, item in enumerate(items))
+        filtered = "WHERE LOWER(k) LIKE 'k%' AND (d > 1 OR n IN (1, 2, 3)) " if number % 2 else ""
+        metrics.append(
+            f'[[metrics]]\nsql = """SELECT {named} FROM warmup {filtered}GROUP BY k OVER {window}"""'
+        )
+    return _STREAM + "\n".join(metrics)
+
+
+def _events() -> pa.Table:
+    rows = range(_EVENTS)
+    odd = [1e300, 5e-324, -2.5e-9, 3.25]
+    return pa.table(
+        {
+            "id": [f"e{row % (_EVENTS - 5)}" for row in rows],
+            "ts": [1_700_000_000_000 + 20 * row - (row % 7) * 30 for row in rows],
+            "k": [f"K{row % 3}é" for row in rows],
+            "d": [odd[row % 4] if row % 50 == 0 else row / 4 for row in rows],
+            "n": [None if row % 9 == 0 else row - 300 for row in rows],
+            "m": [f"{row}.25" for row in rows],
+            "b": [row % 2 == 0 for row in rows],
+        }
+    )
+
+
+def compile_all() -> None:
+    """Call every kernel once, in a temporary folder."""
+    table = _events()
+    with tempfile.TemporaryDirectory(prefix="railgun-kernels-") as folder:
+        with Engine(Path(folder) / "data") as engine:
+            engine.apply(definitions())
+            engine.score_table("warmup", table)
+            engine.add_metrics("warmup", "SELECT max(k) AS later FROM warmup GROUP BY k OVER SLIDING 1 HOUR")
+        with Engine(Path(folder) / "data") as engine:
+            engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
+            engine.drop_metric("warmup", "later")
+
+
+def main() -> None:
+    """Compile, saying so: it takes about a minute, once."""
+    begun = time.perf_counter()
+    found = sum(1 for _ in cache_folder().rglob("*.nbc"))
+    if found < _FEW:
+        sys.stderr.write(f"Compiling kernels into {cache_folder()}: about a minute, once.\n")
+        sys.stderr.flush()
+    compile_all()
+    if found < _FEW:
+        sys.stderr.write(f"Compiled in {time.perf_counter() - begun:.0f} s.\n")
+
+
+if __name__ == "__main__":
+    main()
