@@ -111,6 +111,19 @@ class LogDriver:
             self._seek(edge, delta)
             self.edges[edge] = (delta, born)
 
+    def take(self, fill: int, rows: int, up_to: int) -> tuple[list[tuple[int, int]], bool]:
+        """One slice of a fill: (time, seq) of its rows, each checked, and whether that was all."""
+        given = self.reservoir.fill_next(fill, rows, up_to)
+        assert given.count <= rows
+        changes, found = self.reservoir.changelog, []
+        for k in range(given.count):
+            seq = self.check_row(int(changes.frame[k]), int(changes.row[k]))
+            assert changes.at[k] == 0
+            found.append((self.log.records[seq].time, seq))
+        if found:
+            assert self.reservoir.fill_position(fill) == found[-1]
+        return found, given.done
+
     # --- checks ------------------------------------------------------------------------------------
 
     def check_rows(self, *, complete: bool = True) -> None:

@@ -35,19 +35,6 @@ def rows_of(driver: LogDriver, up_to: int) -> list[tuple[int, int]]:
     return sorted(rows)
 
 
-def take(driver: LogDriver, fill: int, rows: int, up_to: int) -> tuple[list[tuple[int, int]], bool]:
-    slice_ = driver.reservoir.fill_next(fill, rows, up_to)
-    assert slice_.count <= rows
-    changes, found = driver.reservoir.changelog, []
-    for k in range(slice_.count):
-        seq = driver.check_row(int(changes.frame[k]), int(changes.row[k]))
-        assert changes.at[k] == 0
-        found.append((driver.log.records[seq].time, seq))
-    if found:
-        assert driver.reservoir.fill_position(fill) == found[-1]
-    return found, slice_.done
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
@@ -60,7 +47,7 @@ def test_a_fill_gives_what_joins_ahead_of_it_and_nothing_behind(
     done = False
     while not done or driver.position < len(log.records):
         bound = log.clocks[driver.position - 1] - 10
-        found, done = take(driver, fill, rows, bound)
+        found, done = driver.take(fill, rows, bound)
         given += found
         at = driver.reservoir.fill_position(fill)
         before = driver.position
@@ -71,9 +58,9 @@ def test_a_fill_gives_what_joins_ahead_of_it_and_nothing_behind(
                 expected_late.add((row.time, seq))
     bound = log.clock - 10
     while not done:
-        found, done = take(driver, fill, rows, bound)
+        found, done = driver.take(fill, rows, bound)
         given += found
-    found, done = take(driver, fill, 10_000, bound)
+    found, done = driver.take(fill, 10_000, bound)
     given += found
     assert done
     wanted = [row for row in rows_of(driver, bound) if row[0] > after and row not in expected_late]
@@ -85,11 +72,11 @@ def test_a_fill_gives_what_joins_ahead_of_it_and_nothing_behind(
 def test_a_fill_goes_on_from_its_position_after_a_restart() -> None:
     driver = filling(3)
     fill = driver.reservoir.fill_open(INT64_MIN, column_set=1)
-    first, _ = take(driver, fill, 73, driver.log.clock)
+    first, _ = driver.take(fill, 73, driver.log.clock)
     saved, position = driver.checkpoint(), driver.reservoir.fill_position(fill)
     driver.restart(saved)
     fill = driver.reservoir.fill_open(*position)
-    rest, done = take(driver, fill, 10_000, driver.log.clock)
+    rest, done = driver.take(fill, 10_000, driver.log.clock)
     assert done
     assert first + rest == rows_of(driver, driver.log.clock)
     driver.reservoir.close()

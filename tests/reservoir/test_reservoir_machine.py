@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -105,6 +106,37 @@ class ReservoirMachine(RuleBasedStateMachine):
     def change_columns(self, hot: tuple[Any, ...]) -> None:
         self.driver.set_hot(hot)
 
+    @precondition(lambda self: self.fill is None)
+    @rule(back=st.integers(0, 600))
+    def open_fill(self, back: int) -> None:
+        after = max(self.log.clock - back, -(1 << 63))
+        self.fill = self.driver.reservoir.fill_open(after)
+
+    @precondition(lambda self: self.fill is not None)
+    @rule(rows=st.integers(1, 40), back=st.integers(0, 60))
+    def fill_some(self, rows: int, back: int) -> None:
+        """A fill gives the next rows behind its position, whatever has happened since."""
+        assert self.fill is not None
+        bound, before = max(self.log.clock - back, -(1 << 63)), self.driver.reservoir.fill_position(self.fill)
+        kept = enumerate(self.log.records[: self.driver.position])
+        wanted = sorted(
+            (r.time, seq) for seq, r in kept if r.accepted and before < (r.time, seq) and r.time <= bound
+        )
+        found, done = self.driver.take(self.fill, rows, bound)
+        assert found == wanted[: len(found)]
+        assert (
+            len(found) == len(wanted)
+            if done
+            else len(found) == min(rows, self.driver.settings.changelog_entries)
+        )
+
+    @precondition(lambda self: self.fill is not None)
+    @rule()
+    def close_fill(self) -> None:
+        assert self.fill is not None
+        self.driver.reservoir.fill_close(self.fill)
+        self.fill = None
+
     @rule(limit=st.none() | st.integers(1, 9))
     def limit_entries(self, limit: int | None) -> None:
         self.driver.limit = limit
@@ -132,5 +164,11 @@ class ReservoirMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+class LongReservoirMachine(ReservoirMachine):
+    """The same, for much longer."""
+
+
 TestReservoirMachine = ReservoirMachine.TestCase
+TestLongReservoirMachine = pytest.mark.torture(pytest.mark.timeout(7200)(LongReservoirMachine.TestCase))
+TestLongReservoirMachine.settings = hypothesis_settings(max_examples=2_000, stateful_step_count=50)
 TestReservoirMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=15)
