@@ -16,6 +16,7 @@ from railgun.state.rows import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork
+from railgun.task.digest import digest
 from railgun.task.errors import LogGapError, TaskError, UnknownSchemaError
 from railgun.task.fills import FillWork
 from railgun.task.identity import TaskIdentity as TaskIdentity
@@ -267,6 +268,10 @@ class TaskProcessor:
             Warm(self.identity.stream, metric.definition.name, metric.added)
             for metric in self.metrics.ready_to_warm()
         ]
+
+    def digest(self) -> str:
+        """The logical content as one number, in hex: equal on every copy that has come to this position. Slow."""
+        return digest(self)
 
     def close(self) -> None:
         """Let the folder go. What the last checkpoint does not hold comes from the log again."""

@@ -1,0 +1,150 @@
+"""A task's logical content as one number: the same whatever the batches, caches, restarts, or the copy.
+
+Of state: for each full metric the content of its cells in every row, pages followed, empty windows left out. Of the
+reservoir: every event later than R. Layouts, page numbers and what a fill has not finished are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from railgun.aggregators import codes
+from railgun.aggregators.sum_double import SQUARES_WORDS, SUM_WORDS, WIDE_SQUARES_WORDS, WIDE_SUM_WORDS
+from railgun.interpreter import layout as at
+from railgun.state.page_access import page_address
+from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.task.machine import less
+from railgun.task.retirement import CellKind, cell_kinds
+from reservoir.compiled import address, array_at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from railgun.task.processor import TaskProcessor
+
+_TREES = (codes.DEQUE_MIN, codes.DEQUE_MAX, codes.QUEUE)
+_SETS = (codes.MULTISET, codes.VALUE_SET)
+_WIDE_WORDS = {codes.SUM_DOUBLE: WIDE_SUM_WORDS, codes.SQUARES_DOUBLE: WIDE_SQUARES_WORDS}
+_NARROW_WORDS = {codes.SUM_DOUBLE: SUM_WORDS, codes.SQUARES_DOUBLE: SQUARES_WORDS}
+_DIGEST_BYTES = 16
+_MODULUS = 1 << (8 * _DIGEST_BYTES)
+
+
+class _Cell(NamedTuple):
+    kind: CellKind
+    word: int
+    words: int
+
+
+class _Part(NamedTuple):
+    """One metric: its name, its cells, and (word of the bucket, bucket now) where its window is tumbling."""
+
+    name: bytes
+    cells: list[_Cell]
+    bucket: tuple[int, int] | None
+
+
+def digest(task: TaskProcessor) -> str:
+    """128 bits in hex. Between batches; reads all of the state and the reservoir."""
+    total = _hash(_settings(task))
+    for group, parts in _parts(task).items():
+        fields = ",".join(task.machine.layouts[group].fields).encode()
+        for ids, rows in task.table.reader.rows(group):
+            for entity, cells in zip(ids, rows):
+                found = b"".join(_part(task, part, cells) for part in parts)
+                if found:
+                    total += _hash(fields, entity.tobytes(), found)
+    return f"{(total + _events(task)) % _MODULUS:032x}"
+
+
+def _settings(task: TaskProcessor) -> bytes:
+    admission = task.admission
+    metrics = [(m.definition.name, m.added, m.after_ms, m.warm) for m in task.metrics.by_name.values()]
+    said = (
+        task.position,
+        admission.clock_ms,
+        admission.floor_ms,
+        task.retained_ms,
+        admission.least_ms,
+        metrics,
+    )
+    return repr(said).encode()
+
+
+def _events(task: TaskProcessor) -> int:
+    total = 0
+    for rows in task.reservoir.scan():
+        for i in np.flatnonzero(rows.time > task.retained_ms).tolist():
+            payload = rows.payload[rows.offsets[i] : rows.offsets[i + 1]].tobytes()
+            total += _hash(rows.time[i].tobytes(), rows.seq[i].tobytes(), rows.ids[i].tobytes(), payload)
+    return total
+
+
+def _parts(task: TaskProcessor) -> dict[int, list[_Part]]:
+    """By group the full metrics and their cells, in the order of names."""
+    program, kinds = task.machine.program, cell_kinds(task.machine.program)
+    sizes = {
+        (layout.group, ROW_HEAD_BYTES + 8 * offset): words
+        for layout in task.machine.layouts.values()
+        for offset, words in layout.cells.values()
+    }
+    names = {index: name for name, index in program.outputs.items()}
+    found: dict[int, list[_Part]] = {}
+    for node in program.nodes.tolist():
+        group, bucket = node[at.NODE_GROUP], None
+        if node[at.NODE_KIND] == at.TUMBLING:
+            now = less(task.admission.clock_ms, node[at.NODE_DELAY]) // node[at.NODE_SIZE]
+            bucket = (node[at.NODE_BUCKET] - ROW_HEAD_BYTES) // 8, now
+        for op in program.results[node[at.NODE_RESULTS] : node[at.NODE_RESULTS_END]].tolist():
+            name = names[op[at.RESULT_OUT]]
+            if not task.metrics.fills[task.metrics.by_name[name].generation].full:
+                continue
+            offsets = sorted({op[at.RESULT_CELL], op[at.RESULT_SQUARES], op[at.RESULT_COUNT]} - {0})
+            cells = [_Cell(kinds[group, o], (o - ROW_HEAD_BYTES) // 8, sizes[group, o]) for o in offsets]
+            cells.sort(key=lambda cell: cell.kind)
+            found.setdefault(group, []).append(_Part(name.encode(), cells, bucket))
+    return {group: sorted(parts, key=lambda part: part.name) for group, parts in found.items()}
+
+
+def _part(task: TaskProcessor, part: _Part, row: npt.NDArray[np.uint64]) -> bytes:
+    """What a row holds for a metric; nothing where its window is empty."""
+    if part.bucket is not None and int(row[part.bucket[0]].view(np.int64)) != part.bucket[1]:
+        return b""
+    if not any(row[cell.word : cell.word + cell.words].any() for cell in part.cells):
+        return b""
+    return part.name + b"\0" + b"".join(_cell(task, cell, row) for cell in part.cells)
+
+
+def _cell(task: TaskProcessor, cell: _Cell, row: npt.NDArray[np.uint64]) -> bytes:
+    """A cell's content, page numbers replaced by what the pages hold."""
+    op = cell.kind.op
+    words = np.ascontiguousarray(row[cell.word : cell.word + cell.words])
+    if op in _TREES or op in _SETS:
+        value_words = 2 if op in _TREES and cell.kind.type_code == codes.TYPE_STRING else 1
+        entries = task.pool.walk(address(words), value_words)
+        content: bytes = words[1].tobytes() + b"".join(part.tobytes() for part in entries)
+        return content
+    if op in _WIDE_WORDS:
+        narrow: bytes = words[1 : _NARROW_WORDS[op]].tobytes()
+        return narrow + _wide(task, int(words[0]), _WIDE_WORDS[op])
+    whole: bytes = words.tobytes()
+    return whole
+
+
+def _wide(task: TaskProcessor, page: int, words: int) -> bytes:
+    if page == 0:
+        return b""
+    while (where := int(page_address(task.pool.context, page))) < 0:
+        task.pool.handle(where)
+    content: bytes = array_at(where, words, np.uint64).tobytes()
+    return content
+
+
+def _hash(*parts: bytes) -> int:
+    hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "little") + part)
+    return int.from_bytes(hashed.digest(), "big")
