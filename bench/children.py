@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 # Set by whoever imports kernels; a child with other kernels must not take it over.
 _OWN_VARIABLES = ("NUMBA_CACHE_DIR",)
+_ANSWER_SECONDS = 1_200.0
 
 
 class ChildFailedError(Exception):
@@ -48,7 +50,10 @@ class Child:
     def answer(self) -> dict[str, Any]:
         """Wait for the next line that the child says. Raises ChildFailedError."""
         assert self.process.stdout is not None
+        watchdog = threading.Timer(_ANSWER_SECONDS, self.process.kill)
+        watchdog.start()
         line = self.process.stdout.readline()
+        watchdog.cancel()
         if not line:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}")
         answer: dict[str, Any] = json.loads(line)

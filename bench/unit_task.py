@@ -75,27 +75,29 @@ class WarmTask:
         for records in self.records.take(self.workload.warm_up if events is None else events):
             self.feed(records, _WARM_UP_BATCH)
 
-    def feed(self, records: Records, batch: int) -> list[float]:
-        """Process records in batches, with the background work in between; the seconds of each batch."""
-        taken: list[float] = []
+    def feed(self, records: Records, batch: int) -> list[tuple[float, float]]:
+        """Process records in batches, with the background work in between; the seconds of each batch, by the clock
+        and of this thread's CPU time."""
+        taken: list[tuple[float, float]] = []
         task, answer = self.task, self.answer
         for first in range(0, len(records), batch):
             part = records.part(first, min(len(records), first + batch))
-            begun = perf_counter()
+            begun, begun_cpu = perf_counter(), thread_time()
             task.process(part, task.position, answer)
             task.work()
-            taken.append(perf_counter() - begun)
+            taken.append((perf_counter() - begun, thread_time() - begun_cpu))
         return taken
 
     def measure(self) -> dict[str, float]:
-        """events_per_s, events_per_cpu_s (of this thread alone), p50_ms and p999_ms of a batch, rss_bytes, pool_bytes.
+        """events_per_s, events_per_cpu_s (of this thread alone), p50_ms and p999_ms of a batch (p999_cpu_ms: by
+        this thread's CPU time, without what others on the machine took), rss_bytes, pool_bytes.
 
         Raises UnsteadyError.
         """
         workload = self.workload
         made = list(self.records.take(workload.measured))
         dropped = workload.drop_page_cache and drop_page_cache()
-        taken: list[float] = []
+        taken: list[tuple[float, float]] = []
         pool_bytes = 0
         begun, begun_cpu = perf_counter(), thread_time()
         for records in made:
@@ -103,12 +105,13 @@ class WarmTask:
             pool_bytes = max(pool_bytes, self.task.pool.stats().size_bytes)
         seconds, cpu_seconds = perf_counter() - begun, thread_time() - begun_cpu
         del made
-        batches_ms = np.array(taken) * 1e3
+        batches_ms, cpu_ms = np.array(taken).T * 1e3
         figures = {
             "events_per_s": workload.measured / seconds,
             "events_per_cpu_s": workload.measured / cpu_seconds,
             "p50_ms": float(np.percentile(batches_ms, 50)),
             "p999_ms": float(np.percentile(batches_ms, 99.9)),
+            "p999_cpu_ms": float(np.percentile(cpu_ms, 99.9)),
             "rss_bytes": float(resident_bytes()),
             "pool_bytes": float(pool_bytes),
             "dropped_page_cache": float(dropped),
