@@ -155,16 +155,20 @@ class TaskPlayer:
             index = self.writer.records[found.first_offset + row][0]
             assert index is not None
             assert found.decoded.status[row] == 0
-            answer = {
-                "metrics": found.metrics(row),
-                "late": _LATE[int(found.late[row])],
-                "duplicate": bool(found.duplicate[row]),
-                "warming": sorted(found.warming),
-                "partial": found.partial(row),
-            }
-            if index in self.answers:
-                assert_same(self.answers[index], answer, f"step {index} again")
-            self.answers[index] = answer
+            self.take(index, found, row)
+
+    def take(self, index: int, found: Replies, row: int) -> None:
+        """Note the answer to a step; one that was given before must be the same."""
+        answer = {
+            "metrics": found.metrics(row),
+            "late": _LATE[int(found.late[row])],
+            "duplicate": bool(found.duplicate[row]),
+            "warming": sorted(found.warming),
+            "partial": found.partial(row),
+        }
+        if index in self.answers:
+            assert_same(self.answers[index], answer, f"step {index} again")
+        self.answers[index] = answer
 
 
 def play(case: Case, folder: Path, settings: TaskSettings, *, crash: bool) -> int:
