@@ -277,7 +277,7 @@ def advance_edges(ctx: int, done: int, to: int, limit: int, resume: int) -> Any:
 
 @jit
 def edges_sealed(ctx: int, rows: int, next_chunk: int) -> Any:
-    """The first rows of the open region have become chunk next_chunk - 1; 1 if an edge stands in it.
+    """The first rows of the open region have become chunk next_chunk - 1; 1 if an edge is in or next to it.
 
     Called after the index took the chunk, before the open region lets its rows go.
     """
@@ -285,6 +285,8 @@ def edges_sealed(ctx: int, rows: int, next_chunk: int) -> Any:
     for place in range(word(ctx, EDGE_COUNT)):
         edge = _edge(ctx, place)
         row = ldi64(edge + EDGE_ROW * 8)
+        if ldi64(edge + EDGE_CHUNK * 8) == next_chunk - 2:
+            near = 1
         if ldi64(edge + EDGE_CHUNK * 8) != next_chunk - 1:
             continue
         if row >= rows:

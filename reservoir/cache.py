@@ -25,7 +25,7 @@ from reservoir.frames import (
 from reservoir.held_frame import HeldFrame, held_frame
 from reservoir.prefetch import Decode, Prefetcher
 
-# Chunks decoded ahead and not yet met: this many, or one per cursor; the oldest goes when there are more.
+# Chunks decoded ahead and not yet met: this many, or two per cursor; the oldest goes when there are more.
 _AHEAD_FREE = 16
 # Eviction makes some more room than is needed, so that it is not done for every chunk.
 _SLACK = 16
@@ -111,7 +111,7 @@ class FrameCache:
         """Decode a chunk in the background, unless it is there."""
         key = chunk * 256 + column_set
         if key not in self._frame_of and key not in self._ahead:
-            while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > len(self._standing()):
+            while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > 2 * len(self._standing()):
                 self._drop(next(iter(self._ahead)))
             self.stats.prefetched += 1
             self._ahead[key] = self._prefetcher.submit(self._decode(column_set, chunk))

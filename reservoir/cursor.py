@@ -113,6 +113,8 @@ class Edges:
             frame = self._source.load(int(row[EDGE_SET]), chunk)
             row[EDGE_FRAME] = frame
             row[EDGE_ROW] = frame_passed(self._address, frame, time_ms)
+            if chunk + 1 < self._index.next:
+                self._source.prefetch(int(row[EDGE_SET]), chunk + 1)
 
     def advance(self, done: int, to: int, limit: int) -> int:
         """See Reservoir.advance."""
@@ -126,7 +128,7 @@ class Edges:
         return words[at.ADVANCE_TO] if status == at.DONE else done
 
     def sealed(self, rows: int) -> bool:
-        """The first rows of the open region became the index's last chunk; True if an edge stands in it."""
+        """The first rows of the open region became the index's last chunk; True if an edge is near it."""
         return bool(edges_sealed(self._address, rows, self._index.next))
 
     def standing(self) -> NDArray[np.int64]:

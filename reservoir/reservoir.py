@@ -173,9 +173,13 @@ class Reservoir:
         self._open.set_columns(columns, self._source.derive)
 
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
-        """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it."""
+        """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it.
+
+        What the cursors of the set meet next is decoded anew, in the background.
+        """
         assert 0 <= column_set < SETS_MAX
         self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
+        self._prefetch_standing(column_set, self._index.base)
 
     # --- cursors -----------------------------------------------------------------------------------
 
@@ -344,8 +348,14 @@ class Reservoir:
         near = self._edges.sealed(span.rows)
         self._open.take_chunk(rows)
         if near:
-            for column_set in {int(s) for s, c, _ in self._standing().tolist() if c >= chunk.number - 1}:
-                self._cache.prefetch(column_set, chunk.number)
+            self._prefetch_standing(None, chunk.number)
+
+    def _prefetch_standing(self, column_set: int | None, first_chunk: int) -> None:
+        """Have the sealed chunks from first_chunk on decoded that cursors (of a set, or all) are in or next to."""
+        places = {(int(s), int(c) + ahead) for s, c, _ in self._standing().tolist() for ahead in (0, 1)}
+        for cursor_set, chunk in sorted(places):
+            if first_chunk <= chunk < self._index.next and column_set in (None, cursor_set):
+                self._cache.prefetch(cursor_set, chunk)
 
     def _collect(self) -> None:
         """Take note of what the background writer has done."""

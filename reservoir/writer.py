@@ -126,7 +126,6 @@ class ChunkWriter:
                 self._files.sync_folder(self._folder)
         except OSError as error:
             raise self._fail("fsync", error) from error
-        self.check()
         return length
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """Edges where it is hard: clocks that jump, small limits, small caches, the ends of time."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,22 @@ def test_edges_share_what_was_decoded_and_are_served_ahead() -> None:
     assert stats.hits + stats.misses <= 2_000 // 16 + 1
     assert stats.prefetched > 80
     assert stats.hits > 0
+    driver.reservoir.close()
+
+
+def test_new_columns_are_decoded_before_they_are_met() -> None:
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT,))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(990, [30])
+    before = driver.reservoir.stats().cache.prefetched
+    driver.set_hot((AMOUNT, CARD))
+    assert driver.reservoir.stats().cache.prefetched - before == 6
+    time.sleep(0.5)
+    misses = driver.reservoir.stats().cache.misses
+    driver.run_all([10])
+    assert driver.reservoir.stats().cache.misses == misses
     driver.reservoir.close()
 
 
