@@ -1,0 +1,59 @@
+"""kill -9 of a process that runs a task under load: what was durable is there, answers come again as they were."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def killed(folder: Path, seed: int, lines: int, after_s: float) -> list[str]:
+    """Run the process, kill it some time after it has said so much; whole lines of what it said."""
+    command = [sys.executable, "-m", "tests.reliability.task_process", str(folder), str(seed)]
+    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as child:
+        guard = threading.Timer(240, child.kill)
+        guard.start()
+        assert child.stdout is not None
+        said = [child.stdout.readline() for _ in range(lines)]
+        time.sleep(after_s)
+        child.kill()
+        said += child.stdout.readlines()
+        guard.cancel()
+    assert child.returncode == -9, "the process ended by itself; it prints why"
+    return [line.rstrip("\n") for line in said if line.endswith("\n")]
+
+
+def kill_again_and_again(folder: Path, seed: int, kills: int) -> None:
+    folder.mkdir()
+    rng = random.Random(seed)
+    answers: dict[tuple[str, str], str] = {}
+    durable: dict[str, int] = {}
+    repeated = 0
+    for _ in range(kills):
+        for line in killed(folder, seed, rng.randint(1, 150), rng.uniform(0, 0.1)):
+            kind, case, number, *rest = line.split(" ", 3)
+            if kind == "start":
+                assert int(number) >= durable.get(case, 0), f"case {case} has lost what was durable"
+            elif kind == "durable":
+                durable[case] = int(number)
+            elif kind == "answer":
+                repeated += (case, number) in answers
+                assert answers.setdefault((case, number), rest[0]) == rest[0], f"case {case} step {number}"
+    assert answers
+    assert durable
+    assert repeated, "no kill came between a checkpoint and an answer"
+
+
+def test_killed_a_few_times(tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path / "tasks", seed=1, kills=10)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_killed_many_times(tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path / "tasks", seed=100_000, kills=200)
