@@ -50,7 +50,10 @@ def fed(
         player.task.close()
 
 
-@pytest.mark.parametrize("seed", range(8))
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(8, 208))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_copies_agree(seed: int, tmp_path: Path) -> None:
     drawn = case(seed + 500, 150, CHANGING)
     digests = {

@@ -27,3 +27,11 @@ def test_no_page_without_a_row_with_large_caches(seed: int, tmp_path: Path) -> N
     settings = TaskSettings(sweep_interval_s=0.0, checkpoint_interval_s=0.0)
     with played(case(seed, 150, CHANGING), tmp_path / "t", settings, crash=False) as player:
         check_stored(player.task)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(5000, 5500))
+def test_many(seed: int, tmp_path: Path) -> None:
+    profile = replace(CHANGING, queries_max=12, control_percent=6 + seed % 20)
+    with played(case(seed, 400, profile), tmp_path / "t", SWEEPING, crash=seed % 2 == 0) as player:
+        check_stored(player.task)
