@@ -18,7 +18,7 @@ from railgun.wire.msgpack import (
     read_int,
     read_str,
 )
-from railgun.wire.schema import Kind
+from railgun.wire.schema import EVENT_TIME_MIN_MS, Kind
 from reservoir.compiled import jit, ld8, ldi32, ldi64, st8, st64, sti32, sti64
 from reservoir.siphash import siphash128
 
@@ -146,6 +146,8 @@ def _header(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
         p, value, status = read_int(p, end, limit)
         if status != OK:
             return p, items, version, status
+        if column == TIME and value < EVENT_TIME_MIN_MS:
+            return p, items, version, OUT_OF_RANGE
         sti64(_word(context, column) + 8 * row, value)
     p, status = _source(context, row, p, end, limit)
     sti64(_word(context, SCHEMA) + 8 * row, version)

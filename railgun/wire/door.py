@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from railgun.wire.schema import Kind, Schema
+from railgun.wire.schema import EVENT_TIME_MIN_MS, Kind, Schema
 from railgun.wire.values import MisfitError, decode_json, reader
 
 Location = tuple[str | int, ...]
@@ -113,9 +113,7 @@ class Door:
             raise self._refused(event, latest_ms) from None
         time_ms = None if self._time < 0 else values[self._time]
         event_id = None if self._id < 0 else values[self._id]
-        if (self._time >= 0 and (time_ms is None or (latest_ms is not None and time_ms > latest_ms))) or (
-            self._id >= 0 and event_id is None
-        ):
+        if (self._time >= 0 and not _is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
             raise self._refused(event, latest_ms)
         self.ignored_values += len(event) - known
         return Admitted(None if event_id is None else str(event_id), time_ms, values)
@@ -134,11 +132,20 @@ class Door:
                 errors.append(FieldError((name,), NO_TIME))
             elif checked is None and i == self._id:
                 errors.append(FieldError((name,), NO_ID))
-            elif i == self._time and latest_ms is not None and checked is not None and checked > latest_ms:
-                errors.append(FieldError((name,), too_far_ahead(checked, latest_ms)))
+            elif i == self._time and not _is_time(checked, latest_ms):
+                errors.append(FieldError((name,), no_time_of_an_event(checked, latest_ms)))
         return EventRefusedError(errors)
 
 
-def too_far_ahead(time_ms: int, latest_ms: int) -> str:
-    """Why an event from the future is refused."""
+def _is_time(time_ms: int | None, latest_ms: int | None) -> bool:
+    """May an event have this time?"""
+    if time_ms is None or time_ms < EVENT_TIME_MIN_MS:
+        return False
+    return latest_ms is None or time_ms <= latest_ms
+
+
+def no_time_of_an_event(time_ms: Any, latest_ms: int | None) -> str:
+    """Why a time is refused that its field could hold."""
+    if latest_ms is None or time_ms < EVENT_TIME_MIN_MS:
+        return f"{time_ms} stands for minus infinity; the least time of an event is {EVENT_TIME_MIN_MS}"
     return f"{time_ms} is {time_ms - latest_ms} ms further ahead than the stream's max_future allows"

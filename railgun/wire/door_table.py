@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
-from railgun.wire.door import NO_ID, NO_TIME, Roles, too_far_ahead
-from railgun.wire.schema import LONG, FieldType, Kind
+from railgun.wire.door import NO_ID, NO_TIME, Roles, no_time_of_an_event
+from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, Kind
 from railgun.wire.texts import longs_as_text
 
 
@@ -100,16 +100,17 @@ class TableDoor:
     def _ahead(
         self, times: NDArray[np.int64], bad: NDArray[np.uint8], latest_ms: int | None
     ) -> BadRow | None:
-        """Mark the rows from the future; the first of them."""
-        if latest_ms is None or not len(times) or int(times.max()) <= latest_ms:
+        """Mark the rows from the future, and from before all time; the first of them."""
+        latest = np.iinfo(np.int64).max if latest_ms is None else latest_ms
+        if not len(times) or (int(times.max()) <= latest and int(times.min()) >= EVENT_TIME_MIN_MS):
             return None
-        ahead = (times > latest_ms) & (bad == 0)
+        ahead = ((times > latest) | (times < EVENT_TIME_MIN_MS)) & (bad == 0)
         if not ahead.any():
             return None
         bad |= ahead.view(np.uint8)
         row = int(ahead.argmax())
         assert self.roles.time is not None
-        return BadRow(row, self.roles.time, too_far_ahead(int(times[row]), latest_ms))
+        return BadRow(row, self.roles.time, no_time_of_an_event(int(times[row]), latest_ms))
 
 
 def row_number_ids(first: int, n: int) -> Column:

@@ -7,6 +7,8 @@ PRECISION_LIMIT = 18
 STRING_LIMIT_BYTES = 64 * 1024
 FIELDS_LIMIT = 4096
 VERSION_LIMIT = 1 << 16
+# The least 64-bit integer stands for minus infinity: a clock before its first event. No event has that time.
+EVENT_TIME_MIN_MS = -(1 << 63) + 1
 
 
 class Kind(IntEnum):

@@ -105,6 +105,8 @@ class StreamOracle:
         time = fields.get(self.stream.time)
         if not isinstance(time, int):
             raise EventRefused(f"no {self.stream.time}")
+        if time == -(2**63):
+            raise EventRefused(f"{self.stream.time} is minus infinity")
         if self.clock_ms is not None and time > self.clock_ms + self.stream.future_limit_ms:
             raise EventRefused(f"{self.stream.time} is too far ahead of the front-end's clock")
         return time

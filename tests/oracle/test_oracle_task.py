@@ -267,7 +267,7 @@ def test_times_at_the_ends_of_64_bits() -> None:
     log = Log(lateness_ms=10, retention_ms=20)
     log.add("SLIDING 1 WEEK", "count(*)")
     log.add("TUMBLING 1 WEEK", "count(*)", name="b")
-    assert log.event("a", -(2**63)).values == {"m": 1, "b": 1}
+    assert log.event("a", -(2**63) + 1).values == {"m": 1, "b": 1}
     assert log.event("b", -(2**63) + 5).values == {"m": 2, "b": 2}
     assert log.event("c", 2**63 - 1).values == {"m": 1, "b": 1}
-    assert log.event("d", -(2**63)).late == "rewritten"
+    assert log.event("d", -(2**63) + 1).late == "rewritten"

@@ -94,7 +94,7 @@ class History:
             time_ms = self.clock_ms - lateness_ms - self.source.integer(1, 100) * self.pace_ms
         else:
             time_ms = self.clock_ms + self.source.choice((5_000, 60_000, 3_600_000, 86_400_000, 604_800_000))
-        time_ms = max(time_ms, -(2**63))
+        time_ms = max(time_ms, -(2**63) + 1)
         self.clock_ms = max(self.clock_ms, time_ms)
         return time_ms
 
