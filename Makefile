@@ -67,10 +67,10 @@ BENCH_UNIT = $(BIN)/python -m bench.unit
 
 bench: bench-unit  ## every bench
 
-bench-unit: setup  ## how fast one task is: RUNS=3 SCALE=1
+bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
 
-bench-quick: setup  ## every figure at a small scale: does it run, roughly how fast
+bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
