@@ -10,8 +10,8 @@ class CorruptionError(ReservoirError):
 
     def __init__(self, file: str, offset: int, reason: str) -> None:
         super().__init__(
-            f"{file}, byte {offset}: {reason}; restore the task's folder from another copy or a backup, "
-            "or remove it and let the task rebuild itself from its log"
+            f"{file}, byte {offset}: {reason}; restore the data folder from a copy; "
+            "only where the whole log is kept may the task's folder be removed"
         )
         self.file, self.offset, self.reason = file, offset, reason
 
@@ -55,7 +55,7 @@ class RowOrderError(ReservoirError):
     def __init__(self, seq: int, reason: str) -> None:
         super().__init__(
             f"log position {seq}: {reason}; the task's admission and its reservoir disagree: "
-            "let the task rebuild itself from its log"
+            "keep the folder for a report, and restore it from a copy"
         )
         self.seq, self.reason = seq, reason
 

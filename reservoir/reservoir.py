@@ -263,12 +263,23 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time such that at least `rows` kept, sealed rows are later; INT64_MIN where there are fewer."""
-        count = 0
-        for chunk in range(self._index.next - 1, self._index.base - 1, -1):
-            if count >= rows:
-                return min(self._index[chunk].span.last_time, self._index[chunk + 1].span.first_time - 1)
-            count += self._index[chunk].span.rows
+        """A time such that the chunks with the `rows` latest sealed rows, by log position, begin later.
+
+        INT64_MIN where there are not as many. Rows are sealed in order of time, not of position: what came last
+        may lie in chunks far apart.
+        """
+        chunks = sorted(
+            range(self._index.base, self._index.next),
+            key=lambda k: self._index[k].span.greatest_seq,
+            reverse=True,
+        )
+        count, least_seq, first_time = 0, at.INT64_MAX, at.INT64_MAX
+        for chunk in chunks:
+            span = self._index[chunk].span
+            if count >= rows and span.greatest_seq < least_seq:
+                return max(at.INT64_MIN, first_time - 1)
+            count += span.rows
+            least_seq, first_time = min(least_seq, span.least_seq), min(first_time, span.first_time)
         return at.INT64_MIN
 
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:

@@ -163,7 +163,9 @@ class EngineStreams:
     def _member(self, identity: TaskIdentity, log: TaskLog) -> Member:
         folder = self._folder.task(identity.stream, identity.partitioner, identity.partition)
         sync = partial(_sync, self._log)
-        task = open_task(folder, identity, self._files, log.read, self._settings, sync_log=sync)
+        task = open_task(
+            folder, identity, self._files, log.read, self._settings, sync_log=sync, log_start=log.start
+        )
         try:
             log.catch_up(task)
         except BaseException:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from railgun.engine.errors import FolderError
 from railgun.engine.result_table import column_name
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.processor import TaskProcessor
@@ -31,14 +32,28 @@ class TaskLog:
     log: Transport
     where: TopicPartition
 
+    @property
+    def start(self) -> int:
+        """The first offset that it still has."""
+        return self.log.start_offset(*self.where)
+
     def read(self, first: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
         """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
         for offset, records in self._fetch(first, end):
             yield offset, records.to_list()
 
     def catch_up(self, task: TaskProcessor) -> None:
-        """Let a task that was just opened process what it has not seen. Nobody waits for the replies any more."""
-        for offset, records in self._fetch(task.position, self.log.end_offset(*self.where)):
+        """Let a task that was just opened process what it has not seen. Nobody waits for the replies any more.
+
+        Raises FolderError where the log ends before what the task has seen: they are not of one folder.
+        """
+        end = self.log.end_offset(*self.where)
+        if task.position > end:
+            raise FolderError(
+                f"{task.identity}: its state is at offset {task.position}, its log ends at {end}; restore the whole "
+                "folder from one copy"
+            )
+        for offset, records in self._fetch(task.position, end):
             task.process(records, offset, unanswered)
 
     def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:

@@ -23,7 +23,7 @@ class Evaluator:
     the batch's (0), the program's constants' (1), this evaluator's scratch (2), told by the word's two upper
     bits. They hold until the next call of `evaluate`.
 
-    A string that LOWER or UPPER would make 2**24 bytes or longer is null.
+    A string that LOWER or UPPER would make longer than STRING_BYTES_MAX is null.
     """
 
     def __init__(self, program: Program) -> None:

@@ -144,7 +144,8 @@ def _options() -> Options:
     # Keys alone are merged, so a backlog of tables is small; a stalled write would hold the interpreter lock.
     options.set_level_zero_slowdown_writes_trigger(60)
     options.set_level_zero_stop_writes_trigger(120)
-    # A torn tail is what a crash leaves; what is before it is a prefix of what was written.
+    # A torn tail is what a crash leaves; what is before it is a prefix of what was written. (What is torn need not be
+    # the very last record: a power cut may write later blocks and lose earlier ones. So no stricter mode.)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_bytes_per_sync(_MIB)
     options.set_max_background_jobs(2)

@@ -36,7 +36,10 @@ class StoreCorruptionError(StoreError):
 
     def __init__(self, folder: Path, doing: str, reason: str) -> None:
         super().__init__(
-            folder, doing, reason, "Delete the folder: the task is rebuilt from its log or from a replica"
+            folder,
+            doing,
+            reason,
+            "Restore the data folder from a copy; only where the whole log is kept may the task's folder be removed",
         )
 
 

@@ -24,8 +24,8 @@ class PageMissingError(StateError):
     def __init__(self, key: bytes, reason: str) -> None:
         self.key = key
         super().__init__(
-            f"page {key.hex()}: {reason}. Delete the state's folder: the task is rebuilt from its log or "
-            "from a replica"
+            f"page {key.hex()}: {reason}. Restore the data folder from a copy; only where the whole log "
+            "is kept may the task's folder be removed"
         )
 
 
@@ -35,5 +35,5 @@ class BrokenPageError(StateError):
     def __init__(self, status: int) -> None:
         super().__init__(
             f"a kernel on pages answered {status}: the state contradicts itself. Stop, keep the folder for a "
-            "report, and rebuild the task from its log or from a replica"
+            "report, and restore the data folder from a copy"
         )

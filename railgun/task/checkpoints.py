@@ -100,6 +100,8 @@ class CheckpointWork:
             fill = self._task.metrics.fills.get(generation)
             if fill is not None:
                 fill.durable = True
+        if self._task.stream is not None:
+            self._task.machine.release_bounds(self._task.admission.clock_ms)
         if needed_ms > TIME_MIN:
             self._task.reservoir.drop_before(needed_ms)
 

@@ -131,11 +131,12 @@ class Execution:
         words[at.RUN_NODES], words[at.RUN_NODE_FIRST], words[at.RUN_NODE_LAST] = nodes, first, last
         words[at.RUN_PAIRS], words[at.RUN_PAIR_COUNT] = pairs, pair_count
 
-    def _drain(self, record: int) -> None:
-        """In slices of the list, so that the rows they need fit into memory."""
+    def _drain(self, record: int) -> bool:
+        """Apply what crosses at a record, in slices whose rows fit into memory. False: there was nothing."""
         words, log = self._words, self._log
         words[at.RUN_DRAIN] = 1
-        ends, per_edge = log.end.copy(), _SLICE_ENTRIES
+        listed, per_edge, found = log.end.copy(), _SLICE_ENTRIES, False
+        ends = self._ends_of(record)
         while (log.start < ends).any():
             log.end[:] = np.minimum(ends, log.start + per_edge)
             words[at.RUN_FIRST], words[at.RUN_LIMIT] = record, record + 1
@@ -147,8 +148,19 @@ class Execution:
                 per_edge //= 2
                 continue
             self._run()
+            found = True
             log.start[:] = log.end
-        log.end[:] = ends
+        log.end[:] = listed
+        return found
+
+    def _ends_of(self, record: int) -> npt.NDArray[np.int64]:
+        """Behind the last entry of each edge that crosses at a record or before it."""
+        log = self._log
+        ends = log.end.copy()
+        for edge in np.flatnonzero(log.start < log.end).tolist():
+            start, end = int(log.start[edge]), int(log.end[edge])
+            ends[edge] = start + np.searchsorted(log.at[start:end], record, side="right")
+        return ends
 
     def _part(self, first: int, limit: int) -> int:
         """Run as many of these records as there is room for their rows; the first one not run."""
@@ -160,9 +172,11 @@ class Execution:
                 self._resolve()
                 break
             except BatchTooLargeError:
-                if limit == first + 1:
+                if limit > first + 1:
+                    limit = first + (limit - first) // 2
+                elif not self._drain(first):
                     raise
-                limit = first + (limit - first) // 2
+                words[at.RUN_DRAIN], words[at.RUN_FIRST] = 0, first
         self._run()
         pass_entries(self._address, len(self._log.start))
         return limit

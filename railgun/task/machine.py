@@ -48,10 +48,11 @@ class Deriver:
         self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
     ) -> list[ColumnData]:
         """See Reservoir.open."""
-        assert self.arrivals is not None
-        n = len(offsets) - 1
-        self.arrivals.read_buffer(np.ascontiguousarray(payload), np.ascontiguousarray(offsets))
-        return [self.arrivals.data(column, n) for column in columns]
+        # Once: another thread may put the next plan's in its place meanwhile.
+        arrivals = self.arrivals
+        assert arrivals is not None
+        arrivals.read_buffer(np.ascontiguousarray(payload), np.ascontiguousarray(offsets))
+        return [arrivals.data(column, len(offsets) - 1) for column in columns]
 
 
 class Machine:
@@ -93,6 +94,15 @@ class Machine:
         frames = self._reservoir.words[FRAMES]
         self.execution = Execution(program, self._table, self._pool, frames)
         self.execution.bind_changelog(self._reservoir.changelog)
+
+    def release_bounds(self, clock_ms: int) -> None:
+        """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
+        nodes = self.program.nodes
+        bound = (nodes[:, at.NODE_KIND] == at.SLIDING) & (nodes[:, at.NODE_FILLED_TIME] == at.FULL)
+        for n in np.flatnonzero(bound & (nodes[:, at.NODE_AFTER] != at.NO_BOUND)).tolist():
+            tail_ms = int(nodes[n, at.NODE_DELAY] + nodes[n, at.NODE_SIZE])
+            if less(clock_ms, tail_ms) >= nodes[n, at.NODE_AFTER]:
+                nodes[n, at.NODE_AFTER] = at.NO_BOUND
 
     def fill_columns(self, generation: int) -> list[int]:
         """The hot columns, by number, that a generation's nodes read."""

@@ -32,9 +32,13 @@ def open_task(
     settings: TaskSettings | None = None,
     *,
     sync_log: Callable[[int], None] | None = None,
+    log_start: int = 0,
     now: Callable[[], float] = time.monotonic,
 ) -> TaskProcessor:
     """A task as its last durable checkpoint left it; `position` says which record it wants next.
+
+    log_start: the first offset that the log still has. Where the checkpoint needs an earlier one, or there is no
+    checkpoint and the log does not begin at 0, nothing is touched: LogGapError.
 
     Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError, OSError.
     """
@@ -43,6 +47,7 @@ def open_task(
     try:
         found = store.recover()
         meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
+        _check_log(folder, meta, log_start)
         deriver = Deriver()
         reservoir = open_reservoir(folder, files, settings, identity.key, deriver, length)
     except BaseException:
@@ -57,6 +62,21 @@ def open_task(
         task.close()
         raise
     return task
+
+
+def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
+    """Before anything is cut: can the log give what is needed after this checkpoint?"""
+    needed = 0
+    if meta is not None:
+        journal = Journal.from_json(meta.journal)
+        needed = meta.position if journal.first_offset is None else journal.first_offset
+    if log_start > needed:
+        what = "its checkpoint is lost" if meta is None else "its newest checkpoint is lost"
+        raise LogGapError(
+            str(folder),
+            f"{what}: the log begins at offset {log_start}, offset {needed} is needed; restore the whole data "
+            "folder from a copy",
+        )
 
 
 def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:

@@ -111,7 +111,7 @@ def read_int(p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def read_str(p: Any, end: Any, limit: Any) -> Any:
-    """(start, length in bytes, status): next is start + length. UTF-8 checked, at most 64 KiB."""
+    """(start, length in bytes, status): next is start + length. UTF-8 checked, at most STRING_LIMIT_BYTES."""
     if p >= end:
         return p, np.int64(0), TRUNCATED
     tag = np.int64(ld8(p))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 PRECISION_LIMIT = 18
-STRING_LIMIT_BYTES = 64 * 1024
+STRING_LIMIT_BYTES = 65_535  # what state can hold: its lengths have 16 bits
 FIELDS_LIMIT = 4096
 VERSION_LIMIT = 1 << 16
 # The least 64-bit integer stands for minus infinity: a clock before its first event. No event has that time.

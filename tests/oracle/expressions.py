@@ -10,6 +10,8 @@ from tests.oracle.exact import fraction_to_double, normalised
 from tests.oracle.inference import Typed
 from tests.oracle.types import DECIMAL_DIGITS, LONG_MAX, LONG_MIN, Row, Type, Value
 
+STRING_BYTES_MAX = 65_535
+
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": op.eq,
     "<>": op.ne,
@@ -88,7 +90,8 @@ def _strict(node: Typed, values: list[Any]) -> Value:
     if name == "like":
         return _like(values[0], str(node.value))
     if name in ("lower", "upper"):
-        return "".join(c.lower() if name == "lower" else c.upper() for c in values[0])
+        made = "".join(c.lower() if name == "lower" else c.upper() for c in values[0])
+        return made if len(made.encode()) <= STRING_BYTES_MAX else None
     if name == "to_double":
         return fraction_to_double(Fraction(values[0]))
     if name == "abs":

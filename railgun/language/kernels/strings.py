@@ -12,7 +12,6 @@ from railgun.language.kernels.layout import (
     DONE,
     HEAP_SCRATCH,
     HEAP_SHIFT,
-    LENGTH_BITS,
     LIKE,
     OFFSET_SHIFT,
     POOL,
@@ -28,13 +27,13 @@ from railgun.language.kernels.layout import (
     Y,
 )
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
+from railgun.language.limits import STRING_BYTES_MAX
 from reservoir.compiled import jit, ld8, ld16, ldi64, st8, sti64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _SCRATCH_HEAP = np.uint64(SCRATCH << HEAP_SHIFT)
 _OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
-_LENGTH_LIMIT = 1 << LENGTH_BITS
 # No code point's mapping has more than three times its own bytes.
 _GROWTH = 3
 _RECORD_BYTES = 8
@@ -153,8 +152,7 @@ def _run_case(context: Any, row: Any, n: Any) -> Any:
         text, length = string_start(context, word), string_length(word)
         if not null and not _unchanged(text, length, first):
             written = _map_case(text, length, heap + used, table, limit, records)
-            # A string's word has 24 bits for its length: what grew beyond them is null.
-            null = written >= _LENGTH_LIMIT
+            null = written > STRING_BYTES_MAX
             word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(written)
             used += written
         d[i] = _ZERO if null else word
