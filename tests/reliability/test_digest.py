@@ -12,7 +12,7 @@ from railgun.task.retirement import cell_kinds
 from railgun.task.settings import TaskSettings
 from reservoir.compiled import array_at
 from tests.reliability.campaign import played
-from tests.reliability.test_volume import ordered
+from tests.reliability.volume import ordered
 from tests.strategies.case import Case, replies
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case

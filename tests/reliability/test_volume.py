@@ -9,7 +9,7 @@ import pytest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import MIB, TaskSettings
 from tests.reliability.campaign import played
-from tests.reliability.volume import START_MS, Volume, assert_equal, expected, play_volume
+from tests.reliability.volume import START_MS, Volume, assert_equal, expected, ordered, play_volume
 from tests.task.player import TINY
 
 SMALL = TaskSettings(
@@ -22,12 +22,6 @@ SMALL = TaskSettings(
 )
 SIZES = [20_000, pytest.param(1_000_000, marks=[pytest.mark.torture, pytest.mark.timeout(1800)])]
 BATCHES = (1, 2048, 300, 5000)
-
-
-def ordered(seed: int, n: int, keys: int, pace_ms: int = 20) -> Volume:
-    rng = np.random.default_rng(seed)
-    time = START_MS + np.cumsum(rng.integers(0, 2 * pace_ms, n))
-    return Volume(rng.integers(0, keys, n), rng.integers(-1000, 1000, n), time, np.arange(n))
 
 
 def out_of_order(seed: int, n: int, keys: int, *, discard: bool) -> Volume:

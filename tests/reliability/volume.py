@@ -67,6 +67,13 @@ class Volume:
         return Case(self.definitions, steps, cuts, frozenset(cuts[::5]))
 
 
+def ordered(seed: int, n: int, keys: int, pace_ms: int = 20) -> Volume:
+    """Events in the order of time, `pace_ms` apart on average, over keys at random."""
+    rng = np.random.default_rng(seed)
+    time = START_MS + np.cumsum(rng.integers(0, 2 * pace_ms, n))
+    return Volume(rng.integers(0, keys, n), rng.integers(-1000, 1000, n), time, np.arange(n))
+
+
 @dataclass
 class Answers:
     """What a task said: by metric int64[n]; late uint8[n] (0 no, 1 rewritten, 2 discarded); duplicate uint8[n]."""
