@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.children import Child, ChildFailedError
-from bench.process import load
+from bench.process import end_in_order, load
 from bench.unit_cases import THROUGHPUT, WORKLOADS
 
 _TREE = Path(__file__).resolve().parent.parent
@@ -40,8 +40,8 @@ def checked_out(revision: str) -> Iterator[Path]:
         shutil.copytree(_TREE / "bench", base / "bench", ignore=shutil.ignore_patterns("__pycache__"))
         yield base
     finally:
-        subprocess.run([*git, "remove", "--force", str(folder / "base")], check=False)
         shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([*git, "prune"], check=False)
 
 
 def compared(
@@ -94,6 +94,7 @@ def main() -> int:
     names = arguments.only or [*(name for name in THROUGHPUT if name != "cold_10m"), "batch1"]
     figures: dict[str, float] = {}
     failed = False
+    end_in_order()
     try:
         with checked_out(arguments.revision) as base:
             print(f"{arguments.revision} -> this tree; {load()}")

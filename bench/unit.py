@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import filling, flights_run, killing
 from bench.children import Child, ChildFailedError
-from bench.process import load
+from bench.process import end_in_order, load
 from bench.unit_cases import FAMILIES, MONOTONE, THROUGHPUT, WINDOWS
 
 Measured = dict[str, list[dict[str, Any]]]
@@ -133,6 +133,7 @@ def main() -> int:
         "--scale", type=float, default=1.0, help="measured events, and long windows, as a multiple"
     )
     arguments = parser.parse_args()
+    end_in_order()
     report = Report(arguments.runs, arguments.scale)
     failed = False
     print(f"at the start: {load()}")
