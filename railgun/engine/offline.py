@@ -60,6 +60,9 @@ class OfflineRun:
         answers = self._tasks.process(portions, self._metrics, len(events))
         for task in self._tasks:
             task.work()
+            if self._temporary is not None:
+                # Nothing will be recovered from here: what every window has left can go.
+                task.reservoir.drop_before(task.admission.clock_ms)
         return result_table(self._stream, self._metrics, events, answers, with_life=False)
 
     def close(self) -> None:

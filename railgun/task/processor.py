@@ -176,7 +176,7 @@ class TaskProcessor:
         if admitted.count:
             self.metrics.close_generation()
             self._retain()
-        if self.reservoir.seal(self.admission.floor_ms):
+        if self.reservoir.seal(self.admission.floor_ms) or len(self.journal.pages) > 1:
             oldest = self.reservoir.least_open_seq()
             self.journal.trim(self.position if oldest is None else oldest)
 
