@@ -30,7 +30,7 @@ _AHEAD_FREE = 16
 # Eviction makes some more room than is needed, so that it is not done for every chunk.
 _SLACK = 16
 
-# Where cursors stand: int64[cursors][3] of (column set, chunk, anything).
+# Where cursors stand: int64[cursors][2] of (column set, chunk).
 Standing = Callable[[], NDArray[np.int64]]
 
 

@@ -132,9 +132,9 @@ class Edges:
         return bool(edges_sealed(self._address, rows, self._index.next))
 
     def standing(self) -> NDArray[np.int64]:
-        """(column set, chunk, bound) of every live edge, int64[edges][3]."""
+        """(column set, chunk) of every live edge, int64[edges][2]."""
         live = self._table[self._table[:, EDGE_LIVE] == 1]
-        standing: NDArray[np.int64] = live[:, [EDGE_SET, EDGE_CHUNK, EDGE_BOUND]]
+        standing: NDArray[np.int64] = live[:, [EDGE_SET, EDGE_CHUNK]]
         return standing
 
     def _hold(self, capacity: int) -> None:
@@ -204,6 +204,6 @@ class Fills:
         del self._fills[fill]
 
     def standing(self) -> NDArray[np.int64]:
-        """(column set, chunk, time) of every fill, int64[fills][3]."""
-        rows = [fill[[FILL_SET, FILL_CHUNK, FILL_TIME]] for fill in self._fills.values()]
-        return np.array(rows, np.int64).reshape(-1, 3)
+        """(column set, chunk) of every fill, int64[fills][2]."""
+        rows = [fill[[FILL_SET, FILL_CHUNK]] for fill in self._fills.values()]
+        return np.array(rows, np.int64).reshape(-1, 2)

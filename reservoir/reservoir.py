@@ -363,7 +363,7 @@ class Reservoir:
 
     def _prefetch_standing(self, column_set: int | None, first_chunk: int) -> None:
         """Have the sealed chunks from first_chunk on decoded that cursors (of a set, or all) are in or next to."""
-        places = {(int(s), int(c) + ahead) for s, c, _ in self._standing().tolist() for ahead in (0, 1)}
+        places = {(int(s), int(c) + ahead) for s, c in self._standing().tolist() for ahead in (0, 1)}
         for cursor_set, chunk in sorted(places):
             if first_chunk <= chunk < self._index.next and column_set in (None, cursor_set):
                 self._cache.prefetch(cursor_set, chunk)

@@ -61,7 +61,7 @@ class ReservoirMachine(RuleBasedStateMachine):
         self.driver.set_hot(hot)
         for delta in deltas:
             self.driver.add_edge(delta)
-        self.saved: Checkpoint | None = None
+        self.saved: Checkpoint = self.driver.checkpoint()
         self.fill: int | None = None
 
     @rule(steps=steps, cuts=st.lists(st.integers(1, 25), min_size=1, max_size=4))
@@ -145,10 +145,8 @@ class ReservoirMachine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         self.saved = self.driver.checkpoint()
 
-    @precondition(lambda self: self.saved is not None)
     @rule(cuts=st.lists(st.integers(1, 25), min_size=1, max_size=4))
     def crash(self, cuts: list[int]) -> None:
-        assert self.saved is not None
         self.driver.restart(self.saved)
         self.fill = None
         self.driver.run_all(cuts)
