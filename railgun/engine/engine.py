@@ -1,5 +1,6 @@
 """`railgun.Engine`: streams and their metrics in this process, durable in one folder, without a broker."""
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -77,6 +78,7 @@ class Engine:
         self._ended = threading.Event()
         self._worker = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
         self._worker.start()
+        atexit.register(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -189,6 +191,7 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
+            atexit.unregister(self.close)
             whole = self._failure is None and self._streams.is_whole
             try:
                 with as_engine_errors():

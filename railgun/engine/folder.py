@@ -1,6 +1,5 @@
 """The data folder: its layout, its version, and whether it may be used. FORMAT.md has the bytes."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,9 @@ from reservoir.files import Files
 
 VERSION = 1
 _VERSION_FILE, _LOG, _STREAMS = "VERSION", "log", "streams"
+_UNFINISHED = ".VERSION"
+# What an empty folder may hold: a start that was cut, and what file systems put into their roots.
+_NOTHING = (_UNFINISHED, "lost+found")
 _LIMIT_BYTES = 64
 
 
@@ -23,7 +25,7 @@ class DataFolder:
     def __init__(self, path: Path, files: Files) -> None:
         self.path, self.files = path, files
         files.make_folder(path)
-        names = files.list(path)
+        names = [name for name in files.list(path) if name not in _NOTHING]
         if _VERSION_FILE in names:
             self._check()
         elif names:
@@ -58,8 +60,9 @@ class DataFolder:
             self.files.sync_folder(folder.parent)
 
     def _begin(self) -> None:
-        # A whole file gets its name at once: a crash leaves an empty folder or a finished one.
-        unfinished = self.path / f".{_VERSION_FILE}.{os.getpid()}"
+        # A whole file gets its name at once: a crash leaves a folder that counts as empty, or a finished one.
+        unfinished = self.path / _UNFINISHED
+        unfinished.unlink(missing_ok=True)
         file = self.files.create(unfinished)
         try:
             file.write(f"{VERSION}\n".encode())

@@ -60,6 +60,8 @@ class TaskLog:
         while first < end:
             wanted = min(end - first, _READ_RECORDS)
             fetched = self.log.read(*self.where, first, wanted, _READ_BYTES)
+            if not len(fetched):
+                return
             yield first, Records(fetched.buffer, fetched.bounds)
             first = fetched.next_offset
 

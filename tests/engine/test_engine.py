@@ -1,5 +1,6 @@
 """The public engine: what is registered, what is refused, who may open a folder, what stays when it is closed."""
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -223,6 +224,49 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
         railgun.Engine(tmp_path)
     with pytest.raises(FolderError):
         railgun.Engine(tmp_path / "holiday.jpg")
+
+
+def test_a_start_that_was_cut_leaves_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / ".VERSION").write_text("")
+    (tmp_path / "lost+found").mkdir()
+    with railgun.Engine(tmp_path) as engine:
+        assert engine.apply(DEFINITIONS)
+
+
+def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with railgun.Engine(folder) as engine:
+        engine.apply(DEFINITIONS)
+        engine.score("payments", event(1))
+    shutil.rmtree(folder / "log")
+    with (
+        railgun.Engine(folder) as engine,
+        pytest.raises(FolderError, match=r"payments/card/0: .*log ends at"),
+    ):
+        engine.apply(DEFINITIONS)
+
+
+def test_a_log_older_than_the_state_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with railgun.Engine(folder) as engine:
+        engine.apply(DEFINITIONS)
+    shutil.copytree(folder / "log", tmp_path / "log")
+    with railgun.Engine(folder) as engine:
+        engine.score_many("payments", [event(number) for number in range(5)])
+    shutil.rmtree(folder / "log")
+    (tmp_path / "log").rename(folder / "log")
+    with pytest.raises(FolderError, match=r"payments/card/0: .*log ends at"):
+        railgun.Engine(folder)
+
+
+def test_an_engine_that_nobody_closes_is_closed_at_the_end(tmp_path: Path) -> None:
+    code = (
+        "import railgun, sys; e = railgun.Engine(); sys.stdout.write(str(e.folder)); assert e.folder.exists()"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (said.stderr, Path(said.stdout).exists()) == ("", False)
 
 
 def test_what_is_closed_says_so(engine: railgun.Engine) -> None:
