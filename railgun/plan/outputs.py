@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from railgun.language.types import DECIMAL_DIGITS, RESULT_DIGITS, Kind, Type
+from railgun.plan.string_bytes import gather_strings
 
 Value = int | float | bool | str | Decimal | None
 
@@ -83,11 +84,11 @@ class MetricColumn:
 
     def _strings(self) -> pa.Array:
         references = np.where(self.nulls == 0, self.words[:, 0], np.uint64(0))
-        starts = (references >> np.uint64(24)).astype(np.int64)
-        lengths = (references & np.uint64(0xFFFFFF)).astype(np.int64)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        picked = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        offsets, data = gather_strings(references, self.heap)
         valid = np.packbits(self.nulls == 0, bitorder="little")
-        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(self.heap[picked])]
-        return pa.Array.from_buffers(pa.large_string(), len(lengths), buffers).cast(pa.string())
+        small = offsets[-1] < 1 << 31
+        places = pa.py_buffer(offsets.astype(np.int32) if small else offsets)
+        type_ = pa.string() if small else pa.large_string()
+        return pa.Array.from_buffers(
+            type_, len(self.nulls), [pa.py_buffer(valid), places, pa.py_buffer(data)]
+        )
