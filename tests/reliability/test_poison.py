@@ -19,7 +19,7 @@ from tests.strategies.seeded import case
 from tests.task.player import TINY, LogWriter, TaskPlayer, assert_reply
 
 ONE_TASK = Profile(spread=False, explicit_warm=True)
-YEAR_9999_MS, FIRST_MS = 253_402_300_799_999, -(2**63)
+YEAR_9999_MS, FIRST_MS = 253_402_300_799_999, -(2**63) + 1
 
 
 def poisoned(seed: int, size: int, folder: Path) -> int:
