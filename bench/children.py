@@ -51,9 +51,12 @@ class Child:
         """Wait for the next line that the child says. Raises ChildFailedError."""
         assert self.process.stdout is not None
         watchdog = threading.Timer(_ANSWER_SECONDS, self.process.kill)
+        watchdog.daemon = True
         watchdog.start()
-        line = self.process.stdout.readline()
-        watchdog.cancel()
+        try:
+            line = self.process.stdout.readline()
+        finally:
+            watchdog.cancel()
         if not line:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}")
         answer: dict[str, Any] = json.loads(line)
