@@ -21,6 +21,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
 from railgun.engine.metric_status import MetricStatus
 from railgun.engine.reply_forms import Reply
+from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.task.settings import TaskSettings
 
@@ -28,6 +29,7 @@ C = TypeVar("C", bound=Change)
 
 # Between two slices of background work: while there is more to do, and when there is nothing to do.
 _BUSY_S, _IDLE_S = 0.002, 0.05
+_BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 
 def wall_clock_ms() -> int:
@@ -64,7 +66,7 @@ class Engine:
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-")) if folder is None else None
         self.folder = self._temporary or Path(folder or "")
         self._now_ms = now_ms
-        self._lock = threading.Lock()
+        self._lock = FairLock()
         self._next_slice_s = 0.0
         self._closed = False
         self._failure: BaseException | None = None
@@ -78,7 +80,8 @@ class Engine:
         self._ended = threading.Event()
         self._worker = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
         self._worker.start()
-        atexit.register(self.close)
+        # Without a checkpoint: by then no new thread can be started, and it would need one.
+        atexit.register(self.close, False)
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +183,7 @@ class Engine:
             with self._call():
                 if not self._streams.upkeep(stream).hasten():
                     return
+            time.sleep(_BETWEEN_SLICES_S)
 
     def close(self, checkpoint: bool = True) -> None:
         """Let go of the folder, after a checkpoint; without one the next start reads more of the log.

@@ -35,7 +35,8 @@ class Upkeep:
                     member.task.work()
                 elif member.task.metrics.warming:
                     if not member.task.ready_to_warm():
-                        member.task.checkpoints.take()
+                        # A finished fill makes a checkpoint due: it is taken a step at a time.
+                        member.task.work()
                     self._warm(member)
         return any(self._may_warm(warm) for member in self._members for warm in _cold(member.task))
 
