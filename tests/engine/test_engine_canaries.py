@@ -1,0 +1,66 @@
+"""Bugs planted in the engine are caught by the campaign against the oracle."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from railgun.engine import live_stream, reply_forms
+from railgun.engine.answers import Answers
+from railgun.engine.routing import Router
+from railgun.engine.upkeep import Upkeep
+from railgun.task.replies import Replies
+from tests.engine.campaign import run
+
+SEEDS = range(8)
+
+take = Answers.take
+partitions = Router.partitions
+merge = reply_forms.merge
+
+
+def rows_shifted(self: Answers, replies: Replies, rows: Any) -> None:
+    """Answers of a batch end up one row off."""
+    take(self, replies, rows if isinstance(rows, slice) else np.roll(rows, 1))
+
+
+def other_partition(self: Router, values: Any) -> list[int]:
+    """Single events go to another partition than the same ones in a table, and than before."""
+    self.calls = getattr(self, "calls", 0) + 1
+    found = partitions(self, values)
+    return [max(0, place - self.calls % 2) if place >= 0 else place for place in found]
+
+
+def late_forgotten(partitioner: str, replies: Replies, into: Any) -> None:
+    """Nobody is told that an event was late."""
+    merge(partitioner, replies, into)
+    for reply in into:
+        reply.pop("late", None)
+
+
+def never_warm(self: Upkeep, member: Any) -> None:
+    """Metrics that have filled are left warming."""
+
+
+def hastened(self: Upkeep) -> bool:
+    """Nothing is waited for."""
+    return False
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda patch: patch.setattr(Answers, "take", rows_shifted),
+        lambda patch: patch.setattr(Router, "partitions", other_partition),
+        lambda patch: patch.setattr(live_stream, "merge", late_forgotten),
+        lambda patch: (patch.setattr(Upkeep, "_warm", never_warm), patch.setattr(Upkeep, "hasten", hastened)),
+    ],
+    ids=["rows", "partition", "late", "warm"],
+)
+def test_it_is_caught(
+    plant: Callable[[pytest.MonkeyPatch], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert any(run(seed, 100, tmp_path / str(seed)) for seed in SEEDS)
