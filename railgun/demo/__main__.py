@@ -1,6 +1,7 @@
 """`python -m railgun.demo`: score a year of departures on the durable engine and check a sample by brute force."""
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -85,4 +86,6 @@ def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[ob
 
 
 if __name__ == "__main__":
+    # Asked to end, it ends as after Ctrl-C: the temporary folder goes.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

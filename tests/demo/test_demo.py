@@ -1,5 +1,9 @@
 """The demo in small: it agrees with brute force, says so, leaves nothing behind, and can fail."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +18,7 @@ from railgun.demo.brute_force import BruteForce, spread
 from railgun.demo.flights import Flight, read_flights
 from railgun.demo.run import Progress, check
 
+ROOT = Path(__file__).parents[2]
 EVENTS = 4_500
 """More than come one by one, so that there are batches too."""
 
@@ -40,6 +45,21 @@ def test_it_says_that_all_are_equal(
     said = capsys.readouterr().out
     assert "3300 of 3300 equal" in said
     assert "one by one" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_asked_to_end_it_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "railgun.demo", "--plain"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "events/s" in line:
+                process.send_signal(signal.SIGTERM)
+                break
+        rest = process.stdout.read()
+    assert "interrupted" in rest
+    assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
 
 
