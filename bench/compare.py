@@ -2,8 +2,8 @@
 
     python -m bench.compare REVISION [--only NAME ...] [--runs N] [--scale F]
 
-The revision is checked out beside this tree for as long as it takes; the workloads are this tree's in both. Prints a
-line per workload with both medians and the ratios, and at the end one line of JSON.
+The revision is checked out inside this tree's .cache for as long as it takes; the workloads are this tree's in both.
+Prints a line per workload with both medians and the ratios, and at the end one line of JSON.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -29,19 +28,21 @@ _LOWER_IS_BETTER = {"batch1": "p50_ms"}
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
     """A folder with that revision under this tree's benches."""
-    folder = Path(tempfile.mkdtemp(prefix="railgun-compare-"))
-    git = ["git", "-C", str(_TREE), "worktree"]
+    git = ["git", "-C", str(_TREE)]
+    resolve = [*git, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
+    commit = subprocess.run(resolve, check=True, capture_output=True, text=True).stdout.strip()
+    # The same folder each time: compiled kernels are kept by the path of their source.
+    base = _TREE / ".cache" / "compare" / commit[:12]
     try:
         subprocess.run(
-            [*git, "add", "--quiet", "--detach", "--force", str(folder / "base"), revision], check=True
+            [*git, "worktree", "add", "--quiet", "--detach", "--force", str(base), commit], check=True
         )
-        base = folder / "base"
         shutil.rmtree(base / "bench", ignore_errors=True)
         shutil.copytree(_TREE / "bench", base / "bench", ignore=shutil.ignore_patterns("__pycache__"))
         yield base
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([*git, "prune"], check=False)
+        shutil.rmtree(base, ignore_errors=True)
+        subprocess.run([*git, "worktree", "prune"], check=False)
 
 
 def compared(
