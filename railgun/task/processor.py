@@ -44,6 +44,7 @@ class TaskProcessor:
     """Processes the records of one task in log order. One thread uses it.
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
+    `unreadable_records`: how many it has skipped since it was opened.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class TaskProcessor:
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
+        self.unreadable_records = 0
         self.names: tuple[str, ...] = ()
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
