@@ -12,6 +12,7 @@ from typing import Any, Self
 # Set by whoever imports kernels; a child with other kernels must not take it over.
 _OWN_VARIABLES = ("NUMBA_CACHE_DIR",)
 _ANSWER_SECONDS = 1_200.0
+_END_SECONDS = 60.0
 
 
 class ChildFailedError(Exception):
@@ -40,12 +41,16 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self.process.kill()
+            self.process.terminate()
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait()
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def answer(self) -> dict[str, Any]:
         """Wait for the next line that the child says. Raises ChildFailedError."""

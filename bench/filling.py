@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bench.children import Child, say
-from bench.process import orphaned
+from bench.process import end_in_order, orphaned
 from bench.unit_cases import THROUGHPUT
 from bench.unit_task import WarmTask
 from railgun.catalog.changes import AddMetric
@@ -73,6 +73,7 @@ class _Live:
 
 def main(scale: str) -> None:
     """The child: history, live events, then the new metric under the same live events."""
+    end_in_order()
     history = int(_HISTORY_EVENTS * min(1.0, float(scale)))
     before_s = max(1.0, _BEFORE_S * min(1.0, float(scale)))
     workload = THROUGHPUT["payments_1x3"]

@@ -6,12 +6,14 @@ python -m bench.unit_child WORKLOAD SCALE
 import sys
 
 from bench.children import say
+from bench.process import end_in_order
 from bench.unit_cases import WORKLOADS
 from bench.unit_task import WarmTask
 
 
 def main(name: str, scale: str) -> None:
     """Serve until there is nothing more to read."""
+    end_in_order()
     warm = WarmTask(WORKLOADS[name].scaled(float(scale)))
     try:
         warm.warm_up()
