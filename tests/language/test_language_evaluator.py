@@ -105,7 +105,7 @@ def test_no_rows_at_all() -> None:
 def test_batches_of_changing_size_one_after_the_other() -> None:
     expressions = typed("LOWER(s)", "n + 1", "'constant'", "LOWER(s) LIKE 'a%'")
     evaluator = Evaluator(compile_program(expressions, COLUMNS))
-    for count, size in ((3, 2), (600, 10), (1, 100_000), (2, 1), (700, 50)):
+    for count, size in ((3, 2), (600, 10), (1, 16_000), (2, 1), (700, 50)):
         rows = [{"n": i, "s": "AbÄ" * size + str(i)} for i in range(count)]
         batch = Batch(FIELDS, rows)
         batch.bind_to(evaluator)
@@ -127,14 +127,13 @@ def test_strings_that_do_not_change_are_not_copied() -> None:
 
 
 def test_a_string_that_outgrows_its_length_is_null() -> None:
-    """24 bits hold a string's length: LOWER of so long a string would not fit."""
-    size = (1 << 24) // 3 + 1
+    """65,535 bytes are the most: what would be longer is null."""
+    longest = 65_535 // 6
     fields = {"s": FIELDS["s"]}
     upper = typed("UPPER(s)")
     # Two bytes that become three code points of six bytes.
-    assert evaluate_all(upper, fields, [{"s": "\u0390" * size}, {"s": "\u0390"}]) == [
-        [None, "\u0399\u0308\u0301"]
-    ]
+    rows = [{"s": "\u0390" * size} for size in (longest + 1, longest, 1)]
+    assert evaluate_all(upper, fields, rows) == [[None, "\u0399\u0308\u0301" * longest, "\u0399\u0308\u0301"]]
 
 
 def test_rows_beyond_the_batch_are_left_alone() -> None:

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.msgpack import Status
-from railgun.wire.schema import BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, Field, Kind, Schema, decimal_type
+from railgun.wire.schema import (
+    BOOLEAN,
+    DOUBLE,
+    EVENT_TIME_MIN_MS,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Kind,
+    Schema,
+    decimal_type,
+)
 from reservoir.siphash import siphash128_bytes
 
 FIRST = Schema(
@@ -46,7 +57,13 @@ VALUES = {
 def events(draw: st.DrawFn) -> list[Any]:
     schema = draw(st.sampled_from([FIRST, SECOND]))
     source = draw(st.none() | st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)))
-    head = [schema.version, draw(st.text(max_size=20)), *(draw(LONGS) for _ in range(4)), source]
+    head = [
+        schema.version,
+        draw(st.text(max_size=20)),
+        max(draw(LONGS), EVENT_TIME_MIN_MS),
+        *(draw(LONGS) for _ in range(3)),
+        source,
+    ]
     values = [draw(st.none() | VALUES[field.type.kind]) for field in schema.fields]
     return head + values[: draw(st.integers(0, len(values)))]
 
@@ -154,7 +171,7 @@ BAD_VALUES = [
     ("card", b"\xa4\xf4\x90\x80\x80", Status.BAD_UTF8),
     ("card", b"\xa4\xf0\x80\x80\x80", Status.BAD_UTF8),
     ("card", b"\xa1\xc3", Status.BAD_UTF8),
-    ("card", b"\xdb\x00\x01\x00\x01" + b"a" * 65537, Status.TOO_LONG),
+    ("card", b"\xdb\x00\x01\x00\x00" + b"a" * 65536, Status.TOO_LONG),
     ("card", b"\xdb\xff\xff\xff\xff", Status.TOO_LONG),
     ("n", b"\xcf\x80\x00\x00\x00\x00\x00\x00\x00", Status.OUT_OF_RANGE),
     ("n", b"\xcb" + struct.pack(">d", 1.0), Status.WRONG_TYPE),
@@ -186,10 +203,17 @@ def test_bad_values_have_their_status(name: str, packed: bytes, status: Status, 
     assert status.name in decoded.describe(1)
 
 
+def test_minus_infinity_is_no_time_of_an_event() -> None:
+    head = [FIRST.version, "id", EVENT_TIME_MIN_MS, -1, 0, 0, None]
+    before = [*head[:2], EVENT_TIME_MIN_MS - 1, *head[3:]]
+    decoded = Decoder([FIRST], []).decode([record(head), record(before)])
+    assert [Status(each) for each in decoded.status[:2]] == [Status.OK, Status.OUT_OF_RANGE]
+
+
 GOOD_VALUES = [
     ("card", STR32, "ab"),
     ("card", b"\xda\xff\xff" + b"a" * 65535, "a" * 65535),
-    ("card", b"\xdb\x00\x01\x00\x00" + b"a" * 65536, "a" * 65536),
+    ("card", b"\xdb\x00\x00\xff\xff" + b"a" * 65535, "a" * 65535),
     ("card", "\xa4\U0010ffff".encode("latin-1", "ignore") + "\U0010ffff".encode(), "\U0010ffff"),
     ("n", b"\xd3\xff\xff\xff\xff\xff\xff\xff\xfe", -2),
     ("n", b"\xd0\x80", -128),

@@ -124,7 +124,7 @@ REFUSED: list[tuple[FieldType, str, str]] = [
     (STRING, "true", "the boolean true is not a string"),
     (STRING, '{"a": 1}', "the object"),
     (STRING, "[]", "the array [] is not a string"),
-    (STRING, f'"{"é" * 32769}"', "65538 bytes; at most 65536"),
+    (STRING, f'"{"é" * 32768}"', "65536 bytes; at most 65535"),
     (LONG, '"5"', "the string '5' is not a long"),
     (LONG, "1.0", "the number 1.0 is not a long"),
     (LONG, "1e3", "the number 1e3 is not a long"),

@@ -21,6 +21,7 @@ from railgun.wire.encode import (
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
+    EVENT_TIME_MIN_MS,
     LONG,
     STRING,
     TIMESTAMP,
@@ -34,7 +35,7 @@ from railgun.wire.schema import (
 TYPES = (STRING, LONG, DOUBLE, BOOLEAN, decimal_type(18, 4), TIMESTAMP)
 EDGES = [0, 31, 32, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**63 - 1]
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(EDGES + [-edge - 1 for edge in EDGES])
-TEXTS = st.text(max_size=40) | st.integers(0, 300).map(lambda n: "é" * n) | st.just("x" * 65536)
+TEXTS = st.text(max_size=40) | st.integers(0, 300).map(lambda n: "é" * n) | st.just("x" * 65_535)
 VALUES = {
     Kind.STRING: TEXTS,
     Kind.LONG: LONGS,
@@ -64,7 +65,7 @@ def batches(draw: st.DrawFn) -> tuple[tuple[FieldType, ...], list[str], list[int
     types = tuple(draw(st.lists(st.sampled_from(TYPES), max_size=20)))
     n = draw(st.integers(0, 5))
     ids = [draw(TEXTS) for _ in range(n)]
-    times = [draw(LONGS) for _ in range(n)]
+    times = [max(draw(LONGS), EVENT_TIME_MIN_MS) for _ in range(n)]
     rows = [[draw(st.none() | VALUES[type_.kind]) for type_ in types] for _ in range(n)]
     return types, ids, times, rows
 

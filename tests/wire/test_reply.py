@@ -60,7 +60,7 @@ def batches(draw: st.DrawFn) -> tuple[list[Shape], list[dict[str, Any]]]:
         {
             "id": st.text(max_size=20),
             "to": st.integers(-1, 3),
-            "time": st.integers(-(2**63), 2**63 - 1),
+            "time": st.integers(-(2**63) + 1, 2**63 - 1),
             "incarnation": st.integers(-(2**63), 2**63 - 1),
             "flags": st.integers(0, 7),
             "values": st.tuples(*(st.none() | value[shape] for shape in shapes)),
