@@ -151,33 +151,9 @@ def view_u64(where, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def view_i64(where, n):  # type: ignore[no-untyped-def]
-    """The n int64 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.int64)
-
-
-@jit
-def view_u32(where, n):  # type: ignore[no-untyped-def]
-    """The n uint32 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint32)
-
-
-@jit
-def view_i32(where, n):  # type: ignore[no-untyped-def]
-    """The n int32 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.int32)
-
-
-@jit
 def view_u8(where, n):  # type: ignore[no-untyped-def]
     """The n uint8 at a byte address."""
     return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint8)
-
-
-@jit
-def view_f64(where, n):  # type: ignore[no-untyped-def]
-    """The n float64 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.float64)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -164,8 +164,3 @@ class EntityHasher:
         step = np.arange(len(self.columns)) * n * 8
         self._table[: len(self.columns), _OUT_HI] = address(self.hi) + step
         self._table[: len(self.columns), _OUT_LO] = address(self.lo) + step
-
-
-def hashes_of(hasher: EntityHasher, column: int, n: int) -> tuple[Any, Any]:
-    """(hi, lo) uint64[n] of one hash column, as views of arrays that the next batch overwrites."""
-    return hasher.hi[column, :n], hasher.lo[column, :n]

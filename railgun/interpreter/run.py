@@ -15,8 +15,9 @@ from railgun.interpreter import layout as at
 from railgun.interpreter import rare
 from railgun.interpreter.operations import result, update
 from railgun.interpreter.simple import is_simple, run_simple
-from railgun.interpreter.times import is_passed, less
+from railgun.interpreter.times import is_passed
 from reservoir.compiled import call_entry, copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.edges import bound_of
 from reservoir.frames import column_at, column_word, frame_seq, frame_time
 
 u = np.uint64
@@ -74,7 +75,7 @@ def _add_in_window(ctx: Any, node: Any, clock: Any, time: Any, frame: Any, row: 
     """Add a row that is at or before the head, unless it is behind the tail or its bucket is past."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         size = ldi64(node + at.NODE_SIZE * 8)
-        bucket = less(clock, ldi64(node + at.NODE_DELAY * 8)) // size
+        bucket = bound_of(clock, ldi64(node + at.NODE_DELAY * 8)) // size
         if time // size != bucket:
             return np.int64(0)
         status = _enter_bucket(ctx, node, entity, bucket)
@@ -194,7 +195,7 @@ def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
     """Write the node's results for record i; 0 or a status."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
-        bucket = less(clock, ldi64(node + at.NODE_DELAY * 8)) // ldi64(node + at.NODE_SIZE * 8)
+        bucket = bound_of(clock, ldi64(node + at.NODE_DELAY * 8)) // ldi64(node + at.NODE_SIZE * 8)
         status = _enter_bucket(ctx, node, entity, bucket)
         if status != 0:
             return status

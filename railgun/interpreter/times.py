@@ -11,11 +11,3 @@ from reservoir.compiled import jit
 def is_passed(time: Any, clock: Any, delta: Any) -> Any:
     """time <= clock - delta, without wrapping: below the least int64 lies nothing."""
     return clock >= np.int64(-(2**63)) + delta and time <= clock - delta
-
-
-@jit
-def less(clock: Any, delta: Any) -> Any:
-    """clock - delta for delta >= 0, held at the least int64."""
-    if clock < np.int64(-(2**63)) + delta:
-        return np.int64(-(2**63))
-    return clock - delta

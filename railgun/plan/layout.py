@@ -4,7 +4,6 @@ One row per (group-by, entity) holds the fixed-size state of all its nodes (deci
 Cells are told by text, so that the same cell is found again in the next version of the layout.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from railgun.state.row_context import ROW_HEAD_BYTES
@@ -32,8 +31,3 @@ class GroupLayout:
         """(old offset, new offset, words) of the cells that both have, in words."""
         both = (name for name in self.cells if name in old.cells)
         return [(old.cells[name][0], self.cells[name][0], self.cells[name][1]) for name in both]
-
-
-def same_cells(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether two layouts hold the same cells at the same places."""
-    return dict(a) == dict(b)

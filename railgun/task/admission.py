@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, prefetch, st8, st32, st64, sti64
+from reservoir.edges import bound_of
 
 TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
@@ -108,14 +109,6 @@ def remember(ctx: Any, hi: Any, lo: Any) -> Any:
 
 
 @jit
-def _floor_of(clock: Any, lateness: Any) -> Any:
-    """clock - lateness, held at the least int64 (lateness is not negative)."""
-    if clock < np.int64(TIME_MIN) + lateness:
-        return np.int64(TIME_MIN)
-    return clock - lateness
-
-
-@jit
 def admit(ctx: Any) -> Any:
     """Decide every record of the batch, in log order. Returns the number of accepted records."""
     n = ldi64(ctx + _N * 8)
@@ -159,7 +152,7 @@ def admit(ctx: Any) -> Any:
         admitted += 1
         if time > clock:
             clock = time
-            floor = max(floor, _floor_of(clock, lateness))
+            floor = max(floor, bound_of(clock, lateness))
             sti64(clock_after + i * 8, clock)
     sti64(ctx + _CLOCK * 8, clock)
     sti64(ctx + _FLOOR * 8, floor)
@@ -182,7 +175,7 @@ def readmit(ctx: Any) -> Any:
             sti64(at + i * 8, time)
             if time > clock:
                 clock = time
-                floor = max(floor, _floor_of(clock, lateness))
+                floor = max(floor, bound_of(clock, lateness))
         sti64(clock_after + i * 8, clock)
     sti64(ctx + _CLOCK * 8, clock)
     sti64(ctx + _FLOOR * 8, floor)

@@ -21,17 +21,6 @@ class LiveMetric:
     after_ms: int
     warm: bool
 
-    @property
-    def covers_from_ms(self) -> int | None:
-        """T at which the window no longer reaches back to `after_ms`; None where it always does.
-
-        Only for windows whose first time is T minus a constant; a tumbling one is asked by bucket.
-        """
-        window = self.definition.resolved.window
-        if window.kind is not WindowKind.SLIDING or window.size_ms is None:
-            return None
-        return self.after_ms + window.delay_ms + window.size_ms
-
     def reaches_back(self, clock_ms: int) -> bool:
         """Does the window, at this clock, begin at or before `after_ms`?"""
         window = self.definition.resolved.window

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,16 +68,6 @@ class Replies:
         return encoder.encode(
             self.decoded, flags, offsets, self.out, self.nulls, self.heap, partials=self.partials
         )
-
-    def as_dict(self, row: int) -> dict[str, Any]:
-        """One record's answer as plain data, for tests and tools."""
-        return {
-            "metrics": self.metrics(row),
-            "late": int(self.late[row]),
-            "duplicate": bool(self.duplicate[row]),
-            "warming": self.warming,
-            "partial": self.partial(row),
-        }
 
 
 def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:
