@@ -17,7 +17,7 @@ _PAGE = Path("docs/dependencies.md")
 
 def pins(tree: Tree) -> Iterator[str]:
     """Each lock pins what the project asks for, in a version that it asks for."""
-    for lock, extras in (("requirements.lock", ()), ("requirements-dev.lock", ("dev", "bench"))):
+    for lock, extras in (("requirements.lock", ()), ("requirements-dev.lock", ("dev", "bench", "spark"))):
         pinned = {canonicalize_name(name): version for name, version in _PIN.findall(_text(tree, Path(lock)))}
         for requirement in _requirements(tree, extras):
             version = pinned.get(canonicalize_name(requirement.name))
@@ -36,7 +36,7 @@ def locks_are_portable(tree: Tree) -> Iterator[str]:
 def reasons(tree: Tree) -> Iterator[str]:
     """Every dependency has its line in the page of reasons, and the page names no other."""
     named = set(re.findall(r"^\| `([A-Za-z0-9._-]+)`", _text(tree, _PAGE), re.MULTILINE))
-    asked = {requirement.name for requirement in _requirements(tree, ("dev", "bench"))} | _build_backend(tree)
+    asked = {requirement.name for requirement in _requirements(tree, ("dev", "bench", "spark"))} | _build_backend(tree)
     for name in sorted(asked - named):
         yield f"{_PAGE}: no line for {name}"
     for name in sorted(named - asked):

@@ -1,0 +1,200 @@
+"""Kinds of values that keys hold: how each is written, and what it may be.
+
+A key whose name ends in a unit takes a number in that unit, or text with a unit of its own: `timeout_ms = 500` is
+`timeout_ms = "500ms"`, `body_limit_bytes = 1048576` is `body_limit_bytes = "1MiB"`.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from railgun.language.duration import DurationError, format_duration, parse_duration
+from railgun.language.errors import nearest
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,15})\s*([A-Za-z]+)", re.ASCII)
+BYTES_BY_UNIT = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}
+
+
+class KindError(ValueError):
+    """A value that a key cannot hold; says what belongs there."""
+
+
+class Kind(Protocol):
+    """How a key's value is written."""
+
+    def read(self, value: object) -> Any:
+        """The value as the program uses it, of one read from TOML. Raises KindError."""
+
+    def from_text(self, text: str) -> object:
+        """What the file would have said, of text from the environment or the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text, not empty."""
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise KindError(f"text belongs here, not {said(value)}")
+        if not value.strip():
+            raise KindError("something belongs here, not an empty text")
+        return value
+
+    def from_text(self, text: str) -> object:
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise KindError(f"one of {', '.join(self.words)} belongs here, not {said(value)}")
+        if value not in self.words:
+            near = nearest(value, self.words)
+            hint = f"did you mean {near}?" if near else f"one of {', '.join(self.words)} belongs here"
+            raise KindError(f"no {value[:80]!r} here; {hint}")
+        return value
+
+    def from_text(self, text: str) -> object:
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number within bounds."""
+
+    least: int
+    greatest: int
+
+    def read(self, value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise KindError(f"a whole number belongs here, not {said(value)}")
+        if not self.least <= value <= self.greatest:
+            raise KindError(f"{value} is not in {self.least}..{self.greatest}")
+        return value
+
+    def from_text(self, text: str) -> object:
+        return int(text) if _WHOLE.fullmatch(text.strip()) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Bytes within bounds: a whole number, or text such as "64MiB"."""
+
+    least: int
+    greatest: int
+
+    def read(self, value: object) -> int:
+        if isinstance(value, str):
+            value = _parse_size(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise KindError(f'a number of bytes belongs here, or text such as "64MiB", not {said(value)}')
+        if not self.least <= value <= self.greatest:
+            raise KindError(f"{size(value)} is not in {size(self.least)}..{size(self.greatest)}")
+        return value
+
+    def from_text(self, text: str) -> object:
+        return int(text) if _WHOLE.fullmatch(text.strip()) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A time within bounds, in units of `unit_ms`: a number, or text such as "30s"."""
+
+    unit_ms: int
+    least_ms: int
+    greatest_ms: int
+
+    def read(self, value: object) -> float:
+        if isinstance(value, str):
+            try:
+                value = parse_duration(value) / self.unit_ms
+            except DurationError as error:
+                raise KindError(str(error)) from None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise KindError(f'a number or a time such as "30s" belongs here, not {said(value)}')
+        if not self.least_ms <= value * self.unit_ms <= self.greatest_ms:
+            bounds = f"{format_duration(self.least_ms)}..{format_duration(self.greatest_ms)}"
+            raise KindError(f"{value:g} {'ms' if self.unit_ms == 1 else 's'} is not in {bounds}")
+        if self.unit_ms == 1 and value != int(value):
+            raise KindError(f"{value:g} ms is no whole number")
+        return int(value) if self.unit_ms == 1 else float(value)
+
+    def from_text(self, text: str) -> object:
+        return float(text) if _NUMBER.fullmatch(text.strip()) else text
+
+
+def _parse_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise KindError(f"{text[:40]!r} is no size: write a whole number and a unit, as in 512KiB 64MiB 2GB")
+    if match[2] not in BYTES_BY_UNIT:
+        near = nearest(match[2], BYTES_BY_UNIT)
+        hint = f"; did you mean {near}?" if near else ""
+        raise KindError(f"{match[2][:40]!r} is no unit of size ({' '.join(BYTES_BY_UNIT)}){hint}")
+    return int(match[1]) * BYTES_BY_UNIT[match[2]]
+
+
+def size(size_bytes: int) -> str:
+    """67108864 -> `"64MiB"`: in the largest binary unit that is exact."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size_bytes and size_bytes % BYTES_BY_UNIT[unit] == 0:
+            return f"{size_bytes // BYTES_BY_UNIT[unit]}{unit}"
+    return f"{size_bytes}B"
+
+
+def said(value: object) -> str:
+    """What a value is called in a message."""
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return "a table" if isinstance(value, dict) else names.get(type(value), type(value).__name__)
+
+
+def key_of(default: Any, kind: Kind) -> Any:
+    """A field of a settings class: its default and its kind."""
+    return field(default=default, metadata={"kind": kind})
+
+
+def text(default: str) -> Any:
+    """A key that holds text."""
+    return key_of(default, Text())
+
+
+def choice(default: str, *others: str) -> Any:
+    """A key that holds one of a few words."""
+    return key_of(default, Choice((default, *others)))
+
+
+def whole(default: int, least: int, greatest: int) -> Any:
+    """A key that holds a whole number."""
+    return key_of(default, Whole(least, greatest))
+
+
+def bytes_(default: int, least: int, greatest: int) -> Any:
+    """A key that holds a size."""
+    return key_of(default, Size(least, greatest))
+
+
+def milliseconds(default: int, least_ms: int, greatest_ms: int) -> Any:
+    """A key that holds a time in ms."""
+    return key_of(default, Duration(1, least_ms, greatest_ms))
+
+
+def seconds(default: float, least_ms: int, greatest_ms: int) -> Any:
+    """A key that holds a time in s."""
+    return key_of(default, Duration(1_000, least_ms, greatest_ms))

@@ -1,0 +1,64 @@
+"""What can be set: one class per section, its fields the keys, with their defaults and bounds."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from railgun.config.kinds import BYTES_BY_UNIT, bytes_, choice, milliseconds, seconds, text, whole
+
+_KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """The HTTP door: where it listens, and what it takes at most before it says 413, 429 or 503.
+
+    port: 0 lets the system choose.  body_limit_bytes: of a request; of one line where lines are streamed.
+    batch_limit_events: events in one JSON array.  in_flight_limit_events, in_flight_limit_bytes: taken and not
+    answered yet, over all requests.  timeout_ms: for an event's answer, where the request names none.
+    keep_alive_s: how long a connection may idle.  shutdown_grace_s: for what is in flight when asked to stop.
+    """
+
+    host: str = text("127.0.0.1")
+    port: int = whole(8080, 0, 65_535)
+    body_limit_bytes: int = bytes_(64 * _MIB, _KIB, _GIB)
+    batch_limit_events: int = whole(10_000, 1, 1_000_000)
+    in_flight_limit_events: int = whole(100_000, 1, 10_000_000)
+    in_flight_limit_bytes: int = bytes_(256 * _MIB, _MIB, _TIB)
+    connections_limit: int = whole(1_024, 1, 100_000)
+    timeout_ms: int = milliseconds(30_000, 1, _HOUR_MS)
+    keep_alive_s: float = seconds(75.0, 1_000, _HOUR_MS)
+    shutdown_grace_s: float = seconds(10.0, 0, _HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """The engine: where its data is, what an answered event survives, how much memory it may use.
+
+    durability: "fsync", the loss of power; "os", the death of the process.  Caches are of each task.
+    """
+
+    data_folder: str = text("data")
+    durability: Literal["fsync", "os"] = choice("fsync", "os")
+    checkpoint_interval_s: float = seconds(10.0, 100, 24 * _HOUR_MS)
+    row_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    page_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    chunk_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    block_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingSettings:
+    """What the program says about itself on stderr. format "auto": text on a terminal, else JSON lines."""
+
+    level: Literal["debug", "info", "warning", "error"] = choice("info", "debug", "warning", "error")
+    format: Literal["auto", "text", "json"] = choice("auto", "text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, by section."""
+
+    http: HttpSettings = field(default_factory=HttpSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
