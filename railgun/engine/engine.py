@@ -19,8 +19,8 @@ from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine import evolution
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
-from railgun.engine.metric_status import MetricStatus
 from railgun.engine.reply_forms import Reply
+from railgun.engine.status import EngineStatus, MetricStatus, disk_status
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.task.settings import TaskSettings
@@ -175,6 +175,13 @@ class Engine:
         """A stream's metrics, in the order added."""
         with self._call():
             return self._streams.metrics(stream)
+
+    @as_engine_errors()
+    def status(self) -> EngineStatus:
+        """Streams with their tasks and metrics, and the disk."""
+        with self._call():
+            streams, durability = self._streams.streams_status(), str(self._streams.durability)
+        return EngineStatus(str(self.folder), durability, streams, disk_status(self.folder))
 
     @as_engine_errors()
     def wait_until_warm(self, stream: str) -> None:

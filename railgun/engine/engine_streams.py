@@ -11,7 +11,12 @@ from railgun.engine.evolution import stream_entry
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
-from railgun.engine.metric_status import MetricStatus
+from railgun.engine.status import (
+    MetricStatus,
+    StreamStatus,
+    filled_share,
+    task_status,
+)
 from railgun.engine.task_log import TaskLog, topic_of, topics_of_stream
 from railgun.engine.upkeep import Upkeep
 from railgun.messaging.embedded import Durability, EmbeddedLog
@@ -56,6 +61,11 @@ class EngineStreams:
         return self._changes.catalog
 
     @property
+    def durability(self) -> Durability:
+        """What an answered event survives."""
+        return self._log.durability
+
+    @property
     def is_whole(self) -> bool:
         """False once something went wrong half-way: nothing may be used any more."""
         return not self._is_changing and all(live.members.is_whole for live in self._live.values())
@@ -73,9 +83,21 @@ class EngineStreams:
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added. Raises UnknownNameError."""
         entry = stream_entry(self.catalog, stream)
-        warming = {name for member in self._live[stream].members for name in member.task.metrics.warming}
-        found = [add.metric for add in entry.metrics.values()]
-        return [MetricStatus(each.name, each.sql, each.home, each.name in warming) for each in found]
+        members = list(self._live[stream].members)
+        found: list[MetricStatus] = []
+        for metric in (add.metric for add in entry.metrics.values()):
+            tasks = [member.task for member in members if member.partitioner == metric.home]
+            warming = any(metric.name in task.metrics.warming for task in tasks)
+            filled = min((filled_share(task, metric.name) for task in tasks), default=1.0) if warming else 1.0
+            found.append(MetricStatus(metric.name, metric.sql, metric.home, warming, filled))
+        return found
+
+    def streams_status(self) -> tuple[StreamStatus, ...]:
+        """How every stream stands, in the order created."""
+        return tuple(
+            StreamStatus(name, tuple(map(task_status, live.members)), tuple(self.metrics(name)))
+            for name, live in self._live.items()
+        )
 
     def change(self, changes: Sequence[Change]) -> list[str]:
         """Record changes and bring them into force, in every task; says what they were.

@@ -8,7 +8,8 @@ from railgun.engine.result_table import column_name
 from reservoir.files import Files
 
 VERSION = 1
-_VERSION_FILE, _LOG, _STREAMS = "VERSION", "log", "streams"
+LOG = "log"
+_VERSION_FILE, _STREAMS = "VERSION", "streams"
 _UNFINISHED = ".VERSION"
 # What an empty folder may hold: a start that was cut, and what file systems put into their roots.
 _NOTHING = (_UNFINISHED, "lost+found")
@@ -39,7 +40,7 @@ class DataFolder:
     @property
     def log(self) -> Path:
         """Where the embedded log is."""
-        return self.path / _LOG
+        return self.path / LOG
 
     def task(self, stream: str, partitioner: str, partition: int) -> Path:
         """The folder of a task; it is made where there is none."""

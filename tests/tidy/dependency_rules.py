@@ -36,7 +36,9 @@ def locks_are_portable(tree: Tree) -> Iterator[str]:
 def reasons(tree: Tree) -> Iterator[str]:
     """Every dependency has its line in the page of reasons, and the page names no other."""
     named = set(re.findall(r"^\| `([A-Za-z0-9._-]+)`", _text(tree, _PAGE), re.MULTILINE))
-    asked = {requirement.name for requirement in _requirements(tree, ("dev", "bench", "spark"))} | _build_backend(tree)
+    asked = {
+        requirement.name for requirement in _requirements(tree, ("dev", "bench", "spark"))
+    } | _build_backend(tree)
     for name in sorted(asked - named):
         yield f"{_PAGE}: no line for {name}"
     for name in sorted(named - asked):

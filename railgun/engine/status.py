@@ -1,0 +1,142 @@
+"""How an engine stands: its streams, their tasks, their metrics, and the disk, as plain data for people."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from railgun.engine.folder import LOG
+from railgun.engine.members import Member
+from railgun.language.ast import WindowKind
+from railgun.plan.program import TIME_MIN
+from railgun.task.metrics import LiveMetric
+from railgun.task.processor import TaskProcessor
+
+RESERVOIR = "reservoir"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricStatus:
+    """A registered metric. home: the partitioner whose tasks compute it.  warming: some task does not answer yet.
+
+    filled: the share, 0 to 1, of the time its fill has to read that it has read, in the task that is least far.
+    """
+
+    name: str
+    sql: str
+    home: str
+    warming: bool
+    filled: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """One task. position: the offset of the next record it takes.  checkpoint: what the last durable one covers.
+
+    log_start: the oldest offset that its log still has.  clock_ms: None before the first event.
+    unreadable_records: skipped since the start.
+    """
+
+    stream: str
+    partitioner: str
+    partition: int
+    position: int
+    checkpoint: int
+    log_start: int
+    clock_ms: int | None
+    unreadable_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """One stream: its tasks and its metrics."""
+
+    name: str
+    tasks: tuple[TaskStatus, ...]
+    metrics: tuple[MetricStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStatus:
+    """Bytes in files, by what they hold, and what the file system has left."""
+
+    events_bytes: int
+    state_bytes: int
+    log_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """All of an engine."""
+
+    folder: str
+    durability: str
+    streams: tuple[StreamStatus, ...]
+    disk: DiskStatus
+
+
+def task_status(member: Member) -> TaskStatus:
+    """How a task stands."""
+    task, who = member.task, member.task.identity
+    clock_ms = task.admission.clock_ms
+    return TaskStatus(
+        stream=who.stream,
+        partitioner=who.partitioner,
+        partition=who.partition,
+        position=task.position,
+        checkpoint=task.checkpoints.durable_position,
+        log_start=member.log.start,
+        clock_ms=None if clock_ms == TIME_MIN else clock_ms,
+        unreadable_records=task.unreadable_records,
+    )
+
+
+def filled_share(task: TaskProcessor, name: str) -> float:
+    """How much of the time that a metric's fill has to read it has read in a task: 0 to 1."""
+    metric = task.metrics.by_name.get(name)
+    if metric is None:
+        return 0.0
+    fill = task.metrics.fills[metric.generation]
+    if metric.warm or fill.full:
+        return 1.0
+    window = metric.definition.resolved.window
+    end_ms = task.admission.clock_ms - window.delay_ms
+    begin_ms = _begin_ms(task, metric, end_ms)
+    if fill.filled_ms == TIME_MIN or end_ms <= begin_ms:
+        return 0.0
+    return min(1.0, max(0.0, (fill.filled_ms - begin_ms) / (end_ms - begin_ms)))
+
+
+def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
+    """Where the window of now begins, or the oldest event where that is later."""
+    window = metric.definition.resolved.window
+    oldest = next((int(rows.time[0]) for rows in task.reservoir.scan() if len(rows.time)), end_ms)
+    if window.kind is WindowKind.INFINITE or window.size_ms is None:
+        return oldest
+    return max(oldest, end_ms - window.size_ms)
+
+
+def disk_status(folder: Path) -> DiskStatus:
+    """What lies in an engine's folder. Files that come and go meanwhile count or not."""
+    log = folder / LOG
+    events_bytes = state_bytes = log_bytes = 0
+    for place, size_bytes in _files(folder):
+        if log in place.parents:
+            log_bytes += size_bytes
+        elif place.parent.name == RESERVOIR:
+            events_bytes += size_bytes
+        else:
+            state_bytes += size_bytes
+    return DiskStatus(events_bytes, state_bytes, log_bytes, shutil.disk_usage(folder).free)
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    for above, _, names in os.walk(folder):
+        for name in names:
+            place = Path(above, name)
+            try:
+                yield place, place.stat().st_size
+            except FileNotFoundError:
+                continue
