@@ -67,14 +67,18 @@ class Child:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def ask(self) -> dict[str, Any]:
-        """Have it measure once more. Raises ChildFailedError."""
+    def tell(self, line: str) -> None:
+        """Give it a line to read. Raises ChildFailedError."""
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write("go\n")
+            self.process.stdin.write(f"{line}\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}") from None
+
+    def ask(self) -> dict[str, Any]:
+        """Have it measure once more. Raises ChildFailedError."""
+        self.tell("go")
         return self.answer()
 
 

@@ -95,10 +95,11 @@ def schema(count: int) -> Any:
     return pa.schema([(name, arrow[kind]) for name, kind in field_types(count).items()])
 
 
-def blocks(payments: Payments) -> Iterator[Any]:
-    """The events in log order, as Arrow record batches of BLOCK_EVENTS rows (the last one shorter)."""
+def blocks(payments: Payments, first: int = 0) -> Iterator[Any]:
+    """The events in log order, as Arrow record batches of BLOCK_EVENTS rows (the last one shorter), from the block
+    numbered `first` on."""
     clock = WeeklyClock(payments.start_ms, payments.rate_per_s, payments.rhythm)
-    for block in range(-(-payments.events // BLOCK_EVENTS)):
+    for block in range(first, -(-payments.events // BLOCK_EVENTS)):
         batch = _block(payments, clock, block)
         yield batch.slice(0, min(BLOCK_EVENTS, payments.events - block * BLOCK_EVENTS))
 

@@ -1,0 +1,39 @@
+"""What a worker process is told to inject."""
+
+from dataclasses import dataclass, field
+
+from bench.load.schedule import Schedule
+from bench.payments import Payments
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """payments, first_event: which events of that endless sequence.  schedule: of requests, those of all workers.
+    events_each: in one request; as NDJSON, or one as a JSON object.  connections: of each worker, one request on each
+    at a time.  grace_s: how long after the schedule's end answers are waited for.
+    """
+
+    host: str
+    port: int
+    path: str
+    schedule: Schedule
+    payments: Payments = field(default_factory=lambda: Payments(10**12, rate_per_s=2000.0, rhythm=False))
+    first_event: int = 0
+    events_each: int = 1
+    ndjson: bool = False
+    connections: int = 64
+    grace_s: float = 10.0
+    worker: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where it is told to reach beyond this machine, or to send many events as one object."""
+        if self.host not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError(f"{self.host}: the injector sends to the loopback interface only")
+        if self.events_each != 1 and not self.ndjson:
+            raise ValueError(f"{self.events_each} events in a request: those are sent as NDJSON")
+
+    @property
+    def events(self) -> int:
+        """In all requests of the schedule."""
+        return self.schedule.requests * self.events_each
