@@ -1,9 +1,33 @@
-"""Settings that every test shares: how hard Hypothesis looks, and that a failure can be run again."""
+"""What every test shares: how hard Hypothesis looks, that a failure can be run again, one Kafka broker."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.broker import shared_broker
 
 settings.register_profile(
     "test", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
 )
 settings.register_profile("torture", parent=settings.get_profile("test"), max_examples=5_000)
 settings.load_profile("test")
+
+
+def _is_the_run(config: pytest.Config) -> bool:
+    """Whether this process is the run itself, not a worker of it."""
+    return not hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_the_run(config):
+        shared_broker.begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _is_the_run(config):
+        shared_broker.end_run()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> str:
+    """The address of a real broker, which all tests of the run share: name topics of your own."""
+    return shared_broker.address()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from railgun.cli.broker import BROKER
 from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
@@ -15,7 +16,7 @@ from railgun.cli.inspect import INSPECT
 from railgun.cli.parser import help_text, parse
 from railgun.cli.run import RUN
 
-COMMANDS = (RUN, EXPLAIN, INSPECT)
+COMMANDS = (RUN, EXPLAIN, INSPECT, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

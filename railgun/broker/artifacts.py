@@ -1,0 +1,56 @@
+"""The jars that a broker is made of: which, what each must hash to, and whether a folder has them all."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+KAFKA_VERSION = "4.3.1"
+# What the others follow from, for the tools that resolve dependencies themselves.
+ROOTS = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", "1.7.36"))
+
+_LOCK = Path(__file__).with_name("jars.lock")
+
+
+class Jar(NamedTuple):
+    """One artifact of a Maven repository. sha256: of its file, hexadecimal."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def path(self) -> str:
+        """Of its file in a Maven repository."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
+
+
+def locked_jars() -> tuple[Jar, ...]:
+    """Every jar of the broker, as `jars.lock` pins them: `group:artifact:version sha256` by line."""
+    return tuple(_jars(_LOCK.read_text(encoding="ascii")))
+
+
+def _jars(text: str) -> Iterator[Jar]:
+    for line in text.splitlines():
+        coordinates, sha256 = line.split()
+        group, artifact, version = coordinates.split(":")
+        yield Jar(group, artifact, version, sha256)
+
+
+def unsound(folder: Path, jars: Sequence[Jar]) -> list[str]:
+    """The names of the jars that a folder lacks, or that are not the bytes that are pinned."""
+    return [jar.name for jar in jars if _sha256(folder / jar.name) != jar.sha256]
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,74 @@
+"""The Java commands and the properties of a broker that is small, alone, and on loopback only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+# A heap for a development machine; compiled by the quick compiler alone, so that it is ready in a second.
+_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOGGING = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where clients connect, and where the broker talks with itself as its own controller."""
+
+    client: int
+    controller: int
+
+
+def properties(logs: Path, ports: Ports) -> str:
+    """The text of `server.properties`. logs: the folder of Kafka's data."""
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": f"{HOST}:{ports.controller}",
+        "listeners": f"PLAINTEXT://{HOST}:{ports.client},CONTROLLER://{HOST}:{ports.controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{ports.client},CONTROLLER://{HOST}:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(logs),
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        # The defaults take 128 MiB for cleaning, and a minute to give back the space of a deleted topic.
+        "log.cleaner.dedupe.buffer.size": "4194304",
+        "log.segment.delete.delay.ms": "1000",
+    }
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    """As Java reads properties: a backslash is doubled, what is not ASCII is written by its code."""
+    escaped = value.replace("\\", "\\\\")
+    return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in escaped)
+
+
+def format_command(java: Path, jars: Path, cluster_id: str, properties_file: Path) -> list[str]:
+    """Makes the data folder of a new broker."""
+    options = ["-t", cluster_id, "--standalone", "-c", str(properties_file)]
+    return [*_java(java, jars), "kafka.tools.StorageTool", "format", *options]
+
+
+def serve_command(java: Path, jars: Path, properties_file: Path) -> list[str]:
+    """Runs the broker until SIGTERM."""
+    return [*_java(java, jars), "kafka.Kafka", str(properties_file)]
+
+
+def _java(java: Path, jars: Path) -> list[str]:
+    return [str(java), *_MEMORY, *_LOGGING, "-cp", f"{jars}/*"]

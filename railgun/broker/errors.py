@@ -1,0 +1,50 @@
+"""What can go wrong with the local broker: each error has the place and what can be done."""
+
+
+class BrokerError(Exception):
+    """The local broker could not be fetched, started or stopped.
+
+    place: a folder, file, address or program.  reason: what happened.  remedy: what the operator can do.
+    """
+
+    def __init__(self, place: str, reason: str, remedy: str) -> None:
+        self.place = place
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{place}: {reason}; {remedy}")
+
+
+class JavaError(BrokerError):
+    """There is no Java, or one that is too old."""
+
+
+class FetchError(BrokerError):
+    """Kafka's artifacts could not be had, or are not what they should be."""
+
+
+class PortInUseError(BrokerError):
+    """Another program listens there."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            address, "another program listens there", "stop it, or name another port with --port"
+        )
+
+
+class AlreadyRunningError(BrokerError):
+    """The data folder's broker is running."""
+
+    def __init__(self, folder: str, address: str, pid: int) -> None:
+        super().__init__(
+            folder,
+            f"its broker is running already at {address} (process {pid})",
+            "use it, stop it first, or name another folder with --data",
+        )
+
+
+class StartError(BrokerError):
+    """The broker ended while it was starting, or did not answer in time."""
+
+
+class StopError(BrokerError):
+    """The broker could not be ended."""

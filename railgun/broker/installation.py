@@ -1,0 +1,76 @@
+"""Kafka's jars in the cache: fetched once, checked, and there as a whole or not at all."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from railgun.broker.artifacts import KAFKA_VERSION, Jar, locked_jars, unsound
+from railgun.broker.errors import FetchError
+from railgun.broker.exclusive import exclusive
+from railgun.broker.repository import REPOSITORY_VARIABLE, configured_repository
+from railgun.broker.ways import Way, ways
+
+Say = Callable[[str], None]
+
+
+def cache_folder() -> Path:
+    """RAILGUN_CACHE_DIR, or else `railgun` in the user's cache."""
+    named = os.environ.get("RAILGUN_CACHE_DIR")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "railgun"
+
+
+def install(java: Path, say: Say) -> Path:
+    """The folder with the jars, fetched where they are not there yet. Several processes may ask at once.
+
+    say: told what takes long.  Raises FetchError where no way brings them.
+    """
+    jars = locked_jars()
+    folder = cache_folder() / "kafka" / KAFKA_VERSION
+    with exclusive(folder.parent / "install.lock"):
+        # Installed as a whole under this name; whoever deletes single files is found out by their number.
+        if folder.is_dir() and len(list(folder.glob("*.jar"))) == len(jars):
+            return folder
+        found = ways(java, jars, configured_repository(Path.home()))
+        _fetch(found, jars, folder, say)
+    return folder
+
+
+def _fetch(found: Sequence[Way], jars: Sequence[Jar], folder: Path, say: Say) -> None:
+    failures: list[str] = []
+    for name, bring in found:
+        say(f"fetching Kafka {KAFKA_VERSION} ({len(jars)} jars, 44 MB) into {folder}: {name}, once")
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetching-") as temporary:
+            out, work = Path(temporary) / "jars", Path(temporary) / "work"
+            out.mkdir()
+            work.mkdir()
+            try:
+                bring(out, work)
+            except OSError as error:
+                failures.append(f"{name}: {error}")
+                continue
+            wrong = unsound(out, jars)
+            if wrong:
+                failures.append(f"{name}: {len(wrong)} jars are missing or not what is pinned ({wrong[0]})")
+                continue
+            _keep_only(out, jars)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(out, folder)
+            return
+    raise FetchError(
+        str(folder),
+        f"Kafka {KAFKA_VERSION} could not be fetched: {' / '.join(failures) or 'no way to fetch it'}",
+        "check the network; a Maven repository can be named in ~/.m2/settings.xml (a mirror) or "
+        f"{REPOSITORY_VARIABLE}, without one it takes Maven or the package pyspark",
+    )
+
+
+def _keep_only(folder: Path, jars: Sequence[Jar]) -> None:
+    """Whatever a tool brought besides does not get onto the class path."""
+    names = {jar.name for jar in jars}
+    for path in folder.iterdir():
+        if path.name not in names:
+            path.unlink()

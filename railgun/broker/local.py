@@ -1,0 +1,186 @@
+"""The local broker of one data folder: start it, stop it, ask how it is."""
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from railgun.broker import pid_file
+from railgun.broker.background import reap, spawn
+from railgun.broker.commands import HOST, Ports, format_command, properties, serve_command
+from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError, StopError
+from railgun.broker.exclusive import exclusive
+from railgun.broker.installation import Say, install
+from railgun.broker.java import find_java
+from railgun.broker.pid_file import Running
+from railgun.broker.probe import topics
+
+_FORMAT_S = 60
+_READY_S = 60
+_STOP_S = 30
+_ANSWER_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a broker is. topics: partitions by name; None where its process runs and it does not answer."""
+
+    address: str
+    pid: int
+    data: Path
+    uptime_s: float
+    topics: Mapping[str, int] | None
+
+
+class LocalBroker:
+    """A broker on loopback, and the folder of its data, log and pid file. All methods raise BrokerError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self._log = self.folder / "broker.log"
+        self._properties = self.folder / "server.properties"
+
+    def start(self, port: int, say: Say) -> Status:
+        """Fetch what is missing, start, and return when it answers. port: 0 lets the system choose.
+
+        say: told what takes long.
+        """
+        java = find_java()
+        with exclusive(self.folder / "control.lock"):
+            running = self._running()
+            if running is not None:
+                raise AlreadyRunningError(str(self.folder), _address(running.port), running.pid)
+            pid_file.remove(self.folder)
+            ports = Ports(_free_port(port), _free_port(0))
+            jars = install(java, say)
+            self._prepare(java, jars, ports)
+            say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
+            running = self._launch(serve_command(java, jars, self._properties), ports.client)
+        return self._status(running)
+
+    def stop(self) -> bool:
+        """End the broker and wait until it has; False where none was running."""
+        with exclusive(self.folder / "control.lock"):
+            running = self._running()
+            if running is not None:
+                self._end(running)
+            pid_file.remove(self.folder)
+        return running is not None
+
+    def status(self) -> Status | None:
+        """How it is; None where it is not running."""
+        running = self._running()
+        return None if running is None else self._status(running)
+
+    def _running(self) -> Running | None:
+        noted = pid_file.read(self.folder)
+        return noted if noted is not None and noted.is_alive() else None
+
+    def _status(self, running: Running) -> Status:
+        address = _address(running.port)
+        uptime_s = max(time.time() - running.started_at, 0.0)
+        return Status(address, running.pid, self.folder, uptime_s, topics(address, _ANSWER_S))
+
+    def _prepare(self, java: Path, jars: Path, ports: Ports) -> None:
+        """Write the properties; format the storage where that was never done."""
+        logs = self.folder / "logs"
+        self._properties.write_text(properties(logs, ports), encoding="ascii")
+        if (logs / "meta.properties").exists():
+            return
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = format_command(java, jars, cluster_id, self._properties)
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_FORMAT_S)
+        if ran.returncode:
+            told = (ran.stderr or ran.stdout).strip().splitlines() or ["no message"]
+            raise StartError(
+                str(logs),
+                f"its storage could not be formatted ({told[-1][:300]})",
+                "check the folder's disk and permissions, or name another one with --data",
+            )
+
+    def _launch(self, command: list[str], port: int) -> Running:
+        pid = spawn(command, self._log)
+        try:
+            running = Running(pid, pid_file.start_ticks(pid) or 0, time.time(), port)
+            pid_file.write(self.folder, running)
+            self._await(running, port)
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            reap(pid, wait=True)
+            pid_file.remove(self.folder)
+            raise
+        return running
+
+    def _await(self, running: Running, port: int) -> None:
+        """Return when it answers."""
+        deadline = time.monotonic() + _READY_S
+        while time.monotonic() < deadline:
+            if not running.is_alive():
+                raise StartError(
+                    str(self._log), f"the broker ended while starting ({self._last_words()})", _LOOK
+                )
+            if _listens(port) and topics(_address(port), _ANSWER_S) is not None:
+                return
+            time.sleep(0.05)
+        raise StartError(str(self._log), f"the broker did not answer within {_READY_S} s", _LOOK)
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        telling = [line for line in lines if "Exception" in line or "ERROR" in line]
+        return (telling or lines or ["no message"])[-1].strip()[:300]
+
+    def _end(self, running: Running) -> None:
+        """Ask it to end, and kill it where it does not in time: what is acknowledged is in its log all the same."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.kill(running.pid, number)
+            except ProcessLookupError:
+                return
+            except PermissionError as error:
+                raise StopError(
+                    f"process {running.pid}", "it belongs to another user", "ask them to stop it"
+                ) from error
+            deadline = time.monotonic() + _STOP_S
+            while time.monotonic() < deadline:
+                if not running.is_alive():
+                    reap(running.pid)
+                    return
+                time.sleep(0.05)
+        raise StopError(f"process {running.pid}", "it does not end", "check the disk that holds its data")
+
+
+_LOOK = "look there for the cause; a folder that is damaged can be deleted, with its topics"
+
+
+def _address(port: int) -> str:
+    return f"{HOST}:{port}"
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex((HOST, port)) == 0
+
+
+def _free_port(port: int) -> int:
+    """The port, where nobody listens there; for 0 one that is free. Raises PortInUseError."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise StartError(
+                    _address(port),
+                    f"it cannot listen there ({error.strerror})",
+                    "name another port with --port",
+                ) from error
+            raise PortInUseError(_address(port)) from error
+        return int(listener.getsockname()[1])

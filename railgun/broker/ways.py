@@ -1,0 +1,122 @@
+"""Three ways to bring jars into a folder: from a configured repository, by Maven, by the Ivy that PySpark has."""
+
+import importlib.util
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from railgun.broker.artifacts import ROOTS, Jar
+
+# (way's name, what does it): puts jars into a folder, with another folder to work in; raises OSError.
+Way = tuple[str, Callable[[Path, Path], None]]
+
+_REQUEST_S = 60
+_TOOL_S = 600
+_CONNECTIONS = 8
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>railgun</groupId><artifactId>broker</artifactId><version>1</version>
+<dependencies>{dependencies}</dependencies></project>
+"""
+_POM_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+_IVY = """<ivy-module version="2.0"><info organisation="railgun" module="broker"/>
+<configurations><conf name="default"/></configurations>
+<dependencies>{dependencies}</dependencies></ivy-module>
+"""
+_IVY_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->default,runtime"/>'
+
+
+def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
+    """The ways that this machine has, the fastest first.
+
+    A configured repository comes first. Maven knows the public one, and what is configured for itself; so does
+    Ivy the public one.
+    """
+    found: list[Way] = []
+    if repository is not None:
+        found.append(
+            (f"download from {_shown(repository)}", lambda out, work: _download(repository, jars, out))
+        )
+    maven = shutil.which("mvn")
+    if maven is not None:
+        found.append(("Maven", lambda out, work: _maven(maven, out, work)))
+    ivy = _ivy_jar()
+    if ivy is not None:
+        found.append(("Ivy", lambda out, work: _ivy(java, ivy, out, work)))
+    return found
+
+
+def _shown(url: str) -> str:
+    """A URL without the password that may be in it."""
+    scheme, _, rest = url.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _download(repository: str, jars: Sequence[Jar], out: Path) -> None:
+    def fetch(jar: Jar) -> None:
+        try:
+            url = f"{repository}/{jar.path}"
+            with (
+                urllib.request.urlopen(url, timeout=_REQUEST_S) as answer,
+                (out / jar.name).open("wb") as file,
+            ):
+                shutil.copyfileobj(answer, file)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise OSError(f"{jar.path}: {error.code} {error.reason}") from error
+        except ValueError as error:
+            raise OSError(str(error)) from error
+
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        for done in [pool.submit(fetch, jar) for jar in jars]:
+            done.result()
+
+
+def _maven(maven: str, out: Path, work: Path) -> None:
+    pom = work / "pom.xml"
+    dependencies = "".join(_POM_DEPENDENCY.format(*root) for root in ROOTS)
+    pom.write_text(_POM.format(dependencies=dependencies), encoding="ascii")
+    _run(
+        [
+            *(maven, "-q", "-B", f"-Dmaven.repo.local={work / 'repository'}", "-f", str(pom)),
+            *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={out}"),
+        ]
+    )
+
+
+def _ivy_jar() -> Path | None:
+    spark = importlib.util.find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        return None
+    return next(iter(sorted((Path(spark.origin).parent / "jars").glob("ivy-*.jar"))), None)
+
+
+def _ivy(java: Path, ivy: Path, out: Path, work: Path) -> None:
+    wanted = work / "ivy.xml"
+    dependencies = "".join(_IVY_DEPENDENCY.format(*root) for root in ROOTS)
+    wanted.write_text(_IVY.format(dependencies=dependencies), encoding="ascii")
+    # Types are taken apart at spaces; some of the jars are published as bundles.
+    _run(
+        [
+            *(str(java), "-jar", str(ivy), "-ivy", str(wanted), "-types", "jar", "bundle"),
+            *("-cache", str(work / "cache"), "-retrieve", f"{out}/[artifact]-[revision].[ext]"),
+        ]
+    )
+
+
+def _run(command: list[str]) -> None:
+    """Run a tool; its last words are the error's."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TOOL_S)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"it did not finish within {_TOOL_S} s") from error
+    if ran.returncode:
+        lines = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
+        told = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
+        raise OSError(told[:300])

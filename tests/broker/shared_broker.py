@@ -1,0 +1,48 @@
+"""One broker for all tests of a run, whichever process asks first, ended with the run whatever happens."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from railgun.broker.background import spawn
+from railgun.broker.exclusive import exclusive
+from railgun.broker.local import LocalBroker
+
+# The folder of this run's broker and the process that the run is, for the workers that it starts.
+_FOLDER, _OWNER = "RAILGUN_TEST_BROKER_FOLDER", "RAILGUN_TEST_BROKER_OWNER"
+
+# Ends the broker of a run that was killed; ends itself when the run has ended its broker.
+_WATCH = """
+while kill -0 "$1" 2>/dev/null && [ -e "$2/broker.pid" ]; do sleep 1; done
+cd "$4" && [ -e "$2/broker.pid" ] && "$3" -m railgun broker stop --data "$2" && rm -rf "$2"
+"""
+
+
+def begin_run() -> None:
+    """Called once, by the process that the run is."""
+    os.environ[_FOLDER] = tempfile.mkdtemp(prefix="railgun-broker-")
+    os.environ[_OWNER] = str(os.getpid())
+
+
+def end_run() -> None:
+    """Called by the same process when all tests have run."""
+    folder = Path(os.environ[_FOLDER])
+    try:
+        LocalBroker(folder).stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def address() -> str:
+    """Where the broker of this run listens; started where it was not yet."""
+    folder = Path(os.environ[_FOLDER])
+    broker = LocalBroker(folder)
+    with exclusive(folder / "test.lock"):
+        status = broker.status()
+        if status is None:
+            status = broker.start(0, lambda line: sys.__stderr__ and print(line, file=sys.__stderr__))
+            words = ("watch", os.environ[_OWNER], str(folder), sys.executable, str(Path(__file__).parents[2]))
+            spawn(["/bin/sh", "-c", _WATCH, *words], folder / "watch.log")
+    return status.address

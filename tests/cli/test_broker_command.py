@@ -1,0 +1,51 @@
+"""`railgun broker` as it is typed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from railgun.cli.main import main
+
+
+def test_start_status_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["--data", str(tmp_path / "broker"), "--json"]
+    try:
+        assert main(["broker", "start", "--port", "0", *words]) == 0
+        started = json.loads(capfd.readouterr().out)
+        assert main(["broker", "status", *words]) == 0
+        asked = json.loads(capfd.readouterr().out)
+        assert {**asked, "uptime_s": 0} == {**started, "uptime_s": 0}
+        assert asked["topics"] == {}
+        assert main(["broker", "status", *words[:2]]) == 0
+        assert started["address"] in capfd.readouterr().out
+        assert main(["broker", "start", "--port", "0", *words]) == 2
+        assert "running already" in capfd.readouterr().err
+    finally:
+        assert main(["broker", "stop", *words]) == 0
+    assert json.loads(capfd.readouterr().out)["stopped"]
+    assert main(["broker", "status", *words]) == 1
+    assert json.loads(capfd.readouterr().out) == {"data": words[1], "running": False}
+
+
+def test_nothing_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "none")
+    assert main(["broker", "status", "--data", folder]) == 1
+    assert "railgun broker start" in capsys.readouterr().out
+    assert main(["broker", "stop", "--data", folder]) == 0
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("words", [["begin"], [], ["start", "--port", "70000"], ["start", "--port", "x"]])
+def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", *words]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_without_java(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["broker", "start", "--data", str(tmp_path)]) == 2
+    assert "Java 17" in capsys.readouterr().err
