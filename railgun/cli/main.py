@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from railgun.cli.apply import APPLY
 from railgun.cli.broker import BROKER
 from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
@@ -15,8 +16,10 @@ from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
 from railgun.cli.inspect import INSPECT
 from railgun.cli.parser import help_text, parse
 from railgun.cli.run import RUN
+from railgun.cli.score import SCORE
+from railgun.cli.status import STATUS
 
-COMMANDS = (RUN, EXPLAIN, INSPECT, BROKER)
+COMMANDS = (APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

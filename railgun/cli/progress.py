@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 
 class RunProgress:
@@ -52,3 +52,35 @@ class RunProgress:
             events=self._events,
             rate=self._events / elapsed_s if elapsed_s else 0.0,
         )
+
+
+class WarmingProgress:
+    """How far new metrics have read, one bar per stream on stderr, if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[warming]} warming"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "WarmingProgress":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def at(self, stream: str, share: float, warming: int) -> None:
+        """So many metrics of a stream are warming still, and have come so far on average, 0 to 1."""
+        if stream not in self._tasks:
+            self._tasks[stream] = self._progress.add_task(stream, total=1.0, warming=warming)
+        self._progress.update(self._tasks[stream], completed=share, warming=warming)

@@ -67,7 +67,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         (["explian"], "railgun: unknown command 'explian'; did you mean explain?"),
-        (["fly"], "railgun: unknown command 'fly'; there are: run, explain, inspect"),
+        (
+            ["fly"],
+            "railgun: unknown command 'fly'; there are: apply, score, status, run, explain, inspect, broker",
+        ),
         (
             ["explain", "x", "--formt", "dot"],
             "railgun explain: unknown option '--formt'; did you mean --format?",

@@ -1,0 +1,88 @@
+"""`railgun apply`: bring the streams and metrics of a definitions file to a running server."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from railgun.cli.command import Command
+from railgun.cli.failures import EXIT_NO
+from railgun.cli.server_url import add_url
+
+if TYPE_CHECKING:
+    from railgun.client.client import Client
+
+_POLL_S = 0.2
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `railgun apply`."""
+    parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
+    add_url(parser)
+    parser.add_argument(
+        "--no-wait", action="store_true", help="return at once, while new metrics are still warming"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Create what is missing; 1, having changed nothing, where something differs.
+
+    Raises DefinitionError, ClientError, OSError.
+    """
+    from railgun.catalog.definitions import load_definitions
+    from railgun.client.applying import carry_out, plan
+    from railgun.client.client import Client, url_from
+
+    definitions = load_definitions(arguments.definitions)
+    with Client(url_from(arguments.url)) as client:
+        wanted = plan(client, definitions)
+        if wanted.differences:
+            return _say_differences([str(each) for each in wanted.differences])
+        for change in wanted.changes:
+            print(f"created {carry_out(client, change)}", flush=True)
+        if not wanted.changes:
+            print("nothing to do: all of it is registered")
+        if not arguments.no_wait:
+            _wait(client, list(definitions.streams))
+    return 0
+
+
+def _say_differences(differences: Sequence[str]) -> int:
+    for each in differences:
+        print(f"differs: {each}")
+    print(
+        "railgun apply: nothing was applied; change the definitions, or drop what is registered",
+        file=sys.stderr,
+    )
+    return EXIT_NO
+
+
+def _wait(client: "Client", streams: Sequence[str]) -> None:
+    """Return once no metric of the streams is warming, with a bar meanwhile."""
+    from railgun.cli.progress import WarmingProgress
+    from railgun.client.applying import filled
+
+    with WarmingProgress() as progress:
+        for stream in streams:
+            while True:
+                share, warming = filled(client, stream)
+                progress.at(stream, share, len(warming))
+                if not warming:
+                    break
+                time.sleep(_POLL_S)
+
+
+APPLY = Command(
+    name="apply",
+    summary="bring the streams and metrics of a definitions file to a running server",
+    description=(
+        "Create the streams, fields and metrics of a file that a server does not have yet, and return once\n"
+        "the new metrics are warm: until then they answer for what they have read so far, and say so.\n"
+        "What is registered and not in the file is left alone. Where something differs, nothing is changed,\n"
+        "each difference is printed, and the exit code is 1."
+    ),
+    example="railgun apply definitions.toml --url http://127.0.0.1:8080",
+    configure=configure,
+    execute=execute,
+)

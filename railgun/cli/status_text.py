@@ -1,0 +1,62 @@
+"""A server's status as people read it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from railgun.cli.wording import counted, size_text, time_text
+
+_SQL_WIDTH = 100
+
+
+def as_text(status: Mapping[str, Any]) -> str:
+    """Lines for a terminal. A status with parts that are not known here is shown without them."""
+    lines = [
+        f"{status.get('folder', '?')}: durability {status.get('durability', '?')}",
+        _disk(status.get("disk") or {}),
+    ]
+    streams = status.get("streams") or []
+    if not streams:
+        lines.append("no streams; create some with `railgun apply`")
+    for stream in streams:
+        lines += ["", *_stream(stream)]
+    return "\n".join(lines) + "\n"
+
+
+def _disk(disk: Mapping[str, int]) -> str:
+    parts = [
+        f"{name} {size_text(disk[f'{name}_bytes'])}"
+        for name in ("events", "state", "log", "free")
+        if f"{name}_bytes" in disk
+    ]
+    return f"disk: {', '.join(parts) or '?'}"
+
+
+def _stream(stream: Mapping[str, Any]) -> list[str]:
+    tasks, metrics = stream.get("tasks") or [], stream.get("metrics") or []
+    lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
+    lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
+    lines += _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+    return lines
+
+
+def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    sql = " ".join(str(metric.get("sql", "")).split())
+    shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
+    state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
+    return str(metric["name"]), str(metric.get("home", "")), state, shown
+
+
+def _task(task: Mapping[str, Any]) -> tuple[str, ...]:
+    clock_ms = task.get("clock_ms")
+    return (
+        f"{task['partitioner']}-{task['partition']}",
+        f"{task['position']:,}",
+        f"{task['checkpoint']:,}",
+        f"{task['log_start']:,}",
+        "no event yet" if clock_ms is None else time_text(clock_ms),
+    )
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

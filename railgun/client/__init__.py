@@ -1,0 +1,1 @@
+"""A small client of the HTTP interface: what the commands and the demo talk to a server with."""

@@ -1,0 +1,64 @@
+"""`apply` through a server: what is missing there is created, and what differs is told before anything is."""
+
+from dataclasses import dataclass
+
+from railgun.catalog.catalog import FIRST_VERSION, Catalog, Difference, missing_changes
+from railgun.catalog.changes import AddMetric, Change, PutStream
+from railgun.catalog.definitions import metrics_from_sql
+from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.client.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a definitions file would change on a server. `differences` are left as they are."""
+
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+
+
+def plan(client: Client, definitions: Definitions) -> Plan:
+    """Compare with what is registered. Raises ClientError, DefinitionError."""
+    changes, differences = missing_changes(_registered(client, definitions), definitions)
+    return Plan(tuple(changes), tuple(differences))
+
+
+def carry_out(client: Client, change: Change) -> str:
+    """Make one change of a plan, in its order; says what it was. Raises ClientError."""
+    match change:
+        case PutStream() if change.schema_version == FIRST_VERSION:
+            client.create_stream(stream_to_json(change.stream))
+            return f"stream {change.stream.name}"
+        case PutStream():
+            client.evolve_stream(change.stream.name, {"fields": stream_to_json(change.stream)["fields"]})
+            return f"stream {change.stream.name}, fields"
+        case AddMetric():
+            client.add_metrics(change.metric.stream, change.metric.sql)
+            return f"metric {change.metric.stream}.{change.metric.name}"
+    raise AssertionError(change)
+
+
+def filled(client: Client, stream: str) -> tuple[float, list[str]]:
+    """How far the fills of a stream's warming metrics are, 0 to 1 on average, and which metrics those are."""
+    warming = [metric for metric in client.metrics(stream) if metric.get("warming")]
+    shares = [float(metric.get("filled") or 0.0) for metric in warming]
+    return (sum(shares) / len(shares) if shares else 1.0), [str(metric["name"]) for metric in warming]
+
+
+def _registered(client: Client, definitions: Definitions) -> Catalog:
+    """The server's streams that the definitions name, as a catalogue."""
+    catalog = Catalog()
+    for body in client.streams():
+        if body.get("name") not in definitions.streams:
+            continue
+        stream = stream_from_json(body)
+        catalog.apply(PutStream(catalog.last_place + 1, stream, FIRST_VERSION))
+        for metric in client.metrics(stream.name):
+            _add(catalog, stream, str(metric["sql"]))
+    return catalog
+
+
+def _add(catalog: Catalog, stream: StreamDefinition, sql: str) -> None:
+    for metric in metrics_from_sql(sql, {stream.name: stream}):
+        catalog.apply(AddMetric(catalog.last_place + 1, metric))

@@ -1,0 +1,208 @@
+"""The client: one keep-alive connection to a server, its answers decoded, its refusals as errors."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from railgun.client.errors import ClientError, ConnectionLostError, ProblemError, UnreachableError
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+URL_VARIABLE = "RAILGUN_URL"
+TIMEOUT_S = 120.0
+
+_CONNECT_TIMEOUT_S = 10.0
+_FULL = (429, 503)
+_RETRY_S, _RETRY_MAX_S = 0.5, 10.0
+_JSON, _NDJSON = "application/json", "application/x-ndjson"
+
+
+def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """The server's address: the one given, else RAILGUN_URL, else this machine's. Raises ClientError."""
+    url = given or environment.get(URL_VARIABLE) or DEFAULT_URL
+    place = "--url" if given else URL_VARIABLE
+    if not url.startswith(("http://", "https://")):
+        raise ClientError(f"{place}: {url[:80]!r} is no address of a server; did you mean http://{url[:80]}?")
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ClientError(f"{place}: {url[:80]!r} is no address of a server: {error}") from None
+    if not parsed.host:
+        raise ClientError(f"{place}: {url[:80]!r} names no host; write one as in {DEFAULT_URL}")
+    return url.rstrip("/")
+
+
+class Client:
+    """Talks to the server at `url`. One thread uses it. Every method raises ClientError.
+
+    A request that the server had no room for (429, 503), of which it took nothing, is sent again when the server said,
+    for `patience_s` in all.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url, self._patience_s, self._sleep = url, patience_s, sleep
+        self._timeout_s = timeout_s
+        self._http = httpx.Client(
+            base_url=url,
+            timeout=httpx.Timeout(timeout_s, connect=_CONNECT_TIMEOUT_S),
+            # A proxy is for what lies beyond this machine.
+            trust_env=not _is_loopback(httpx.URL(url).host),
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._http.close()
+
+    # --- what there is -----------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Streams, their metrics and tasks, and the disk."""
+        return _table(self._json("GET", "/v1/status"))
+
+    def is_ready(self) -> bool:
+        """Whether it has recovered and compiled. Raises UnreachableError where nobody listens."""
+        return self._send("GET", "/readyz").status_code == httpx.codes.OK
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The definitions of all streams."""
+        return _list(self._json("GET", "/v1/streams"), "streams")
+
+    def metrics(self, stream: str) -> list[dict[str, Any]]:
+        """A stream's metrics: name, sql, home, warming, filled."""
+        return _list(self._json("GET", f"{_place(stream)}/metrics"), "metrics")
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def create_stream(self, definition: Mapping[str, Any]) -> None:
+        """Register a stream."""
+        self._json("POST", "/v1/streams", definition)
+
+    def evolve_stream(self, stream: str, changes: Mapping[str, Any]) -> None:
+        """Add fields to a stream, or change its lateness or retention."""
+        self._json("PATCH", _place(stream), changes)
+
+    def add_metrics(self, stream: str, sql: str) -> None:
+        """Register the metrics of a query."""
+        self._json("POST", f"{_place(stream)}/metrics", {"sql": sql})
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Send an event; its reply."""
+        return _table(self._json("POST", f"{_place(stream)}/events", event))
+
+    def score_lines(self, stream: str, lines: bytes) -> bytes:
+        """Send events as NDJSON, one per line; a line for each, in order: its reply, or a problem object.
+
+        Raises ConnectionLostError where it is not known what was taken.
+        """
+        place = f"{_place(stream)}/events"
+        response = self._asked("POST", place, lines, _NDJSON)
+        return response.content
+
+    # --- requests ----------------------------------------------------------------------------------
+
+    def _json(self, method: str, path: str, body: object = None) -> Any:
+        content = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
+        response = self._asked(method, path, content, _JSON)
+        try:
+            return response.json()
+        except ValueError:
+            raise ClientError(f"{self.url}{path}: the answer is no JSON; is this a Railgun server?") from None
+
+    def _asked(self, method: str, path: str, content: bytes, content_type: str) -> httpx.Response:
+        """The response of success; what was refused for want of room is sent again."""
+        waited_s = 0.0
+        while True:
+            response = self._send(method, path, content, content_type)
+            if response.is_success:
+                return response
+            after_s = _retry_after_s(response)
+            if after_s is None or waited_s + after_s > self._patience_s:
+                raise ProblemError(f"{self.url}{path}", response.status_code, _problem(response))
+            self._sleep(after_s)
+            waited_s += after_s
+
+    def _send(
+        self, method: str, path: str, content: bytes = b"", content_type: str = _JSON
+    ) -> httpx.Response:
+        headers = {"Content-Type": content_type} if content else {}
+        try:
+            return self._http.request(method, path, content=content, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise UnreachableError(f"{self.url}: {_why(error)}; is `railgun serve` running?") from None
+        except httpx.TimeoutException:
+            raise ConnectionLostError(f"{self.url}{path}: no answer within {self._timeout_s:g} s") from None
+        except httpx.TransportError as error:
+            raise ConnectionLostError(f"{self.url}{path}: the connection was lost: {_why(error)}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _place(stream: str) -> str:
+    return f"/v1/streams/{quote(stream, safe='')}"
+
+
+def _retry_after_s(response: httpx.Response) -> float | None:
+    """How long to wait before the same again; None where that would not help."""
+    told = response.headers.get("Retry-After")
+    if response.status_code not in _FULL or told is None:
+        return None
+    try:
+        return min(_RETRY_MAX_S, max(_RETRY_S, float(told)))
+    except ValueError:
+        return _RETRY_S
+
+
+def _problem(response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _why(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return {"": type(error).__name__, "[Errno 111] Connection refused": "connection refused"}.get(text, text)
+
+
+def _table(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise ClientError(f"a table was expected as the answer, not {str(body)[:80]!r}")
+    return body
+
+
+def _list(body: Any, name: str) -> list[dict[str, Any]]:
+    found = body.get(name) if isinstance(body, dict) else body
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise ClientError(f"a list of {name} was expected as the answer, not {str(body)[:80]!r}")
+    return [each for each in found if isinstance(each, dict)]

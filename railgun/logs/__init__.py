@@ -1,0 +1,1 @@
+"""What the program says about itself while it runs: lines for a terminal, JSON for machines."""

@@ -1,0 +1,47 @@
+"""A server's status, as people read it."""
+
+from railgun.cli.status_text import as_text
+
+STATUS = {
+    "folder": "data",
+    "durability": "os",
+    "disk": {"events_bytes": 1_500_000, "state_bytes": 10, "log_bytes": 0, "free_bytes": 5_000_000_000},
+    "streams": [
+        {
+            "name": "payments",
+            "metrics": [
+                {"name": "n", "home": "card", "warming": False, "filled": 1.0,
+                 "sql": "SELECT count(*)\n FROM payments"},
+                {"name": "total", "home": "*", "warming": True, "filled": 0.256, "sql": "SELECT " + "x" * 200},
+            ],
+            "tasks": [
+                {"partitioner": "card", "partition": 0, "position": 1234, "checkpoint": 1000, "log_start": 0,
+                 "clock_ms": 1_700_000_000_250},
+                {"partitioner": "*", "partition": 0, "position": 2, "checkpoint": 0, "log_start": 0, "clock_ms": None},
+            ],
+        }
+    ],
+}  # fmt: skip
+
+
+def test_a_table_for_metrics_and_one_for_tasks() -> None:
+    lines = as_text(STATUS).splitlines()
+    assert lines[:6] == [
+        "data: durability os",
+        "disk: events 1.5 MB, state 10 bytes, log 0 bytes, free 5.0 GB",
+        "",
+        "payments: 2 metrics, 2 tasks",
+        "  metric  by                   query",
+        "  n       card  warm           SELECT count(*) FROM payments",
+    ]
+    assert lines[6].startswith("  total   *     warming, 26 %  SELECT xxx")
+    assert max(map(len, lines)) < 150
+    assert lines[-2:] == [
+        "  card-0  1,234     1,000       0         2023-11-14T22:13:20.250Z",
+        "  *-0     2         0           0         no event yet",
+    ]
+
+
+def test_without_streams_it_says_how_to_make_some() -> None:
+    assert "railgun apply" in as_text({"folder": "data", "durability": "os", "streams": []})
+    assert as_text({}).startswith("?: durability ?\n")
