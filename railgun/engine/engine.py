@@ -19,7 +19,10 @@ from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine import evolution
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
+from railgun.engine.explaining import explained
+from railgun.engine.intake import JsonText
 from railgun.engine.reply_forms import Reply
+from railgun.engine.scored import Scored
 from railgun.engine.status import EngineStatus, MetricStatus, disk_status
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
@@ -106,6 +109,14 @@ class Engine:
             return self._streams.live(stream).score(events, self._now_ms())
 
     @as_engine_errors()
+    def score_each(self, stream: str, texts: Sequence[JsonText]) -> Scored:
+        """Take events that arrive together as JSON texts, in this order, each by itself: one that is refused harms no
+        other. The answers come as columns.
+        """
+        with self._call():
+            return self._streams.live(stream).score_each(texts, self._now_ms())
+
+    @as_engine_errors()
     def score_table(self, stream: str, events: pa.Table) -> pa.Table:
         """The same for the rows of a table: a row for each, in order. Where one is refused none is taken.
 
@@ -135,6 +146,37 @@ class Engine:
                 self.wait_until_warm(stream)
         return made
 
+    def create_stream(self, stream: StreamDefinition) -> bool:
+        """Register a stream; False where it is registered just so. Raises DifferentDefinitionsError."""
+        return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, stream)))
+
+    def evolve(self, stream: str, settings: Mapping[str, Any]) -> None:
+        """Change a stream, by the keys of definitions files: `lateness`, `retention`; `fields`: those to add."""
+        self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings))
+
+    def register_metrics(self, stream: str, sql: str) -> tuple[list[str], bool]:
+        """What is missing of a query's metrics: the names of all of them, and whether one was.
+
+        They answer later. Raises DifferentDefinitionsError where one of that name is another.
+        """
+        names: list[str] = []
+
+        def missing() -> list[Change]:
+            metrics = evolution.metrics_of_query(self._streams.catalog, stream, sql)
+            names.extend(each.name for each in metrics)
+            return evolution.missing(self._streams.catalog, Definitions({}, tuple(metrics)))
+
+        made = self._changed(missing)
+        return names, bool(made)
+
+    @as_engine_errors()
+    def explain(self, stream: str, sql: str) -> dict[str, Any]:
+        """The plan of a stream as it would be with a query's metrics. Nothing is registered."""
+        with self._call():
+            catalog = self._streams.catalog
+            metrics = evolution.metrics_of_query(catalog, stream, sql)
+            return explained(catalog.streams[stream], metrics)
+
     def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
         """Register a query's metrics; returns their names, once they answer (wait=False: at once)."""
         changes = self._changed(lambda: evolution.new_metrics(self._streams.catalog, stream, sql))
@@ -161,6 +203,13 @@ class Engine:
     def drop_stream(self, stream: str) -> None:
         """End a stream: its metrics, its events and all that was made of them are deleted."""
         self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)])
+
+    @property
+    def failure(self) -> str | None:
+        """Why it stopped and takes nothing any more; None where it goes on."""
+        if self._failure is None:
+            return None
+        return " ".join(str(self._failure).split()) or type(self._failure).__name__
 
     # --- what there is -----------------------------------------------------------------------------
 
@@ -237,10 +286,9 @@ class Engine:
             return made
 
     def _check(self) -> None:
-        if self._failure is not None:
-            reason = " ".join(str(self._failure).split()) or type(self._failure).__name__
+        if self.failure is not None:
             raise EngineStoppedError(
-                f"{self.folder}: stopped by an error: {reason}; close it, then open the folder again"
+                f"{self.folder}: stopped by an error: {self.failure}; close it, then open the folder again"
             )
 
     def _note(self, error: BaseException) -> None:

@@ -4,11 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from railgun.catalog.catalog import Catalog, StreamEntry, check_evolution, missing_changes, next_version
+from railgun.catalog.catalog import (
+    Catalog,
+    Difference,
+    StreamEntry,
+    check_evolution,
+    missing_changes,
+    next_version,
+)
 from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream
 from railgun.catalog.definitions import load_definitions, metrics_from_sql, parse_definitions
 from railgun.catalog.errors import DefinitionError, meant
-from railgun.catalog.model import Definitions
+from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.engine.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
 from railgun.language.errors import nearest
@@ -27,7 +34,7 @@ def stream_entry(catalog: Catalog, stream: str) -> StreamEntry:
     """A stream's entry. Raises UnknownNameError."""
     entry = catalog.streams.get(stream)
     if entry is None:
-        raise UnknownNameError(_unknown("stream", stream, catalog.streams))
+        raise UnknownNameError(unknown_name("stream", stream, catalog.streams))
     return entry
 
 
@@ -37,6 +44,21 @@ def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
     if differences:
         raise DifferentDefinitionsError(differences)
     return changes
+
+
+def new_stream(catalog: Catalog, wanted: StreamDefinition) -> list[Change]:
+    """What creates a stream; nothing where it is registered just so. Raises DifferentDefinitionsError."""
+    changes = missing(catalog, Definitions({wanted.name: wanted}))
+    entry = catalog.streams.get(wanted.name)
+    if entry is not None and entry.stream.fields != wanted.fields:
+        registered, asked = (", ".join(each.name for each in of.fields) for of in (entry.stream, wanted))
+        raise DifferentDefinitionsError([Difference(wanted.name, "fields", registered, asked)])
+    return changes
+
+
+def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> list[MetricDefinition]:
+    """The metrics that a query makes, registered or not. Raises DefinitionError, UnknownNameError."""
+    return metrics_from_sql(sql, {stream: stream_entry(catalog, stream).stream})
 
 
 def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric]:
@@ -56,7 +78,7 @@ def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
     """The end of a metric. Raises UnknownNameError."""
     metrics = stream_entry(catalog, stream).metrics
     if name not in metrics:
-        raise UnknownNameError(_unknown(f"metric of {stream}", name, metrics))
+        raise UnknownNameError(unknown_name(f"metric of {stream}", name, metrics))
     return DropMetric(catalog.last_place + 1, stream, name, metrics[name].place)
 
 
@@ -74,7 +96,20 @@ def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
     return evolved(catalog, stream, {"fields": {**fields, name: type_}})
 
 
-def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> Change:
+def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
+    """A stream with other settings and more fields; nothing where it is so already. Raises as `evolved` does."""
+    entry = stream_entry(catalog, stream)
+    fields = stream_to_json(entry.stream)["fields"]
+    added = settings.get("fields", {})
+    for name in added if isinstance(added, Mapping) else ():
+        if name in fields and fields[name] != added[name]:
+            raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
+    wanted = {**settings, "fields": {**fields, **added} if isinstance(added, Mapping) else added}
+    change = evolved(catalog, stream, wanted)
+    return [] if change.stream == entry.stream else [change]
+
+
+def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutStream:
     """A stream with other settings, by the keys of definitions files.
 
     Raises DefinitionError, CatalogError (what is fixed at creation), UnknownNameError.
@@ -85,6 +120,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> Chang
     return PutStream(catalog.last_place + 1, wanted, next_version(entry, wanted))
 
 
-def _unknown(what: str, name: str, known: Mapping[str, object]) -> str:
+def unknown_name(what: str, name: str, known: Mapping[str, object]) -> str:
+    """What is said of a name that there is not, with the nearest that there is."""
     hint = meant(name, known) if nearest(name, known) or len(known) <= 8 else None
     return f"there is no {what} {name[:80]!r}" + (f"; {hint}" if hint else "")

@@ -11,10 +11,12 @@ from railgun.catalog.changes import Change, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.ids import IdMaker
+from railgun.engine.intake import Intake, JsonText
 from railgun.engine.members import Member, Members
 from railgun.engine.reply_forms import Reply, empty_reply, merge
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
+from railgun.engine.scored import Scored
 from railgun.engine.tasks import StreamTasks
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
@@ -50,6 +52,7 @@ class LiveStream:
         partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
         roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
         self._door, self._table_door = Door(roles), TableDoor(roles)
+        self._intake = Intake(self._stream, self._schema, roles, self._router)
         self._id_place = -1 if self._stream.id is None else self._schema.index(self._stream.id)
 
     def tell(self, changes: Sequence[Change]) -> None:
@@ -81,6 +84,16 @@ class LiveStream:
                 if member in sent:
                     _answer(member, *sent[member])
         return replies
+
+    def score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
+        """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
+        arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
+        taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
+        each = [portion for portions in taken.portions for portion in portions]
+        sent = [(self.members.at(p.share.partitioner, p.share.partition), p.records) for p in each]
+        with self.members.appending(sent):
+            answers = self._tasks.process(taken.portions, self._metrics, len(taken))
+        return Scored(taken, tuple(metric.name for metric in self._metrics), answers)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
         """A row per row of a table: `railgun.engine.result_table`, with `warming` and `partial`.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Self
 
 from railgun.catalog.model import MetricDefinition
 from railgun.engine.answers import Answers
@@ -11,13 +12,21 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.wire.encode import Records
 
+# Fewer events are processed sooner than another thread is woken.
+_WORTH_A_THREAD = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Portion:
     """What one task gets of a run of events."""
 
     share: Share
-    records: Records
+    records: Records | list[bytes]
+
+    @classmethod
+    def of(cls, share: Share, records: Records) -> Self:
+        """What a share of a run of events gets of their records."""
+        return cls(share, take_records(records, share.rows))
 
 
 class StreamTasks:
@@ -41,7 +50,7 @@ class StreamTasks:
 
     def portions(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[Portion]]:
         """What each task gets of a run of events, whose records are `records`."""
-        return [[Portion(share, take_records(records, share.rows)) for share in each] for each in shares]
+        return [[Portion.of(share, records) for share in each] for each in shares]
 
     def process(
         self, portions: Sequence[Sequence[Portion]], metrics: Sequence[MetricDefinition], n: int
@@ -55,7 +64,7 @@ class StreamTasks:
             for partitioner in self._tasks
         }
         homes = list(zip(portions, answers.values()))
-        if self._pool is None or n < 2:
+        if self._pool is None or n < _WORTH_A_THREAD:
             for each, into in homes:
                 self._process(each, into)
             return answers

@@ -13,6 +13,7 @@ from railgun.wire.schema import FieldType, Kind, Schema
 _RAW_NULL = b"null"
 # Numbers with an exponent, which a decimal may be, are for the slow way.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SHAPES: dict[Kind, Any] = {
     Kind.STRING: str | None,
     Kind.LONG: int | None,
@@ -28,16 +29,18 @@ class FastReader:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         names = [f"f{place}" for place in range(len(schema.fields))]
-        shape = msgspec.defstruct(
-            "Event",
-            [(name, *_shape(field.type)) for name, field in zip(names, schema.fields)],
-            rename=dict(zip(names, (field.name for field in schema.fields))),
-            gc=False,
+        members = [(name, *_shape(field.type)) for name, field in zip(names, schema.fields)]
+        renamed = dict(zip(names, (field.name for field in schema.fields)))
+        shape = msgspec.defstruct("Event", members, rename=renamed, gc=False)
+        only_known = msgspec.defstruct(
+            "OnlyKnown", members, rename=renamed, gc=False, forbid_unknown_fields=True
         )
         self._names = names
         self._decode = msgspec.json.Decoder(shape).decode
+        self._decode_known = msgspec.json.Decoder(only_known).decode
+        self._known = frozenset(field.name for field in schema.fields)
 
-    def read(self, lines: Sequence[bytes]) -> pa.RecordBatch | None:
+    def read(self, lines: Sequence[bytes | msgspec.Raw]) -> pa.RecordBatch | None:
         """The lines' fields; None where a line is no such event."""
         decode = self._decode
         try:
@@ -51,6 +54,15 @@ class FastReader:
         if any(column is None for column in columns):
             return None
         return batch_of(columns, self._schema, len(lines))
+
+    def unknown_values(self, lines: Sequence[bytes | msgspec.Raw]) -> int:
+        """How many values of fields that the schema lacks are in lines that were read."""
+        try:
+            for line in lines:
+                self._decode_known(line)
+        except msgspec.ValidationError:
+            return sum(len(fields.keys() - self._known) for fields in map(_decode_fields, lines))
+        return 0
 
 
 def _shape(type_: FieldType) -> tuple[Any, Any]:

@@ -1,0 +1,169 @@
+"""The HTTP application: scoring on a raw route, all else where it belongs; every error is a problem object."""
+
+import asyncio
+import logging
+from functools import cache
+from typing import Any, Protocol
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+import railgun
+from frontend.asgi import (
+    Message,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    answer_problem,
+    encoder,
+    header,
+)
+from frontend.backend import Backend
+from frontend.docs_page import docs_page
+from frontend.in_flight import InFlight
+from frontend.openapi import describe
+from frontend.problems import ProblemError, refusal
+from frontend.registry import registry
+from frontend.request_body import Body, GoneError, check_length
+from frontend.scoring_route import ScoringRoute
+from railgun.config.settings import HttpSettings
+
+REGISTRATION_LIMIT_BYTES = 1 << 20
+_STREAMS, _EVENTS = "/v1/streams/", "/events"
+_log = logging.getLogger("railgun.frontend")
+
+
+class Telemetry(Protocol):
+    """What `/metrics` answers with."""
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """(body, content type) for an Accept header."""
+
+
+class Application:
+    """An ASGI application over a backend. stopping: set when streams of lines are to end.
+
+    telemetry: for `/metrics`; without it there is no such route.
+    """
+
+    def __init__(self, backend: Backend, settings: HttpSettings, telemetry: Telemetry | None = None) -> None:
+        self._backend, self._settings, self._telemetry = backend, settings, telemetry
+        self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
+        self.stopping = asyncio.Event()
+        self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
+        self._pages = _pages(backend)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answering = _Answering(send)
+        try:
+            await self._route(scope, receive, answering)
+        except ProblemError as error:
+            await answer_problem(send, error)
+        except GoneError:
+            return
+        except Exception:
+            _log.exception("a defect: %s %s", scope["method"], scope["path"])
+            if answering.started:
+                raise
+            await answer_problem(send, refusal(500, "a defect of this program; the server's log shows where"))
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, method = scope["path"], scope["method"]
+        if method == "POST" and path.startswith(_STREAMS) and path.endswith(_EVENTS):
+            stream = path[len(_STREAMS) : -len(_EVENTS)]
+            if "/" not in stream:
+                await self._scoring(stream, scope, receive, send)
+                return
+        if method in ("GET", "HEAD"):
+            if path == "/healthz":
+                await answer(send, 200, b'{"status":"alive"}')
+                return
+            if path == "/readyz":
+                await self._ready(send)
+                return
+            if path == "/metrics" and self._telemetry is not None:
+                accept = (header(scope, b"accept") or b"").decode("latin-1")
+                text, content_type = await asyncio.to_thread(self._telemetry.text, accept)
+                await answer(send, 200, text, content_type.encode())
+                return
+        await self._page(scope, receive, send)
+
+    async def _ready(self, send: Send) -> None:
+        standing = self._backend.readiness()
+        if not standing.ready:
+            raise refusal(503, standing.reason)
+        await answer(send, 200, b'{"status":"ready"}')
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The routes of the framework, which reads bodies of any length: it gets one that is read already."""
+        limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
+        check_length(scope, limit_bytes)
+        body = Body(receive, self.in_flight, limit_bytes)
+        with body.held():
+            whole: list[Message] = [
+                {"type": "http.request", "body": await body.read(self._settings.timeout_ms / 1000)}
+            ]
+
+            async def replay() -> Message:
+                return whole.pop() if whole else await receive()
+
+            await self._pages(scope, replay, send)
+
+
+class _Answering:
+    """Passes messages on, and knows whether an answer has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.started = send, False
+
+    async def __call__(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)
+
+
+def _pages(backend: Backend) -> FastAPI:
+    pages = FastAPI(
+        title="Railgun",
+        version=railgun.__version__,
+        description="Exact sliding-window metrics for every event.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+    )
+    pages.include_router(registry(backend))
+    pages.add_exception_handler(ProblemError, _on_problem)
+    pages.add_exception_handler(HTTPException, _on_http_error)
+
+    @cache
+    def description() -> dict[str, Any]:
+        return describe(pages)
+
+    @pages.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return JSONResponse(description())
+
+    @pages.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(docs_page(description()))
+
+    return pages
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ProblemError)
+    headers = {name.decode(): value.decode() for name, value in error.headers}
+    return Response(encoder.encode(error.problem), error.problem.status, headers, "application/problem+json")
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """What the framework refuses by itself: routes and methods that there are not."""
+    assert isinstance(error, HTTPException)
+    shown = f"{request.method} {request.url.path[:200]}"
+    said = {404: f"there is no {shown}; /docs lists what there is", 405: f"{shown}: another method is meant"}
+    problem = refusal(error.status_code, said.get(error.status_code, str(error.detail))).problem
+    return Response(
+        encoder.encode(problem), problem.status, dict(error.headers or {}), "application/problem+json"
+    )

@@ -1,0 +1,145 @@
+"""One connection of a client: uvicorn's, with what it lacks: limits of heads, of connections, and of patience.
+
+Nothing here costs a timer per request: one sweep a second looks at all connections.
+"""
+
+import asyncio
+from enum import Enum
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from frontend.asgi import PROBLEM_TYPE, encoder
+from frontend.problems import RETRY_AFTER_S, problem
+
+HEAD_BYTES_MAX = 64 << 10
+FRAMING_SHARE_MAX = 16
+"""Bytes that are no body (chunks' sizes and trailers) for each that is; and as many as a head beside."""
+HEAD_S, DISCARD_S = 10.0, 10.0
+"""How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+
+
+class _Stage(Enum):
+    IDLE = 0
+    HEAD = 1
+    BODY = 2
+
+
+class Connection(HttpToolsProtocol):
+    """limit, patience_s: set by `connection_type`."""
+
+    limit = 1024
+    patience_s = 75.0
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._stage = _Stage.IDLE
+        self._since_s = self._heard_s = self.loop.time()
+        self._framing_bytes = self._body_bytes = 0
+        self._unsent_bytes, self._unsent_s = 0, self._since_s
+        self._discarding_s: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limit:
+            self._refuse(503, f"at most {self.limit} connections are taken; try again a little later")
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._heard_s = self.loop.time()
+        if self._stage is _Stage.IDLE:
+            self._enter(_Stage.HEAD)
+        self._framing_bytes += len(data)
+        super().data_received(data)
+        if self._framing_bytes > HEAD_BYTES_MAX + FRAMING_SHARE_MAX * self._body_bytes:
+            if not self.transport.is_closing():
+                self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._enter(_Stage.HEAD)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._enter(_Stage.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes -= len(body)
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._enter(_Stage.IDLE)
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def sweep(self, now_s: float) -> None:
+        """End the connection where the client has kept it waiting for too long."""
+        if self.transport.is_closing():
+            return
+        answered = self.cycle is None or self.cycle.response_complete
+        if self._stage is _Stage.HEAD and now_s - self._since_s > HEAD_S:
+            self._refuse(408, f"the headers did not arrive within {HEAD_S:g} s")
+        elif self._stage is _Stage.BODY and answered:
+            self._discard(now_s)
+        elif not self._is_sent(now_s):
+            self.transport.abort()
+        elif self._stage is not _Stage.HEAD and not self._is_answering() and self._is_silent(now_s):
+            self.transport.close()
+
+    def _enter(self, stage: _Stage) -> None:
+        if stage is not self._stage:
+            self._stage, self._since_s = stage, self.loop.time()
+        if stage is _Stage.HEAD:
+            self._framing_bytes = self._body_bytes = 0
+        elif stage is _Stage.BODY:
+            self._framing_bytes, self._discarding_s = 0, None
+
+    def _is_answering(self) -> bool:
+        """Is the server at work on a request that arrived whole, or not reading what it could?"""
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        return not self.cycle.more_body or self.flow.read_paused
+
+    def _is_silent(self, now_s: float) -> bool:
+        return now_s - self._heard_s > self.patience_s
+
+    def _is_sent(self, now_s: float) -> bool:
+        """Does the client take what it is sent?"""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes == 0 or unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes, self._unsent_s = unsent_bytes, now_s
+        return now_s - self._unsent_s <= self.patience_s
+
+    def _discard(self, now_s: float) -> None:
+        """The rest of a request that is answered already is read for a while, so that the answer arrives."""
+        if self._discarding_s is None:
+            self._discarding_s = now_s
+        elif now_s - self._discarding_s > DISCARD_S:
+            self.transport.close()
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer beside any application, and close."""
+        body = encoder.encode(problem(status, detail))
+        head = [STATUS_LINE[status], b"content-type: ", PROBLEM_TYPE, b"\r\n"]
+        if status == 503:
+            head.append(b"retry-after: %d\r\n" % RETRY_AFTER_S)
+        head.append(b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body))
+        self.transport.write(b"".join((*head, body)))
+        self.transport.close()
+
+
+def connection_type(limit: int, patience_s: float) -> type[Connection]:
+    """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
+    return type("Connection", (Connection,), {"limit": limit, "patience_s": patience_s})

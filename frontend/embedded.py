@@ -1,0 +1,259 @@
+"""The backend in this process: `railgun.Engine`, one thread that scores, calls that change things beside it."""
+
+import asyncio
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from frontend.backend import Answer, Readiness, StreamView
+from frontend.engine_problems import as_problem
+from frontend.problems import of_event, problem, refusal
+from frontend.replies import replies_of
+from frontend.scoring_thread import Outcome, ScoringThread, Submission
+from railgun.catalog.model import StreamDefinition
+from railgun.engine.engine import Engine
+from railgun.engine.errors import EngineError, UnknownNameError
+from railgun.engine.evolution import unknown_name
+from railgun.engine.intake import JsonText, MalformedEventError
+from railgun.engine.scored import Scored
+from railgun.engine.status import MetricStatus
+
+T = TypeVar("T")
+_log = logging.getLogger("railgun.frontend")
+_STARTING = Readiness(False, "starting: the data is being recovered")
+_STOPPING = Readiness(False, "stopping")
+_READY = Readiness(True)
+
+
+class EmbeddedBackend:
+    """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop."""
+
+    def __init__(self, open_engine: Callable[[], Engine]) -> None:
+        self._open_engine = open_engine
+        self._engine: Engine | None = None
+        self._thread: ScoringThread | None = None
+        self._views: dict[str, StreamView] = {}
+        self._changing = threading.Lock()
+        self._standing = _STARTING
+
+    async def start(self) -> None:
+        """Recover and compile. Raises EngineError."""
+        engine = await asyncio.to_thread(self._open_engine)
+        self._engine = engine
+        await asyncio.to_thread(self.refresh)
+        self._thread = ScoringThread(asyncio.get_running_loop(), partial(self._score, engine))
+        if self._standing is _STARTING:
+            self._standing = _READY
+
+    def readiness(self) -> Readiness:
+        if self._standing.ready and self._engine is not None and self._engine.failure is not None:
+            self._standing = Readiness(False, self._engine.failure, failed=True)
+        return self._standing
+
+    def view(self, stream: str) -> StreamView:
+        found = self._views.get(stream)
+        if found is None:
+            self._the_engine()
+            raise refusal(404, unknown_name("stream", stream, self._views))
+        return found
+
+    # --- events ------------------------------------------------------------------------------------
+
+    async def score(
+        self,
+        stream: str,
+        texts: Sequence[JsonText],
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        reply: bool = True,
+    ) -> list[Answer | None]:
+        self._the_engine()
+        if self._thread is None:
+            raise refusal(503, self._standing.reason)
+        loop = asyncio.get_running_loop()
+        size_bytes = sum(map(len, texts))
+        chosen = None if metrics is None else tuple(metrics)
+        submission = Submission(stream, texts, size_bytes, chosen, reply, loop.create_future())
+        self._thread.submit(submission)
+        timer = loop.call_later(timeout_ms / 1000, _give_up, submission)
+        try:
+            answered = await submission.answered
+        except asyncio.CancelledError:
+            submission.abandoned = True
+            raise
+        finally:
+            timer.cancel()
+        if answered is None:
+            return self._unanswered(submission, timeout_ms)
+        return answered  # type: ignore[return-value]
+
+    def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
+        """In the scoring thread."""
+        by_stream: dict[str, list[Submission]] = {}
+        for submission in batch:
+            by_stream.setdefault(submission.stream, []).append(submission)
+        outcomes: list[Outcome] = []
+        for stream, own in by_stream.items():
+            try:
+                texts = [text for each in own for text in each.texts] if len(own) > 1 else own[0].texts
+                outcomes += _shared(own, engine.score_each(stream, texts))
+            except EngineError as error:
+                outcomes += [(each, as_problem(error)) for each in own]
+            except Exception as error:  # noqa: BLE001 - every request of the batch is told
+                _log.exception("scoring stopped half-way")
+                said = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"
+                outcomes += [(each, refusal(500, said)) for each in own]
+        return outcomes
+
+    def _unanswered(self, submission: Submission, timeout_ms: int) -> list[Answer | None]:
+        """The problems of events that were not answered in time."""
+        view = self._views.get(submission.stream)
+        partitioners = () if view is None else view.definition.partitioners
+        what = "may count; sending it again with its id is safe" if submission.taken else "was not taken"
+        detail = f"no answer within {timeout_ms} ms; the event {what}"
+        return [
+            msgspec.structs.replace(
+                problem(504, detail), id=_id_of(text, view), partitioners=tuple(partitioners)
+            )
+            for text in submission.texts
+        ]
+
+    # --- streams and metrics -----------------------------------------------------------------------
+
+    async def streams(self) -> list[StreamDefinition]:
+        return await self._call(lambda engine: engine.streams())
+
+    async def create_stream(self, definition: StreamDefinition) -> bool:
+        return await self._change(lambda engine: engine.create_stream(definition))
+
+    async def evolve_stream(self, stream: str, settings: Mapping[str, Any]) -> StreamDefinition:
+        await self._change(lambda engine: engine.evolve(stream, settings))
+        return self.view(stream).definition
+
+    async def drop_stream(self, stream: str) -> None:
+        await self._change(lambda engine: engine.drop_stream(stream))
+
+    async def add_metrics(self, stream: str, sql: str) -> tuple[list[MetricStatus], bool]:
+        def add(engine: Engine) -> tuple[list[MetricStatus], bool]:
+            names, is_new = engine.register_metrics(stream, sql)
+            return [each for each in engine.metrics(stream) if each.name in names], is_new
+
+        return await self._change(add)
+
+    async def metrics(self, stream: str) -> list[MetricStatus]:
+        return await self._call(lambda engine: engine.metrics(stream))
+
+    async def drop_metric(self, stream: str, name: str) -> None:
+        await self._change(lambda engine: engine.drop_metric(stream, name))
+
+    async def explain(self, stream: str, sql: str) -> dict[str, Any]:
+        return await self._call(lambda engine: engine.explain(stream, sql))
+
+    async def status(self) -> dict[str, Any]:
+        return await self._call(lambda engine: dataclasses.asdict(engine.status()))
+
+    async def close(self) -> None:
+        if not self._standing.failed:
+            self._standing = _STOPPING
+        thread, self._thread = self._thread, None
+        engine, self._engine = self._engine, None
+        if thread is not None:
+            await asyncio.to_thread(thread.close)
+        if engine is not None:
+            await asyncio.to_thread(engine.close)
+
+    def _the_engine(self) -> Engine:
+        standing = self.readiness()
+        if self._engine is None or not standing.ready:
+            raise refusal(503, standing.reason)
+        return self._engine
+
+    async def _call(self, do: Callable[[Engine], T]) -> T:
+        engine = self._the_engine()
+        try:
+            return await asyncio.to_thread(do, engine)
+        except EngineError as error:
+            raise as_problem(error) from error
+
+    async def _change(self, do: Callable[[Engine], T]) -> T:
+        def changed(engine: Engine) -> T:
+            with self._changing:
+                try:
+                    return do(engine)
+                finally:
+                    self.refresh()
+
+        return await self._call(changed)
+
+    def refresh(self) -> None:
+        """Note what there is now, for the scoring route. Whoever changes the engine beside this backend calls it."""
+        engine = self._engine
+        if engine is None:
+            return
+        views: dict[str, StreamView] = {}
+        for definition in engine.streams():
+            try:
+                names = tuple(each.name for each in engine.metrics(definition.name))
+            except UnknownNameError:
+                continue
+            views[definition.name] = StreamView(definition, names)
+        self._views = views
+
+
+def _give_up(submission: Submission) -> None:
+    submission.abandoned = True
+    if not submission.answered.done():
+        submission.answered.set_result(None)
+
+
+def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:
+    """The answers of a batch, each request's own."""
+    replies: dict[tuple[str, ...] | None, list[Answer | None]] = {}
+    outcomes: list[Outcome] = []
+    first = 0
+    n = sum(len(each.texts) for each in own)
+    for each in own:
+        if not each.reply:
+            answers = _without_replies(scored, n)
+        elif each.metrics in replies:
+            answers = replies[each.metrics]
+        else:
+            answers = replies[each.metrics] = _placed(scored, replies_of(scored, each.metrics), n)
+        outcomes.append((each, answers if len(own) == 1 else answers[first : first + len(each.texts)]))
+        first += len(each.texts)
+    return outcomes
+
+
+def _placed(scored: Scored, replies: Sequence[Answer], n: int) -> list[Answer | None]:
+    """Replies and problems where their events stand."""
+    if not scored.taken.refused:
+        return list(replies)
+    answers = _without_replies(scored, n)
+    assert scored.taken.rows is not None
+    for row, reply in zip(scored.taken.rows.tolist(), replies):
+        answers[row] = reply
+    return answers
+
+
+def _without_replies(scored: Scored, n: int) -> list[Answer | None]:
+    answers: list[Answer | None] = [None] * n
+    for row, error in scored.taken.refused.items():
+        answers[row] = of_event(400 if isinstance(error, MalformedEventError) else 422, error)
+    return answers
+
+
+def _id_of(text: JsonText, view: StreamView | None) -> str | int | None:
+    """The id that an event's text says; None where it says none, or is no event."""
+    field = None if view is None else view.definition.id
+    try:
+        event = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    found = event.get(field) if isinstance(event, dict) else None
+    return found if isinstance(found, str | int) else None

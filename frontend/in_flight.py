@@ -1,0 +1,74 @@
+"""What was taken and not answered yet, over all requests: bounded in events and bytes."""
+
+import asyncio
+from collections import deque
+
+from frontend.problems import refusal
+
+_FULL = "as much is in flight as may be ({limit} {what}); send it again a little later"
+
+
+class InFlight:
+    """Belongs to one event loop. Requests are refused when it is full; streams of lines wait."""
+
+    def __init__(self, events_limit: int, bytes_limit: int) -> None:
+        self.events_limit, self.bytes_limit = events_limit, bytes_limit
+        self.events = 0
+        self.size_bytes = 0
+        self._waiting: deque[tuple[int, int, asyncio.Future[None]]] = deque()
+
+    def take(self, events: int, size_bytes: int) -> None:
+        """Count them in. Raises ProblemError: 413 for what can never fit, 429 for what does not fit now."""
+        if events > self.events_limit or size_bytes > self.bytes_limit:
+            raise refusal(413, f"at most {self.events_limit} events and {self.bytes_limit} bytes are taken")
+        if self.events + events > self.events_limit:
+            raise refusal(429, _FULL.format(limit=self.events_limit, what="events"))
+        if self.size_bytes + size_bytes > self.bytes_limit:
+            raise refusal(429, _FULL.format(limit=self.bytes_limit, what="bytes"))
+        self.events += events
+        self.size_bytes += size_bytes
+
+    async def wait(self, events: int, size_bytes: int, timeout_s: float) -> None:
+        """Count them in once they fit, in the order of asking. Raises ProblemError when that takes too long."""
+        if not self._waiting and self._fits(events, size_bytes):
+            self.take(events, size_bytes)
+            return
+        if events > self.events_limit or size_bytes > self.bytes_limit:
+            self.take(events, size_bytes)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (events, size_bytes, turn)
+        self._waiting.append(entry)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.release(events, size_bytes)
+            elif entry in self._waiting:
+                self._waiting.remove(entry)
+                self._grant()
+            if isinstance(error, TimeoutError):
+                raise refusal(
+                    429, f"no room for {events} events and {size_bytes} bytes within {timeout_s:g} s"
+                ) from None
+            raise
+
+    def release(self, events: int, size_bytes: int) -> None:
+        """Count out what was answered."""
+        self.events -= events
+        self.size_bytes -= size_bytes
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting:
+            events, size_bytes, turn = self._waiting[0]
+            if not self._fits(events, size_bytes):
+                return
+            self._waiting.popleft()
+            if not turn.done():
+                self.events += events
+                self.size_bytes += size_bytes
+                turn.set_result(None)
+
+    def _fits(self, events: int, size_bytes: int) -> bool:
+        return self.events + events <= self.events_limit and self.size_bytes + size_bytes <= self.bytes_limit

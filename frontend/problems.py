@@ -1,0 +1,57 @@
+"""What goes wrong, as clients get it: RFC 9457 problem objects, and the exception that carries one to the route."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from railgun.wire.door import EventRefusedError, FieldError, Location
+
+RETRY_AFTER_S = 1
+SHOWN_ERRORS_MAX = 100
+
+
+class ErrorPlace(msgspec.Struct, frozen=True):
+    """One thing that is wrong. loc: the keys and list places that lead to it."""
+
+    loc: tuple[str | int, ...]
+    msg: str
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """title: the status in words.  detail: what happened and what can be done.  Of an event that was not answered in
+    time: its id, and the partitioners that have not answered.
+    """
+
+    title: str
+    status: int
+    detail: str
+    errors: tuple[ErrorPlace, ...] = ()
+    id: str | int | msgspec.UnsetType | None = msgspec.UNSET
+    partitioners: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ProblemError(Exception):
+    """A request that cannot be answered as asked. headers: that go with the problem."""
+
+    def __init__(self, problem: Problem, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self.problem, self.headers = problem, tuple(headers)
+        super().__init__(problem.detail)
+
+
+def problem(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> Problem:
+    """A problem of an HTTP status."""
+    places = tuple(ErrorPlace(loc, msg) for loc, msg in errors[:SHOWN_ERRORS_MAX])
+    return Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, errors=places)
+
+
+def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> ProblemError:
+    """The exception for a problem; those that pass name the time to wait."""
+    passes = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+    headers = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if passes else []
+    return ProblemError(problem(status, detail, errors), headers)
+
+
+def of_event(status: int, error: EventRefusedError) -> Problem:
+    """The problem of one event that was refused."""
+    return problem(status, str(error), [FieldError(*each) for each in error.errors])

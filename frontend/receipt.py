@@ -1,0 +1,32 @@
+"""What a client gets that wants no replies: how many events were taken, and why others were not."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from frontend.problems import SHOWN_ERRORS_MAX, Problem
+
+
+class RefusedEvent(msgspec.Struct):
+    """event: its place in the request, from 0."""
+
+    event: int
+    problem: Problem
+
+
+class Receipt(msgspec.Struct):
+    """accepted, refused: how many events.  problems: of the first that were refused."""
+
+    accepted: int = 0
+    refused: int = 0
+    problems: list[RefusedEvent] = []
+
+    def note(self, answers: Sequence[object]) -> None:
+        """Count the answers to the next events of the request."""
+        for place, found in enumerate(answers, self.accepted + self.refused):
+            if isinstance(found, Problem):
+                self.refused += 1
+                if len(self.problems) < SHOWN_ERRORS_MAX:
+                    self.problems.append(RefusedEvent(place, found))
+            else:
+                self.accepted += 1

@@ -1,0 +1,168 @@
+"""Streams and metrics over HTTP: registered, shown, changed, removed. FastAPI makes their OpenAPI description."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from frontend.backend import Backend
+from frontend.problems import refusal
+from frontend.registry_models import Metric, MetricList, Problem, Query, Stream, StreamChange, StreamList
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.tables import Table
+from railgun.engine.evolution import unknown_name
+from railgun.engine.intake import no_json
+from railgun.engine.status import MetricStatus
+
+_EVOLVABLE = ("fields", "lateness", "retention")
+_decode = msgspec.json.Decoder().decode
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": says,
+        "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+    }
+    for status, says in {
+        400: "malformed",
+        404: "there is no such stream or metric",
+        409: "it exists with another definition",
+        413: "too large",
+        415: "no JSON",
+        422: "invalid, with the place",
+        503: "starting, stopping or stopped",
+    }.items()
+}
+
+
+def registry(backend: Backend) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    _add_streams(router, backend)
+    _add_metrics(router, backend)
+    return router
+
+
+def _add_streams(router: APIRouter, backend: Backend) -> None:
+    @router.post(
+        "/streams",
+        status_code=201,
+        response_model=Stream,
+        response_model_exclude_none=True,
+        openapi_extra=_body(Stream),
+    )
+    async def create_stream(request: Request, response: Response) -> dict[str, Any]:
+        """Register a stream; 200 where the same is registered already."""
+        definition = _checked(lambda body: stream_from_json(body), await _json(request))
+        if not await backend.create_stream(definition):
+            response.status_code = 200
+        return stream_to_json(definition)
+
+    @router.get("/streams", response_model=StreamList, response_model_exclude_none=True)
+    async def list_streams() -> dict[str, Any]:
+        """All streams."""
+        return {"streams": [stream_to_json(each) for each in await backend.streams()]}
+
+    @router.get("/streams/{stream}", response_model=Stream)
+    async def show_stream(stream: str) -> dict[str, Any]:
+        """A stream."""
+        return stream_to_json(backend.view(stream).definition)
+
+    @router.patch(
+        "/streams/{stream}",
+        response_model=Stream,
+        response_model_exclude_none=True,
+        openapi_extra=_body(StreamChange),
+    )
+    async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
+        """Add fields, change lateness or retention."""
+        settings = _checked(_evolution, await _json(request))
+        return stream_to_json(await backend.evolve_stream(stream, settings))
+
+    @router.delete("/streams/{stream}", status_code=204)
+    async def drop_stream(stream: str) -> Response:
+        """Remove a stream, its metrics and its events."""
+        await backend.drop_stream(stream)
+        return Response(status_code=204)
+
+
+def _add_metrics(router: APIRouter, backend: Backend) -> None:
+    @router.post(
+        "/streams/{stream}/metrics", status_code=201, response_model=MetricList, openapi_extra=_body(Query)
+    )
+    async def add_metrics(stream: str, request: Request, response: Response) -> dict[str, Any]:
+        """Register the metrics of a query; 200 where the same are registered already."""
+        metrics, is_new = await backend.add_metrics(stream, _checked(_sql, await _json(request)))
+        if not is_new:
+            response.status_code = 200
+        return {"metrics": [asdict(each) for each in metrics]}
+
+    @router.get("/streams/{stream}/metrics", response_model=MetricList)
+    async def list_metrics(stream: str) -> dict[str, Any]:
+        """A stream's metrics, in the order added."""
+        return {"metrics": [asdict(each) for each in await backend.metrics(stream)]}
+
+    @router.get("/streams/{stream}/metrics/{name}", response_model=Metric)
+    async def show_metric(stream: str, name: str) -> dict[str, Any]:
+        """A metric, and how it stands."""
+        return asdict(_named(stream, name, await backend.metrics(stream)))
+
+    @router.delete("/streams/{stream}/metrics/{name}", status_code=204)
+    async def drop_metric(stream: str, name: str) -> Response:
+        """End a metric."""
+        await backend.drop_metric(stream, name)
+        return Response(status_code=204)
+
+    @router.post("/streams/{stream}/explain", openapi_extra=_body(Query))
+    async def explain(stream: str, request: Request) -> dict[str, Any]:
+        """The plan of the stream as it would be with a query's metrics; nothing is registered."""
+        return await backend.explain(stream, _checked(_sql, await _json(request)))
+
+    @router.get("/status")
+    async def status() -> dict[str, Any]:
+        """Streams, metrics and tasks: positions, fills, disk."""
+        return await backend.status()
+
+
+def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
+    by_name = {each.name: each for each in metrics}
+    if name not in by_name:
+        raise refusal(404, unknown_name(f"metric of {stream}", name, by_name))
+    return by_name[name]
+
+
+def _body(model: type[Any]) -> dict[str, Any]:
+    """How OpenAPI shows the body of a request that is read here."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+async def _json(request: Request) -> Any:
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
+    text = await request.body()
+    try:
+        return _decode(text)
+    except msgspec.MsgspecError as error:
+        raise refusal(400, no_json(text, error), [((), no_json(text, error))]) from None
+    except RecursionError:
+        raise refusal(400, "no JSON that can be read: nested too deep") from None
+
+
+def _checked(read: Any, body: object) -> Any:
+    try:
+        return read(body)
+    except DefinitionError as error:
+        said = error.message + (f"; {error.hint}" if error.hint else "")
+        raise refusal(422, str(error), [(error.loc, said)]) from None
+
+
+def _evolution(body: object) -> Mapping[str, Any]:
+    table = Table(body, (), _EVOLVABLE)
+    return {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
+
+
+def _sql(body: object) -> str:
+    return str(Table(body, (), ("sql",)).required("sql", "a query"))

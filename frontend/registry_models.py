@@ -1,0 +1,91 @@
+"""The bodies of registration as OpenAPI shows them; the catalogue's own rules check what comes in."""
+
+from pydantic import BaseModel, Field
+
+
+class Stream(BaseModel):
+    """A stream. The keys are those of definitions files."""
+
+    name: str = Field(examples=["payments"])
+    time: str | None = Field(None, description="the field that holds event time; without it, time of arrival")
+    id: str | None = Field(None, description="the field that holds the id; without it, ids are made")
+    partitioners: list[str] = Field(["*"], description="top-level group-by fields")
+    lateness: str = Field("5s", description="how late events may be")
+    late_policy: str = Field("rewrite", description="rewrite or discard")
+    max_future: str | None = Field(None, description="how far ahead of the server's clock events may be")
+    retention: str = Field("30d", description="how long events are kept for later metrics, or forever")
+    partitions: int = Field(1, description="per partitioner")
+    record_replies: bool = Field(False, description="for topics of replies")
+    dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
+    fields: dict[str, str] = Field(
+        description="types by name: string, long, double, boolean, decimal(p,s), timestamp",
+        examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
+    )
+
+
+class StreamChange(BaseModel):
+    """What of a stream can be changed."""
+
+    fields: dict[str, str] | None = Field(None, description="fields to add: types by name")
+    lateness: str | None = Field(None, description="how late events may be")
+    retention: str | None = Field(None, description="how long events are kept, or forever")
+
+
+class Query(BaseModel):
+    """Metrics as SQL, one per select item."""
+
+    sql: str = Field(
+        examples=["SELECT count(*) AS card_count_7d FROM payments GROUP BY card OVER SLIDING 7 DAYS"]
+    )
+
+
+class Metric(BaseModel):
+    """A metric."""
+
+    name: str
+    sql: str
+    home: str = Field(description="the partitioner whose tasks compute it")
+    warming: bool = Field(description="it does not answer everywhere yet")
+    filled: float = Field(description="the share of the past that it has read, 0 to 1")
+
+
+class StreamList(BaseModel):
+    """All streams."""
+
+    streams: list[Stream]
+
+
+class MetricList(BaseModel):
+    """Metrics of a stream."""
+
+    metrics: list[Metric]
+
+
+class ErrorPlace(BaseModel):
+    """One thing that is wrong. loc: the keys and list places that lead to it."""
+
+    loc: list[str | int]
+    msg: str
+
+
+class Problem(BaseModel):
+    """RFC 9457."""
+
+    title: str
+    status: int
+    detail: str
+    errors: list[ErrorPlace]
+
+
+class Reply(BaseModel):
+    """The reply to an event."""
+
+    id: str | int
+    time: int
+    metrics: dict[str, int | float | bool | str | None]
+    late: dict[str, str] | None = Field(None, description="by partitioner: rewritten or discarded")
+    duplicate: list[str] | None = Field(None, description="partitioners that knew the id already")
+    warming: list[str] | None = Field(None, description="metrics that do not answer yet")
+    partial: dict[str, int] | None = Field(
+        None, description="by metric, the time (ms) it covers what is later than"
+    )

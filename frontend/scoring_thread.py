@@ -1,0 +1,119 @@
+"""One thread that scores whatever has arrived over all requests: one event or thousands at a time."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from railgun.engine.intake import JsonText
+
+BATCH_EVENTS_MAX = 2_048
+BATCH_BYTES_MAX = 8 << 20
+SMALL_EVENTS_MAX = 16
+"""Requests of so few events do not wait behind larger ones."""
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Events of one request. metrics: of the replies, None for all.  reply: whether replies are wanted.
+
+    abandoned: nobody waits any more; if it was not taken by then, it never will be.
+    """
+
+    stream: str
+    texts: Sequence[JsonText]
+    size_bytes: int
+    metrics: tuple[str, ...] | None
+    reply: bool
+    answered: asyncio.Future[object]
+    taken: bool = False
+    abandoned: bool = False
+
+
+@dataclass(slots=True)
+class _Queue:
+    small: deque[Submission] = field(default_factory=deque)
+    large: deque[Submission] = field(default_factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.small or self.large)
+
+
+Outcome = tuple[Submission, object]
+
+
+class ScoringThread:
+    """score: what is done with submissions that are taken together; an outcome for each: answers or an exception.
+
+    Outcomes of a batch reach the event loop in one call. `submit` and `close` belong to the loop's thread.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, score: Callable[[list[Submission]], list[Outcome]]
+    ) -> None:
+        self._loop, self._score = loop, score
+        self._arrived = threading.Condition()
+        self._queue = _Queue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
+        self._thread.start()
+
+    def submit(self, submission: Submission) -> None:
+        """Have it scored."""
+        with self._arrived:
+            if len(submission.texts) <= SMALL_EVENTS_MAX:
+                self._queue.small.append(submission)
+            else:
+                self._queue.large.append(submission)
+            self._arrived.notify()
+
+    def close(self) -> None:
+        """Score what waits, then end. Blocks until then."""
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._arrived:
+                while not self._queue and not self._closed:
+                    self._arrived.wait()
+                batch = self._take()
+            if batch:
+                self._loop.call_soon_threadsafe(_deliver, self._score(batch))
+            elif self._closed and not self._queue:
+                return
+
+    def _take(self) -> list[Submission]:
+        """The small ones first, and one large one at least where one waits."""
+        batch: list[Submission] = []
+        events = size_bytes = 0
+        for waiting in (self._queue.small, self._queue.large):
+            has_one = False
+            while waiting:
+                first = waiting[0]
+                fits = (
+                    events + len(first.texts) <= BATCH_EVENTS_MAX
+                    and size_bytes + first.size_bytes <= BATCH_BYTES_MAX
+                )
+                if has_one and not fits:
+                    break
+                waiting.popleft()
+                if first.abandoned:
+                    continue
+                has_one = first.taken = True
+                events, size_bytes = events + len(first.texts), size_bytes + first.size_bytes
+                batch.append(first)
+        return batch
+
+
+def _deliver(outcomes: list[Outcome]) -> None:
+    for submission, outcome in outcomes:
+        if submission.answered.done():
+            continue
+        if isinstance(outcome, BaseException):
+            submission.answered.set_exception(outcome)
+        else:
+            submission.answered.set_result(outcome)

@@ -1,0 +1,226 @@
+"""The service in one process: the port, the engine, signals, and a clean end."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import uvicorn
+import uvloop
+
+from frontend.app import Application, Telemetry
+from frontend.connection import Connection, connection_type
+from frontend.embedded import EmbeddedBackend
+from railgun.catalog.model import Definitions
+from railgun.config.settings import EngineSettings, HttpSettings, Settings
+from railgun.engine.engine import Engine
+from railgun.kernels import compile_all
+from railgun.task.settings import TaskSettings
+
+BACKLOG = 2_048
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
+_log = logging.getLogger("railgun.frontend")
+
+
+class AddressError(Exception):
+    """The address cannot be listened on: which, and why."""
+
+
+def serve(
+    settings: Settings,
+    *,
+    definitions: Definitions | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    telemetry: Telemetry | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
+
+    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
+    Raises AddressError and EngineError where it cannot begin.
+    """
+    listener = listen(settings.http)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions))
+    with contextlib.closing(listener):
+        service = Service(settings.http, backend, listener, on_ready, telemetry)
+        return uvloop.run(service.run())
+
+
+def open_engine(settings: EngineSettings, definitions: Definitions | None) -> Engine:
+    """The engine of a data folder, every kernel compiled. Raises EngineError."""
+    engine = Engine(
+        settings.data_folder,
+        durability=settings.durability,
+        settings=TaskSettings(
+            row_cache_bytes=settings.row_cache_bytes,
+            page_cache_bytes=settings.page_cache_bytes,
+            chunk_cache_bytes=settings.chunk_cache_bytes,
+            block_cache_bytes=settings.block_cache_bytes,
+            checkpoint_interval_s=settings.checkpoint_interval_s,
+        ),
+    )
+    try:
+        compile_all()
+        if definitions is not None:
+            engine.apply(definitions, wait=False)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def listen(settings: HttpSettings) -> socket.socket:
+    """A socket that listens. Raises AddressError."""
+    place = f"{settings.host}:{settings.port}"
+    try:
+        found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
+    except OSError as error:
+        raise AddressError(f"{place}: {error.strerror or error}; is another server running there?") from error
+    return listener
+
+
+class Service:
+    """One run of the server. listener: a socket that listens already."""
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        backend: EmbeddedBackend,
+        listener: socket.socket,
+        on_ready: Callable[[str], None] | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._settings, self._backend, self._listener = settings, backend, listener
+        self._on_ready, self._telemetry = on_ready, telemetry
+        self._stop: Callable[[], object] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self._listener.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def stop(self) -> None:
+        """End `run` as a first signal does. From any thread, while it runs."""
+        if self._stop is not None:
+            self._stop()
+
+    async def run(self) -> int:
+        """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
+        application = Application(self._backend, self._settings, self._telemetry)
+        server = _Server(self._config(application), self._backend, application.stopping)
+        loop = asyncio.get_running_loop()
+        self._stop = partial(loop.call_soon_threadsafe, server.stop)
+        with _signals(server):
+            starting = asyncio.ensure_future(self._start(server))
+            await server.serve([self._listener])
+            try:
+                await starting
+            finally:
+                await self._backend.close()
+        failure = self._backend.readiness().reason if self._backend.readiness().failed else None
+        if failure is not None:
+            _log.error("the engine stopped: %s", failure)
+            return 1
+        return 0
+
+    async def _start(self, server: "_Server") -> None:
+        try:
+            await self._backend.start()
+        except BaseException:
+            server.stop()
+            raise
+        # What is there by now stays: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        if self._on_ready is not None:
+            self._on_ready(self.url)
+
+    def _config(self, application: Application) -> uvicorn.Config:
+        settings = self._settings
+        return uvicorn.Config(
+            application,
+            http=connection_type(settings.connections_limit, settings.keep_alive_s),
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=max(1, round(settings.keep_alive_s)),
+            timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_s)),
+        )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which also looks after its connections and stops where the backend does."""
+
+    def __init__(self, config: uvicorn.Config, backend: EmbeddedBackend, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._backend, self._stopping = backend, stopping
+
+    def stop(self) -> None:
+        """Take no more connections, answer what is in flight."""
+        self.should_exit = True
+        self._stopping.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are not uvicorn's to handle."""
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            now_s = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.sweep(now_s)
+            if self._backend.readiness().failed:
+                self.stop()
+        return await super().on_tick(counter)
+
+
+@contextlib.contextmanager
+def _signals(server: _Server) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops the server, a second one ends the process at once."""
+
+    def on_signal(number: int) -> None:
+        if server.should_exit:
+            os._exit(128 + number)
+        _log.info("stopping: %s", signal.Signals(number).name)
+        server.stop()
+
+    loop = asyncio.get_running_loop()
+    handled = (signal.SIGTERM, signal.SIGINT)
+    try:
+        for number in handled:
+            loop.add_signal_handler(number, on_signal, number)
+    except (ValueError, RuntimeError):
+        # Another thread's loop: whoever runs it stops it.
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,198 @@
+"""Events as JSON texts, each taken or refused by itself: together by columns where they are many, else one by one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.catalog.model import StreamDefinition
+from railgun.engine.ids import IdMaker
+from railgun.engine.routing import Router, Share
+from railgun.engine.tasks import Portion
+from railgun.files.ndjson_fast import FastReader
+from railgun.messaging.embedded import RECORD_LIMIT_BYTES
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
+from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
+from railgun.wire.door_table import AdmittedTable, TableDoor
+from railgun.wire.encode import encode_columns, encode_event
+from railgun.wire.partition import NOT_SENT
+from railgun.wire.schema import Schema
+from railgun.wire.values import decode_json
+
+JsonText = bytes | msgspec.Raw
+
+# Below this many the columns cost more than the events.
+_WORTH_COLUMNS = 64
+
+
+class MalformedEventError(EventRefusedError):
+    """A text that is no JSON, or is nested too deep; says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The events of some texts that can be recorded, n of them, in order.
+
+    rows int64[n]: which texts they are; None: all.  ids: as clients wrote them, or made.  times: int ms, the clients'
+    own.  portions: by partitioner, what each task gets; rows there are places among the n.  refused: by text.
+    """
+
+    rows: NDArray[np.int64] | None
+    ids: list[str | int]
+    times: list[int]
+    portions: list[list[Portion]]
+    refused: dict[int, EventRefusedError] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Intake:
+    """The way in for texts of one stream under one schema. Not to be shared between threads.
+
+    ignored_values: how many values of unknown fields it has met and left out.
+    """
+
+    def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
+        self._stream, self._schema, self._router = stream, schema, router
+        self._door, self._table_door = Door(roles), TableDoor(roles)
+        self._fast = FastReader(schema)
+        self._id_place = -1 if stream.id is None else schema.index(stream.id)
+        self._ignored_values = 0
+
+    @property
+    def ignored_values(self) -> int:
+        """Values of unknown fields met so far."""
+        return self._ignored_values + self._door.ignored_values
+
+    def take(self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, arrival_ms: int) -> Taken:
+        """Check texts and make their records.
+
+        ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
+        of events of a stream without a time field.
+        """
+        latest_ms = now_ms + self._stream.future_limit_ms
+        if len(texts) >= _WORTH_COLUMNS:
+            taken = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
+            if taken is not None:
+                return taken
+        return self._one_by_one(texts, ids, now_ms, latest_ms, arrival_ms)
+
+    # --- many at once ------------------------------------------------------------------------------
+
+    def _by_columns(
+        self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, latest_ms: int, arrival_ms: int
+    ) -> Taken | None:
+        """None where a text needs to be looked at by itself."""
+        batch = self._fast.read(texts)
+        if batch is None:
+            return None
+        n = len(texts)
+        made = ids.column(max(0, now_ms), n) if self._stream.id is None else None
+        times = np.full(n, arrival_ms, np.int64) if self._stream.time is None else None
+        admitted = self._table_door.admit(batch, latest_ms, made, times)
+        good = admitted.good()
+        records = encode_columns(self._schema.version, good)
+        if len(good) and int(np.diff(records.offsets).max()) > RECORD_LIMIT_BYTES:
+            return None
+        rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
+        refused = self._why(texts, admitted, latest_ms)
+        if refused is None:
+            return None
+        whole = texts if rows is None else [texts[row] for row in rows.tolist()]
+        self._ignored_values += self._fast.unknown_values(whole)
+        shares = self._router.shares(good)
+        portions = [[Portion.of(share, records) for share in each] for each in shares]
+        if made is not None:
+            known: list[str | int] = list(_made_texts(good.ids))
+        else:
+            column = batch.column(self._id_place)
+            known = (column if rows is None else column.take(rows)).to_pylist()
+        return Taken(rows, known, good.times.tolist(), portions, refused)
+
+    def _why(
+        self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
+    ) -> dict[int, EventRefusedError] | None:
+        """Everything that is wrong with each bad row; None where the doors differ."""
+        refused: dict[int, EventRefusedError] = {}
+        for row in np.flatnonzero(admitted.bad).tolist():
+            found = self._admit(texts[row], latest_ms)
+            if not isinstance(found, EventRefusedError):
+                return None
+            refused[row] = found
+        return refused
+
+    # --- one by one --------------------------------------------------------------------------------
+
+    def _one_by_one(
+        self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, latest_ms: int, arrival_ms: int
+    ) -> Taken:
+        rows: list[int] = []
+        known: list[str | int] = []
+        times: list[int] = []
+        refused: dict[int, EventRefusedError] = {}
+        sent: dict[tuple[int, int], tuple[list[int], list[bytes]]] = {}
+        for row, text in enumerate(texts):
+            found = self._admit(text, latest_ms)
+            if isinstance(found, EventRefusedError):
+                refused[row] = found
+                continue
+            event_id = ids.next(max(0, now_ms)) if found.id is None else found.id
+            time_ms = arrival_ms if found.time_ms is None else found.time_ms
+            record = encode_event(self._schema.version, event_id, time_ms, found.values)
+            if len(record) > RECORD_LIMIT_BYTES:
+                refused[row] = _too_large(len(record))
+                continue
+            for home, partition in enumerate(self._router.partitions(found.values)):
+                if partition != NOT_SENT:
+                    places, records = sent.setdefault((home, partition), ([], []))
+                    places.append(len(known))
+                    records.append(record)
+            rows.append(row)
+            known.append(event_id if self._stream.id is None else found.values[self._id_place])
+            times.append(time_ms)
+        portions = self._portions(sent, len(known))
+        return Taken(np.array(rows, np.int64) if refused else None, known, times, portions, refused)
+
+    def _admit(self, text: JsonText, latest_ms: int) -> Admitted | EventRefusedError:
+        try:
+            event = decode_json(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return MalformedEventError([FieldError((), no_json(text, error))])
+        except RecursionError:
+            return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
+        try:
+            return self._door.admit(event, latest_ms)
+        except EventRefusedError as error:
+            return error
+
+    def _portions(
+        self, sent: dict[tuple[int, int], tuple[list[int], list[bytes]]], n: int
+    ) -> list[list[Portion]]:
+        portions: list[list[Portion]] = [[] for _ in self._router.partitioners]
+        for (home, partition), (places, records) in sorted(sent.items()):
+            rows = None if len(places) == n else np.array(places, np.int64)
+            portions[home].append(Portion(Share(self._router.partitioners[home], partition, rows), records))
+        return portions
+
+
+def no_json(text: JsonText, error: Exception) -> str:
+    """What is said of a text that is no JSON, with the place."""
+    place = "" if "(byte " in str(error) else f" (byte {len(text)})"
+    return f"no JSON: {error}{place}"
+
+
+def _too_large(size_bytes: int) -> EventRefusedError:
+    message = f"a record of {size_bytes} bytes; at most {RECORD_LIMIT_BYTES} are taken"
+    return EventRefusedError([FieldError((), message)])
+
+
+def _made_texts(column: Column) -> list[str]:
+    """The texts of a column of made ids, which are ASCII and stand one after another."""
+    assert column.heap is not None
+    heap = column.heap.tobytes().decode("ascii")
+    lengths = (column.words & np.uint64(REF_LENGTH_MASK)).tolist()
+    starts = (column.words >> np.uint64(REF_LENGTH_BITS)).tolist()
+    return [heap[start : start + length] for start, length in zip(starts, lengths)]

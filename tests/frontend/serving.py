@@ -1,0 +1,93 @@
+"""A real server over real sockets, in a thread of this process."""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvloop
+
+from frontend.embedded import EmbeddedBackend
+from frontend.server import Service, listen
+from railgun.config.settings import HttpSettings
+from railgun.engine.engine import Engine
+
+PATIENCE_S = 60.0
+
+
+class Server:
+    """A server that runs. client: over its own connections."""
+
+    def __init__(self, service: Service, backend: EmbeddedBackend, engine: Callable[[], Engine]) -> None:
+        self.service, self.backend, self.engine = service, backend, engine
+        self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        url = httpx.URL(self.service.url)
+        assert url.port is not None
+        return url.host, url.port
+
+    def post(self, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        return self.client.post(path, json=body, **more)
+
+    def score(self, stream: str, event: Any, **more: Any) -> Any:
+        response = self.post(f"/v1/streams/{stream}/events", event, **more)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def define(self, definitions: str) -> None:
+        self.engine().apply(definitions)
+        self.backend.refresh()
+
+
+@contextmanager
+def server(
+    folder: Path, *, open_engine: Callable[[], Engine] | None = None, wait: bool = True, **http: Any
+) -> Iterator[Server]:
+    """A server on a free port over an engine in `folder`; http: settings that differ from the defaults."""
+    settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
+    opened: list[Engine] = []
+
+    def opening() -> Engine:
+        opened.append(Engine(folder, durability="os") if open_engine is None else open_engine())
+        return opened[-1]
+
+    listener = listen(settings)
+    backend = EmbeddedBackend(opening)
+    service = Service(settings, backend, listener)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            uvloop.run(service.run())
+        except BaseException as error:  # noqa: BLE001 - the test raises it
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="server")
+    thread.start()
+    running = Server(service, backend, lambda: opened[-1])
+    try:
+        if wait:
+            until(lambda: running.client.get("/readyz").status_code == 200 or bool(failures))
+        yield running
+    finally:
+        service.stop()
+        thread.join(PATIENCE_S)
+        running.client.close()
+        listener.close()
+        assert not thread.is_alive()
+    if failures:
+        raise failures[0]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, for long enough on any machine."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come about"
+        time.sleep(0.005)
