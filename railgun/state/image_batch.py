@@ -3,6 +3,7 @@
 from rocksdict import WriteBatch
 
 from railgun.state import keys
+from railgun.state.rollback import MARK_BYTES, mark_of
 from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY
 from railgun.state.values import BODY_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
 
@@ -16,6 +17,7 @@ class ImageBatch:
         self._batch = WriteBatch(raw_mode=True)
         self._undo: dict[int, list[bytes]] = {}
         self._graves: dict[int, list[bytes]] = {}
+        self._marks: dict[int, list[bytes]] = {}
         self.size_bytes = 0
 
     @property
@@ -33,6 +35,11 @@ class ImageBatch:
             value = VALUE_HEADER.pack(epoch, BODY_FORMAT) + body
             self.size_bytes += len(key) + len(body) + _ENTRY_BYTES
         self._batch.put(key, value)
+        marks = self._marks.get(epoch)
+        if marks is None:
+            marks = self._marks[epoch] = []
+        marks.append(mark_of(key))
+        self.size_bytes += MARK_BYTES
         return value
 
     def add_undo(self, epoch: int, key: bytes, old: bytes | None) -> None:
@@ -56,6 +63,8 @@ class ImageBatch:
         """The batch, with a number that is new in the life of the store."""
         for epoch, entries in self._undo.items():
             self._batch.put(keys.undo_key(epoch, number), b"".join(entries))
+        for epoch in self._undo.keys() | self._marks.keys():
+            self._batch.put(keys.written_key(epoch, number), b"".join(self._marks.get(epoch, ())))
         for epoch, entries in self._graves.items():
             self._batch.put(keys.graves_key(epoch, number), b"".join(entries))
         return self._batch

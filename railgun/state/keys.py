@@ -8,6 +8,7 @@ PAGE = b"p"
 STRING = b"s"
 LAYOUT = b"l"
 UNDO = b"u"
+WRITTEN = b"w"
 GRAVES = b"d"
 
 ROW_KEY_BYTES = 19
@@ -73,13 +74,18 @@ def undo_key(epoch: int, number: int) -> bytes:
     return _IN_EPOCH.pack(UNDO, epoch, number)
 
 
+def written_key(epoch: int, number: int) -> bytes:
+    """Key of what one write batch says that it wrote in an epoch."""
+    return _IN_EPOCH.pack(WRITTEN, epoch, number)
+
+
 def graves_key(epoch: int, number: int) -> bytes:
     """Key of the list of keys that one write batch made tombstones of."""
     return _IN_EPOCH.pack(GRAVES, epoch, number)
 
 
 def epoch_of(key: bytes) -> int:
-    """The epoch in an undo or graves key."""
+    """The epoch in an undo, written or graves key."""
     _, epoch, _ = _IN_EPOCH.unpack(key)
     return int(epoch)
 

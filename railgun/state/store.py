@@ -13,12 +13,16 @@ from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreErr
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
 from railgun.state.resident import Image
-from railgun.state.rocks import StoreLimits, failure, failures, items, open_database
+from railgun.state.rocks import StoreLimits, failure, failures, items, items_backwards, open_database
+from railgun.state.rollback import WrittenKeys
 from railgun.state.undo import undo_entries
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT, VALUE_HEADER
 
 # A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
+
+# What is listed by epoch. Graves last: they outlive the commit.
+_OF_EPOCHS = (keys.written_key, keys.undo_key, keys.graves_key)
 
 Stored: TypeAlias = tuple[int, bytes | None]
 
@@ -60,7 +64,7 @@ class Store:
     def recover(self) -> tuple[int, bytes] | None:
         """Undo the epochs that did not commit, newest first; (epoch, meta) of the last one that did, or None.
 
-        Idempotent, and safe to be cut off anywhere: an undo entry goes in the batch that restores its keys.
+        Idempotent, and safe to be cut off anywhere: undo entries go once all of them have been restored.
         """
         stored = self._read_meta()
         committed = stored[0] if stored else 0
@@ -73,13 +77,14 @@ class Store:
 
     def recovery_steps(self, committed: int) -> Iterable[None]:
         """The steps of undoing every epoch after `committed`, one write each: for tests to stop between."""
-        while True:
-            last = self._last_key(keys.UNDO)
-            if last is None or keys.epoch_of(last) <= committed:
-                break
-            self._undo(last, committed)
-            yield
-        self._write_range(keys.graves_key(committed + 1, 0), keys.after(keys.GRAVES))
+        ranges = [(make(committed + 1, 0), keys.after(make(0, 0)[:1])) for make in _OF_EPOCHS]
+        written = WrittenKeys(items(self._database, self.folder, *ranges[0]))
+        for key, value in items_backwards(self._database, self.folder, *ranges[1]):
+            batch = self._undone(written.overwritten(self.folder, keys.epoch_of(key), value), committed)
+            if not batch.is_empty():
+                self._write(batch)
+                yield
+        self.purge(ranges)
         yield
 
     def close(self) -> None:
@@ -211,11 +216,6 @@ class Store:
             self._failed = failure(self.folder, "write", error)
             raise self._failed from error
 
-    def _write_range(self, start: bytes, stop: bytes) -> None:
-        batch = WriteBatch(raw_mode=True)
-        batch.delete_range(start, stop)
-        self._write(batch)
-
     # --- commit ----------------------------------------------------------------------------------
 
     def commit(self, epoch: int, meta: bytes) -> None:
@@ -243,7 +243,7 @@ class Store:
         """
         committed = self.committed_epoch
         if self._settled < committed:
-            self._write_range(keys.UNDO, keys.undo_key(committed + 1, 0))
+            self.purge([(make(0, 0), make(committed + 1, 0)) for make in _OF_EPOCHS[:2]])
             self._settled = committed
         done = 0
         stop = keys.graves_key(committed + 1, 0)
@@ -282,12 +282,9 @@ class Store:
             return None
         return unpack_commit(self.folder, value)
 
-    def _undo(self, entry_key: bytes, committed: int) -> None:
-        value = self.get_values([entry_key])[0]
-        if value is None:
-            raise StoreCorruptionError(self.folder, "recover", f"undo entry {entry_key.hex()} is gone")
+    def _undone(self, entries: Iterable[tuple[bytes, bytes | None]], committed: int) -> WriteBatch:
         batch = WriteBatch(raw_mode=True)
-        for key, old in undo_entries(self.folder, value):
+        for key, old in entries:
             if old is None:
                 batch.delete(key)
                 continue
@@ -296,16 +293,7 @@ class Store:
                 batch.delete(key)
             else:
                 batch.put(key, old)
-        batch.delete(entry_key)
-        self._write(batch)
-
-    def _last_key(self, prefix: bytes) -> bytes | None:
-        with failures(self.folder, "recover"):
-            cursor = self._database.iter()
-            cursor.seek_for_prev(keys.after(prefix))
-            cursor.status()
-            found = bytes(cursor.key()) if cursor.valid() else None
-        return found if found is not None and found.startswith(prefix) else None
+        return batch
 
     def _first_item(self, prefix: bytes, stop: bytes) -> tuple[bytes, bytes] | None:
         return next(items(self._database, self.folder, prefix, stop), None)

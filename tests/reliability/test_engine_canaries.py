@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rocksdict import WriteBatch
 
 from railgun.aggregators import codes
 from railgun.interpreter import layout as at
 from railgun.plan.program import Program, ProgramBuilder
 from railgun.state.errors import StateError
+from railgun.state.rollback import WrittenKeys
 from railgun.state.row_context import ROW_HEAD_BYTES
 from railgun.state.rows import EntityTable
-from railgun.state.store import Store
 from railgun.task import processor, retirement, sweep
 from railgun.task.admission import Admission
 from railgun.task.execution import Execution
@@ -154,12 +153,7 @@ def test_a_stale_slot_after_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_undo_that_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget(self: Store, entry_key: bytes, committed: int) -> None:
-        batch = WriteBatch(raw_mode=True)
-        batch.delete(entry_key)
-        self._write(batch)
-
-    monkeypatch.setattr(Store, "_undo", forget)
+    monkeypatch.setattr(WrittenKeys, "overwritten", lambda self, folder, epoch, value: iter(()))
     assert_caught(tmp_path, replace(SWEEPING, trickle_bytes=1 << 10, checkpoint_interval_s=0.0))
 
 

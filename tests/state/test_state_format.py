@@ -22,6 +22,7 @@ LAYOUT_KEY = "6c010200000005"
 LAYOUT_VALUE = "01000000010a00000000000000"
 COMMIT = "01000100000004000000000000006d657461"
 UNDO_KEY = "7500000001"
+WRITTEN_KEY = "7700000001"
 UNDO_ENTRY = "1300ffffffff" + ROW_KEY
 
 
@@ -53,6 +54,8 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert values[bytes.fromhex(LAYOUT_KEY)].hex() == LAYOUT_VALUE
     undo = [value.hex() for key, value in values.items() if key.hex().startswith(UNDO_KEY)]
     assert UNDO_ENTRY in undo
+    written = [value.hex() for key, value in values.items() if key.hex().startswith(WRITTEN_KEY)]
+    assert ROW_KEY[-8:] in written
     store.commit(1, b"meta")
     assert store.get_values([keys.META])[0] == bytes.fromhex(COMMIT) == pack_commit(1, b"meta")
     store.close()

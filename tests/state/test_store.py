@@ -18,7 +18,7 @@ from railgun.state.errors import (
 )
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
-from railgun.state.undo import undo_entries
+from railgun.state.undo import UNDO_ENTRY, undo_entries
 
 LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
 
@@ -108,6 +108,29 @@ def test_an_image_written_while_the_epoch_before_is_pending_can_be_kept_at_once(
     assert recovered_copy(store.folder, tmp_path / "copy 2")[1] == {b"r1": b"2"}
 
 
+def test_what_was_kept_but_not_overwritten_is_left_alone(tmp_path: Path, store: Store) -> None:
+    store.write([(b"r1", b"1", 1, 0), (b"r2", b"1", 1, 0), (b"x", b"1", 1, 0)])
+    store.commit(1, b"")
+    values = store.get_values([b"r1", b"r2", b"x"])
+    for key, value in zip((b"r1", b"r2", b"x"), values):
+        assert value is not None
+        store.keep(2, UNDO_ENTRY.pack(len(key), len(value)) + key + value)
+    store.write([(b"r2", b"2", 2, 2)])
+    store._database[b"r1"] = b"as it may be"
+    store.close()
+    again = opened_store(store.folder)
+    assert again.get_values([b"r1", b"r2", b"x"]) == [b"as it may be", *values[1:]]
+    again.close()
+
+
+def test_where_no_write_said_what_it_wrote_everything_is_restored(tmp_path: Path, store: Store) -> None:
+    store.write([(b"r1", b"1", 1, 0)])
+    store.commit(1, b"")
+    store.write([(b"r1", b"2", 2, 1)])
+    store._database.delete(keys.written_key(2, store._number))
+    assert recovered_copy(store.folder, tmp_path / "copy")[1] == {b"r1": b"1"}
+
+
 # --- recovery cut off ------------------------------------------------------------------------------
 
 
@@ -152,7 +175,7 @@ def test_recovery_leaves_nothing_of_the_epochs_it_undid(tmp_path: Path) -> None:
     store, committed = filled(tmp_path / "state", random.Random(5))
     store.close()
     store = opened_store(store.folder)
-    assert names(store, keys.UNDO) == names(store, keys.GRAVES) == []
+    assert names(store, keys.UNDO) == names(store, keys.WRITTEN) == names(store, keys.GRAVES) == []
     assert len(names(store, b"r")) == len(committed), "tombstones of a committed epoch are gone"
     store.close()
 

@@ -1,0 +1,77 @@
+"""Undoing epochs that did not commit: which of the kept values were overwritten, and so have to be restored.
+
+Most values are kept in case they are overwritten, and a crash finds them as they were.  So each write says, by four
+bytes per key, what it wrote in which epoch; an undo entry whose key no write of its epoch can have named is passed
+over.  A wrong guess restores what is there already.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state import keys
+from railgun.state.errors import StoreCorruptionError
+from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entry
+from reservoir.compiled import address, jit, ld8, ld32, sti64
+
+MARK_BYTES = 4
+_MARKS = 1 << 22
+_ENTRY_BYTES = UNDO_ENTRY.size
+_CUT_SHORT = np.int64(-1)
+
+
+def mark_of(key: bytes) -> bytes:
+    """What a write says of a key: its last bytes, which are those of a hash or a number."""
+    return (b"\0\0\0" + key)[-MARK_BYTES:]
+
+
+@jit
+def _overwritten(value: int, size_bytes: int, marks: int, found: int) -> Any:
+    """Offsets, from `found` on, of the entries of an undo value whose keys are marked; how many, or CUT_SHORT."""
+    at, n = np.int64(0), np.int64(0)
+    while at < size_bytes:
+        if at + _ENTRY_BYTES > size_bytes:
+            return _CUT_SHORT
+        key_bytes = np.int64(ld8(value + at)) | np.int64(ld8(value + at + 1)) << 8
+        old_bytes = np.int64(ld32(value + at + 2))
+        end = at + _ENTRY_BYTES + key_bytes + (0 if old_bytes == ABSENT_LENGTH else old_bytes)
+        if end > size_bytes:
+            return _CUT_SHORT
+        mark = np.int64(0)
+        last = value + at + _ENTRY_BYTES + key_bytes - 1
+        for k in range(min(int(key_bytes), MARK_BYTES)):
+            mark |= np.int64(ld8(last - k)) << (8 * k)
+        if ld8(marks + (mark & (_MARKS - 1))) != 0:
+            sti64(found + 8 * n, at)
+            n += 1
+        at = end
+    return n
+
+
+class WrittenKeys:
+    """What writes have said of the keys of each epoch. listed: (key in the store, marks) of those writes."""
+
+    def __init__(self, listed: Iterable[tuple[bytes, bytes]]) -> None:
+        self._by_epoch: dict[int, npt.NDArray[np.uint8]] = {}
+        for key, marks in listed:
+            found = self._by_epoch.setdefault(keys.epoch_of(key), np.zeros(_MARKS, np.uint8))
+            found[np.frombuffer(marks, ">u4") & (_MARKS - 1)] = 1
+
+    def overwritten(self, folder: Path, epoch: int, value: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+        """(key, old value) of an undo value, where the key may have been written in its epoch.
+
+        All of them where no write has said anything.  Raises StoreCorruptionError.
+        """
+        marks = self._by_epoch.get(epoch)
+        if marks is None:
+            marks = np.ones(_MARKS, np.uint8)
+        content = np.frombuffer(value, np.uint8)
+        found = np.zeros(len(value) // _ENTRY_BYTES + 1, np.int64)
+        n = int(_overwritten(address(content), len(value), address(marks), address(found)))
+        if n == _CUT_SHORT:
+            raise StoreCorruptionError(folder, "recover", f"an undo entry of epoch {epoch} is cut short")
+        for at in found[:n].tolist():
+            yield undo_entry(folder, value, at)[:2]
