@@ -27,11 +27,13 @@ from railgun.engine.status import EngineStatus, MetricStatus, disk_status
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.task.settings import TaskSettings
+from railgun.telemetry.reading import EngineReading
 
 C = TypeVar("C", bound=Change)
 
 # Between two slices of background work: while there is more to do, and when there is nothing to do.
 _BUSY_S, _IDLE_S = 0.002, 0.05
+_READING_S = 1.0
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 
@@ -70,7 +72,8 @@ class Engine:
         self.folder = self._temporary or Path(folder or "")
         self._now_ms = now_ms
         self._lock = FairLock()
-        self._next_slice_s = 0.0
+        self._next_slice_s = self._next_reading_s = 0.0
+        self._reading: EngineReading | None = None
         self._closed = False
         self._failure: BaseException | None = None
         try:
@@ -232,6 +235,11 @@ class Engine:
             streams, durability = self._streams.streams_status(), str(self._streams.durability)
         return EngineStatus(str(self.folder), durability, streams, disk_status(self.folder))
 
+    @property
+    def reading(self) -> EngineReading | None:
+        """How the tasks stood about a second ago, for monitoring: nothing waits for it."""
+        return self._reading
+
     @as_engine_errors()
     def wait_until_warm(self, stream: str) -> None:
         """Return once every metric of a stream answers. Calls of other threads are answered in between."""
@@ -301,6 +309,9 @@ class Engine:
         if now_s >= self._next_slice_s:
             more = self._streams.work()
             self._next_slice_s = time.monotonic() + (_BUSY_S if more else _IDLE_S)
+            if now_s >= self._next_reading_s:
+                self._reading = self._streams.read()
+                self._next_reading_s = now_s + _READING_S
 
     def _work(self) -> None:
         """Background work while nobody calls. Those who call do it themselves, so nothing is waited for here."""

@@ -11,6 +11,7 @@ from railgun.engine.evolution import stream_entry
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
+from railgun.engine.reading import TaskReader
 from railgun.engine.status import (
     MetricStatus,
     StreamStatus,
@@ -24,6 +25,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
+from railgun.telemetry.reading import EngineReading
 from reservoir.files import DiskFiles
 
 
@@ -47,6 +49,7 @@ class EngineStreams:
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
         self._upkeep: dict[str, Upkeep] = {}
+        self._reader = TaskReader()
         self._log = EmbeddedLog(self._folder.log, durability)
         try:
             self._changes = CatalogLog(self._log, str(folder))
@@ -112,6 +115,10 @@ class EngineStreams:
             self._changes.finish()
             self._is_changing = False
         return [_said(change) for change in changes]
+
+    def read(self) -> EngineReading:
+        """How all tasks stand."""
+        return self._reader.read(member for live in self._live.values() for member in live.members)
 
     def work(self) -> bool:
         """A slice of background work. True: there is more to do now."""

@@ -31,6 +31,7 @@ class Store:
     """The stored state of one task. All calls from one thread, but `commit`, which may run in another.
 
     folder: made when absent, locked while open (StoreLockedError). `recover` comes first.
+    written_bytes: since it was opened, about.
     Failures of RocksDB are StoreErrors naming the folder. After a failed write nothing is written any more:
     every further write raises that error again.
     """
@@ -51,6 +52,7 @@ class Store:
         self._kept: list[tuple[int, bytes]] = []
         self._kept_bytes = 0
         self._failed: StoreError | None = None
+        self.written_bytes = 0
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -205,6 +207,7 @@ class Store:
         if batch.is_empty:
             return
         self._number += 1
+        self.written_bytes += batch.size_bytes
         self._write(batch.sealed(self._number))
 
     def _write(self, batch: WriteBatch) -> None:

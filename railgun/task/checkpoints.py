@@ -21,7 +21,10 @@ _BURY_PAGES = 64
 
 
 class CheckpointWork:
-    """The checkpoints of one task. `sync_log` makes the log durable up to an offset, where the log is ours."""
+    """The checkpoints of one task. `sync_log` makes the log durable up to an offset, where the log is ours.
+
+    taken: how many became durable.  last_s: how long the last of them took.
+    """
 
     def __init__(self, task: TaskProcessor, sync_log: Callable[[int], None] | None = None) -> None:
         self._task = task
@@ -31,6 +34,8 @@ class CheckpointWork:
         self.durable_position = task.position
         self.durable_log_start = task.position
         self.taken = 0
+        self._begun_s = self._ended_s
+        self.last_s = 0.0
 
     def step(self) -> bool:
         """A bounded bit of work, beginning a checkpoint when one is due. True: there is more to do now."""
@@ -55,6 +60,7 @@ class CheckpointWork:
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
         self._closing = position, oldest, needed_ms, full
+        self._begun_s = task.now()
         sync_log = self._sync_log
 
         def make_durable() -> bytes:
@@ -93,6 +99,7 @@ class CheckpointWork:
         position, oldest, needed_ms, full = self._closing
         self._closing = None
         self._ended_s = self._task.now()
+        self.last_s = self._ended_s - self._begun_s
         self.durable_position = position
         self.durable_log_start = position if oldest is None else oldest
         self.taken += 1

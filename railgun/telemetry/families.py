@@ -1,0 +1,107 @@
+"""Every metric there is: its name, its kind, its labels, and what it says. docs/telemetry.md lists the same."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What Prometheus makes of a metric."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """name: as it is scraped; that of a counter ends in `_total`.  labels: bounded, by what is registered."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    says: str
+
+
+_STREAM, _TASK = ("stream",), ("stream", "partitioner", "partition")
+
+PROCESS = (
+    Family("railgun_build_info", Kind.GAUGE, ("version", "durability"), "1, with what runs here as labels"),
+    Family("railgun_ready", Kind.GAUGE, (), "1 when events are taken, 0 while starting, stopping or stopped"),
+    Family("railgun_in_flight_events", Kind.GAUGE, (), "events taken from clients and not answered yet"),
+    Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
+    Family("railgun_disk_bytes", Kind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"),
+    Family("railgun_disk_free_bytes", Kind.GAUGE, (), "bytes left where the data folder is"),
+    Family(
+        "railgun_reading_age_seconds",
+        Kind.GAUGE,
+        (),
+        "age of what is said of tasks: they are read about once a second, between two batches",
+    ),
+)
+
+TRAFFIC = (
+    Family("railgun_events_total", Kind.COUNTER, _STREAM, "events taken and answered"),
+    Family("railgun_events_refused_total", Kind.COUNTER, (*_STREAM, "reason"), "events not taken, by reason"),
+    Family(
+        "railgun_events_late_total",
+        Kind.COUNTER,
+        (*_STREAM, "partitioner", "outcome"),
+        "events behind the floor of their task: rewritten or discarded",
+    ),
+    Family(
+        "railgun_events_duplicate_total",
+        Kind.COUNTER,
+        (*_STREAM, "partitioner"),
+        "events whose id was known already: answered, not counted again",
+    ),
+    Family("railgun_batch_events", Kind.HISTOGRAM, _STREAM, "events scored together"),
+    Family("railgun_stage_seconds", Kind.HISTOGRAM, (*_STREAM, "stage"), "where the time of a batch goes"),
+)
+
+TASK = (
+    Family("railgun_task_position", Kind.GAUGE, _TASK, "offset of the next record that the task takes"),
+    Family("railgun_task_checkpoint_position", Kind.GAUGE, _TASK, "what the last checkpoint covers"),
+    Family("railgun_task_clock_seconds", Kind.GAUGE, _TASK, "event time, in seconds since 1970"),
+    Family(
+        "railgun_unreadable_records_total", Kind.COUNTER, _TASK, "records skipped because they are damaged"
+    ),
+    Family("railgun_checkpoints_total", Kind.COUNTER, _TASK, "checkpoints that became durable"),
+    Family("railgun_checkpoint_last_seconds", Kind.GAUGE, _TASK, "how long the last checkpoint took"),
+    Family(
+        "railgun_state_written_bytes_total",
+        Kind.COUNTER,
+        _TASK,
+        "state written, by checkpoints and evictions",
+    ),
+    Family("railgun_rows", Kind.GAUGE, _TASK, "entity rows in memory"),
+    Family("railgun_rows_bytes", Kind.GAUGE, _TASK, "memory of entity rows"),
+    Family(
+        "railgun_rows_loaded_total", Kind.COUNTER, _TASK, "rows that were not in memory and had to be read"
+    ),
+    Family("railgun_rows_evicted_total", Kind.COUNTER, _TASK, "rows that made room for others"),
+    Family("railgun_pages_bytes", Kind.GAUGE, _TASK, "memory of pages: trees, strings, wide sums"),
+    Family("railgun_page_operations_total", Kind.COUNTER, _TASK, "operations on pages"),
+    Family(
+        "railgun_page_faults_total", Kind.COUNTER, _TASK, "pages that were not in memory and had to be read"
+    ),
+    Family("railgun_chunks", Kind.GAUGE, _TASK, "sealed chunks since the stream began"),
+    Family("railgun_chunks_pending", Kind.GAUGE, _TASK, "sealed chunks that are not written yet"),
+    Family("railgun_chunk_cache_bytes", Kind.GAUGE, _TASK, "memory of decoded chunks"),
+    Family(
+        "railgun_chunk_hits_total", Kind.COUNTER, _TASK, "times a cursor entered a chunk read ahead for it"
+    ),
+    Family("railgun_chunk_misses_total", Kind.COUNTER, _TASK, "times a cursor had to wait for a chunk"),
+    Family("railgun_chunks_wasted_total", Kind.COUNTER, _TASK, "chunks read ahead and never entered"),
+    Family("railgun_open_rows", Kind.GAUGE, _TASK, "events in memory that wait to be sealed into a chunk"),
+    Family("railgun_open_bytes", Kind.GAUGE, _TASK, "memory of those events"),
+    Family("railgun_metrics", Kind.GAUGE, _TASK, "metrics that the task computes"),
+    Family("railgun_metrics_warming", Kind.GAUGE, _TASK, "metrics that do not answer yet"),
+    Family(
+        "railgun_fill_ratio",
+        Kind.GAUGE,
+        _TASK,
+        "how much of their history warming metrics have read, on average; 1: none is warming",
+    ),
+)
+
+FAMILIES = (*PROCESS, *TRAFFIC, *TASK)

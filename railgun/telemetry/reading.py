@@ -1,0 +1,61 @@
+"""How tasks stood when they were last read: by the thread that runs them, so that nothing waits and nothing races."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReading:
+    """One task. Sizes in bytes; counts since it was opened.
+
+    position: the offset of the next record it takes.  checkpoint: what the last durable checkpoint covers.
+    clock_s: event time, seconds since 1970, 0 before the first event.  checkpoint_s, checkpoint_bytes: how long the
+    last checkpoint took and what it wrote.  chunk_misses: decoded chunks that a cursor had to wait for.
+    fill_ratio: how much of their history warming metrics have read, on average; 1 where none is warming.
+    """
+
+    stream: str
+    partitioner: str
+    partition: int
+    position: int
+    checkpoint: int
+    clock_s: float
+    unreadable_records: int
+    checkpoints: int
+    checkpoint_s: float
+    state_written_bytes: int
+    rows: int
+    rows_bytes: int
+    rows_loaded: int
+    rows_evicted: int
+    pages_bytes: int
+    page_operations: int
+    page_faults: int
+    chunks: int
+    chunks_pending: int
+    chunk_cache_bytes: int
+    chunk_hits: int
+    chunk_misses: int
+    chunks_wasted: int
+    open_rows: int
+    open_bytes: int
+    metrics: int
+    metrics_warming: int
+    fill_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReading:
+    """All tasks at one moment of time.monotonic."""
+
+    at_s: float
+    tasks: tuple[TaskReading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """Bytes in files by what they hold, and what the file system has left."""
+
+    events_bytes: int
+    state_bytes: int
+    log_bytes: int
+    free_bytes: int

@@ -1,0 +1,60 @@
+"""What is noted as it happens, a batch at a time: events, what became of them, where their time went."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from railgun.telemetry.buckets import Buckets
+
+STAGES = ("queue", "admission", "process", "durable", "encode", "total")
+"""The way of an event: waiting for the scoring thread; checked and made a record; processed by tasks (the log is
+being written meanwhile); waiting for what is left of that writing; made a reply; all of it, seen from the door."""
+
+SECONDS_BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+BATCH_BOUNDS = tuple(float(1 << power) for power in range(0, 17, 2))
+
+REASONS = ("malformed", "invalid", "timeout", "full", "unavailable")
+"""Why an event or a request is refused: no JSON; against the stream's definition; not answered in time; too much is
+under way already; the engine is starting, stopping or stopped."""
+
+
+@dataclass(slots=True, eq=False)
+class StreamRecord:
+    """Of one stream. events: taken and answered.  refused: by reason.  late: by (partitioner, what became of it).
+    duplicates: by partitioner.  batches: events scored together.
+
+    Each member is written by one thread at a time; reading needs no lock.
+    """
+
+    events: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    late: Counter[tuple[str, str]] = field(default_factory=Counter)
+    duplicates: Counter[str] = field(default_factory=Counter)
+    batches: Buckets = field(default_factory=lambda: Buckets(BATCH_BOUNDS))
+    stages: dict[str, Buckets] = field(
+        default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}
+    )
+
+
+class Recording:
+    """Of one process. A stream's record goes when the stream does."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, StreamRecord] = {}
+        self.in_flight_events = 0
+        self.in_flight_bytes = 0
+
+    def stream(self, name: str) -> StreamRecord:
+        """The record of a stream that is registered, made when it is first asked for."""
+        found = self._streams.get(name)
+        return self._streams.setdefault(name, StreamRecord()) if found is None else found
+
+    def forget(self, name: str) -> None:
+        """The stream is no more."""
+        self._streams.pop(name, None)
+
+    def streams(self) -> list[tuple[str, StreamRecord]]:
+        """All of them, by name, as they are now."""
+        return sorted(self._streams.copy().items(), key=lambda each: each[0])

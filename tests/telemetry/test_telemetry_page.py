@@ -1,0 +1,40 @@
+"""The page says what there is: every metric with its kind, its labels and what it says, every stage, every reason."""
+
+import re
+from pathlib import Path
+
+from railgun.telemetry.families import FAMILIES
+from railgun.telemetry.recording import REASONS, STAGES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `(railgun_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+
+
+def test_the_page_lists_the_metrics() -> None:
+    listed = [
+        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), says)
+        for name, kind, labels, says in ROW.findall(PAGE)
+    ]
+    assert listed == [(each.name, str(each.kind), each.labels, each.says) for each in FAMILIES]
+
+
+def test_the_page_explains_stages_and_reasons() -> None:
+    for words in (STAGES, REASONS):
+        block = "".join(rf"\| `{word}` \|[^\n]*\n" for word in words)
+        assert re.search(rf"\| --- \| --- \|\n{block}\n", PAGE), words
+
+
+def test_what_wakes_people_is_there() -> None:
+    names = {each.name for each in FAMILIES}
+    alerts = PAGE.partition("## What to be woken for")[2]
+    assert set(re.findall(r"railgun_\w+", alerts)) <= names
+
+
+def test_names_and_labels_are_as_prometheus_wants_them() -> None:
+    for family in FAMILIES:
+        assert re.fullmatch(r"railgun_[a-z_]+", family.name)
+        assert (family.kind == "counter") == family.name.endswith("_total")
+        assert set(family.labels) <= {
+            "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "durability",
+        }  # fmt: skip
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
