@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ _KERNEL_ROOMS = (
     "railgun/wire",
 )
 _CACHES_KEPT = 4
+_KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
 
 
 def _kernel_sources() -> list[Path]:
@@ -53,12 +55,22 @@ def cache_folder() -> Path:
 
 
 def _make_room(folder: Path) -> None:
-    """Before a new cache is begun: delete those of sources long gone, all but the latest few."""
+    """Before a new cache is begun: delete those of sources long gone, but for the latest few and the young."""
     if folder.exists():
         return
-    found = sorted(folder.parent.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in found[_CACHES_KEPT - 1 :]:
-        shutil.rmtree(old, ignore_errors=True)
+    found = sorted(((_changed_s(path), path) for path in folder.parent.glob("*/")), reverse=True)
+    long_ago_s = time.time() - _KEPT_S
+    for changed_s, old in found[_CACHES_KEPT - 1 :]:
+        if changed_s < long_ago_s:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _changed_s(path: Path) -> float:
+    """When something was last compiled into a cache; another process may delete it meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:
