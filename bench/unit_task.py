@@ -19,7 +19,6 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records, encode_control
-from railgun.wire.reply import ReplyEncoder
 from reservoir.files import DiskFiles
 
 _WARM_UP_BATCH = 2048
@@ -35,16 +34,11 @@ class Answering:
 
     def __init__(self, task: TaskProcessor) -> None:
         self._task = task
-        self._encoder: ReplyEncoder | None = None
-        self._names: tuple[str, ...] = ()
         self.size_bytes = 0
 
     def __call__(self, replies: Replies) -> None:
         """What a unit does with replies."""
-        known = (*replies.names, *replies.warming)
-        if self._encoder is None or known != self._names:
-            self._encoder, self._names = ReplyEncoder(replies.source(self._task.identity)), known
-        for _, record in replies.encode(self._encoder):
+        for _, record in self._task.encode(replies):
             self.size_bytes += len(record)
 
 

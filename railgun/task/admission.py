@@ -18,6 +18,9 @@ TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
 """The clock before the first accepted event: the page's minus infinity."""
 
+MET_BEFORE, MET_ANSWERED = 1, 2
+"""A record that is read again from an input topic: its reply is repeated; or was delivered for good."""
+
 LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
 
 # Context words of `admit`, in this order.
@@ -39,7 +42,8 @@ LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
 (_DISCARD, _RING_HI, _RING_LO, _RING_NEXT, _RING_COUNT, _RING_SIZE, _INDEX, _INDEX_MASK, _LEAST) = range(
     13, 22
 )
-_WORDS = 22
+_MET = 22  # uint8[n] (MET_...), or 0: every record is met for the first time
+_WORDS = 23
 
 _u = np.uint64
 _FIRST_RING_EVENTS = 1024
@@ -124,7 +128,7 @@ def admit(ctx: Any) -> Any:
     lateness, discard = ldi64(ctx + _LATENESS * 8), ldi64(ctx + _DISCARD * 8)
     horizon = ldi64(ctx + _RING_SIZE * 8)
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
-    admitted, least = 0, ldi64(ctx + _LEAST * 8)
+    admitted, least, met = 0, ldi64(ctx + _LEAST * 8), ldi64(ctx + _MET * 8)
     for i in range(n):
         st8(accepted + i, np.uint8(0))
         st8(late + i, np.uint8(0))
@@ -133,6 +137,9 @@ def admit(ctx: Any) -> Any:
         if i + _AHEAD < n:
             prefetch(index + np.int64(ld64(id_lo + (i + _AHEAD) * 8) & _u(mask)) * 4)
         if ld8(status + i) != 0:
+            continue
+        if met != 0 and ld8(met + i) != 0:
+            st8(duplicate + i, np.uint8(ld8(met + i) == MET_ANSWERED))
             continue
         hi, lo = ld64(id_hi + i * 8), ld64(id_lo + i * 8)
         if horizon > 0 and _find(ctx, hi, lo) == 1:
@@ -284,10 +291,20 @@ class Admission:
             self._context[_FLOOR] = max(self.floor_ms, self.clock_ms - lateness_ms)
 
     def admit(
-        self, status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64], id_hi: Any, id_lo: Any, n: int
+        self,
+        status: npt.NDArray[np.uint8],
+        time_ms: npt.NDArray[np.int64],
+        id_hi: Any,
+        id_lo: Any,
+        n: int,
+        met: npt.NDArray[np.uint8] | None = None,
     ) -> Admitted:
-        """Decide n records in log order. status != 0 marks a record that could not be read: never accepted."""
+        """Decide n records in log order. status != 0 marks a record that could not be read: never accepted.
+
+        met: by record 0 or MET_..., where some of them were read again from an input topic.
+        """
         self._bind(n, status, time_ms, id_hi, id_lo)
+        self._words[_MET] = 0 if met is None else address(met)
         return self._admitted(n, int(admit(self.context_address)))
 
     def readmit(

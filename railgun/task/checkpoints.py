@@ -131,6 +131,7 @@ class CheckpointWork:
                 next_group=task.machine.next_group,
                 cells=task.machine.cells_to_json(),
                 pool=task.pool.meta(),
+                inputs=task.inputs.to_json(),
             )
         )
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,12 @@ from railgun.task.digest import digest
 from railgun.task.errors import LogGapError, TaskError, UnknownSchemaError
 from railgun.task.fills import FillWork
 from railgun.task.identity import TaskIdentity as TaskIdentity
+from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
 from railgun.task.machine import Deriver, Machine, less
 from railgun.task.metrics import TaskMetrics
 from railgun.task.partials import partials_of
-from railgun.task.replies import Replies
+from railgun.task.replies import Replies, ReplyWriter
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded
@@ -64,6 +66,7 @@ class TaskProcessor:
         self.machine = Machine(reservoir, self.table, self.pool, deriver, identity.key)
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
+        self.inputs, self._writer = InputMemory(), ReplyWriter(identity)
         self.fills = FillWork(self)
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
@@ -138,7 +141,9 @@ class TaskProcessor:
         admission, machine = self.admission, self.machine
         self.journal.begin(first, *admission.settings_in_force)
         self._least_before_ms = admission.least_ms
-        admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n)
+        again = self.inputs.meet(decoded)
+        met = None if again is None else again.met
+        admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n, met)
         self.journal.note(admitted.accepted)
         self.append(decoded, admitted)
         execution = machine.execution
@@ -153,8 +158,20 @@ class TaskProcessor:
                 execution.records(done, complete)
                 done = complete
         replies = self._replies(decoded, admitted, first)
+        if again is not None:
+            replies = self._repeated(replies, again)
         self._settle(admitted, n)
         return replies
+
+    def _repeated(self, replies: Replies, again: Met) -> Replies:
+        """Keep the replies to records that an input topic may give again; find those that it did."""
+        if len(again.fresh):
+            self.inputs.keep(self._writer.rows(replies, again.fresh))
+        return replace(replies, repeats=again.repeats) if again.repeats else replies
+
+    def encode(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """(front-end, reply record) for every front-end that waits for some of the replies just delivered."""
+        return self._writer.records(replies)
 
     def append(self, decoded: Decoded, admitted: Admitted, *, restoring: bool = False) -> None:
         """Give a batch's accepted records to the reservoir."""

@@ -11,6 +11,7 @@ from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
 from railgun.task.errors import LogGapError
+from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
 from railgun.task.machine import Deriver
 from railgun.task.meta import TaskMeta, decode_meta
@@ -93,6 +94,7 @@ def split_meta(body: bytes) -> tuple[bytes, bytes]:
 
 def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
+    task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms = meta.retained_ms
     task.machine.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:

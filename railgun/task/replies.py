@@ -1,7 +1,7 @@
 """What a task answers: columns of results for a run of consecutive records."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +9,10 @@ import numpy.typing as npt
 from railgun.language.types import Kind, Type
 from railgun.plan.outputs import MetricColumn, Value, is_wide
 from railgun.task.identity import TaskIdentity
+from railgun.task.inputs import Repeat
 from railgun.wire.decode import Decoded
-from railgun.wire.reply import Partial, ReplyEncoder, ReplyMetric, ReplySource, Shape
+from railgun.wire.encode import NO_REPLY
+from railgun.wire.reply import Partial, ReplyEncoder, ReplyFlag, ReplyMetric, ReplySource, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Replies:
     record could not be read and has no answer).  accepted, late (railgun.task.admission.LATE_...), duplicate: uint8[n].
     out: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: results as the interpreter
     wrote them, of the metrics `names` of `types`; warming ones are null.  partials: which metrics lack events up to
-    a bound, in which rows.
+    a bound, in which rows.  repeats: rows that get the reply of an earlier record, whatever the columns hold there.
     """
 
     first_offset: int
@@ -37,6 +39,7 @@ class Replies:
     types: Sequence[Type]
     warming: tuple[str, ...]
     partials: Sequence[Partial]
+    repeats: Mapping[int, Repeat] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[MetricColumn]:
@@ -61,13 +64,51 @@ class Replies:
         """By name the time (ms) up to and including which events are missing from one record's results."""
         return {self.names[p.metric]: p.bound_ms for p in self.partials if p.first_row <= row < p.after_row}
 
-    def encode(self, encoder: ReplyEncoder) -> list[tuple[int, bytes]]:
-        """(destination, record) for every front-end that waits for some of them."""
-        flags = self.late | (self.duplicate * np.uint8(4))
-        offsets = np.arange(self.first_offset, self.first_offset + self.n)
-        return encoder.encode(
-            self.decoded, flags, offsets, self.out, self.nulls, self.heap, partials=self.partials
+
+class ReplyWriter:
+    """Writes the reply records of one task."""
+
+    def __init__(self, identity: TaskIdentity) -> None:
+        self._identity = identity
+        self._encoder: ReplyEncoder | None = None
+        self._metrics: tuple[Sequence[str], Sequence[Type], tuple[str, ...]] | None = None
+
+    def records(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """(front-end, record) for every front-end that waits for some of them."""
+        decoded = replies.decoded
+        repeated: list[tuple[int, bytes]] = []
+        for row, repeat in replies.repeats.items():
+            destination = int(decoded.reply_to[row])
+            if destination > NO_REPLY:
+                correlation = int(decoded.incarnation[row]), int(decoded.sequence[row])
+                repeated.append((destination, repeat.record(*correlation)))
+            decoded.reply_to[row] = NO_REPLY
+        encoder, flags, offsets = self._ready(replies), _flags(replies), _offsets(replies)
+        results = replies.out, replies.nulls, replies.heap
+        return encoder.encode(decoded, flags, offsets, *results, partials=replies.partials) + repeated
+
+    def rows(self, replies: Replies, rows: npt.NDArray[np.int64]) -> bytes:
+        """The record of some rows, int64[...] ascending, whoever waits for them."""
+        encoder, flags, offsets = self._ready(replies), _flags(replies), _offsets(replies)
+        results = replies.out, replies.nulls, replies.heap
+        return encoder.encode_rows(
+            rows, replies.decoded, flags, offsets, *results, partials=replies.partials
         )
+
+    def _ready(self, replies: Replies) -> ReplyEncoder:
+        """The encoder of the metrics that they are of."""
+        metrics = replies.names, replies.types, replies.warming
+        if self._encoder is None or metrics != self._metrics:
+            self._encoder, self._metrics = ReplyEncoder(replies.source(self._identity)), metrics
+        return self._encoder
+
+
+def _flags(replies: Replies) -> npt.NDArray[np.uint8]:
+    return replies.late | (replies.duplicate * np.uint8(ReplyFlag.DUPLICATE))
+
+
+def _offsets(replies: Replies) -> npt.NDArray[np.int64]:
+    return np.arange(replies.first_offset, replies.first_offset + replies.n)
 
 
 def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:

@@ -25,6 +25,7 @@ _ROW_COLUMNS = (
     kernel.SEQUENCE,
     kernel.SOURCE_PARTITION,
     kernel.SOURCE_OFFSET,
+    kernel.SOURCE_COMMITTED,
     kernel.ID_OFFSET,
     kernel.ID_LENGTH,
     kernel.ID_HI,
@@ -51,8 +52,8 @@ class Decoded:
     buffer uint8[...] and offsets int64[n + 1]: the records' bytes; record i is
     buffer[offsets[i]:offsets[i + 1]].
     status uint8[n] (`Status`), fault_at int32[n] (byte of the record where decoding ended).
-    schema, time, reply_to, incarnation, sequence, source_partition, source_offset (-1: none), id_offset (into
-    buffer), id_length (bytes): int64[n].  id_hi, id_lo: uint64[n], SipHash-1-3-128 of the id's bytes.
+    schema, time, reply_to, incarnation, sequence, source_partition, source_offset, source_committed (-1:
+    none), id_offset (into buffer), id_length (bytes): int64[n].  id_hi, id_lo: uint64[n], SipHash-1-3-128 of the id's bytes.
     words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
     offset << 24 | length into buffer (string); 0 where null.
@@ -60,6 +61,7 @@ class Decoded:
     """
 
     __slots__ = (
+        "_context",
         "buffer",
         "capacity",
         "context",
@@ -77,6 +79,7 @@ class Decoded:
         "reply_to",
         "schema",
         "sequence",
+        "source_committed",
         "source_offset",
         "source_partition",
         "status",
@@ -87,9 +90,10 @@ class Decoded:
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def __init__(self, capacity: int, wanted: int, context: int) -> None:
+    def __init__(self, capacity: int, wanted: int, context: NDArray[np.int64]) -> None:
         self.n = 0
-        self.context = context
+        self.context = address(context)
+        self._context = context  # kept alive as long as its address is
         self.control = False
         self.exceptions = 0
         self.capacity = capacity
@@ -99,8 +103,9 @@ class Decoded:
         self.fault_at = np.zeros(capacity, np.int32)
         rows = np.zeros((len(_ROW_COLUMNS), capacity), np.int64)
         self.schema, self.time, self.reply_to, self.incarnation, self.sequence = rows[:5]
-        self.source_partition, self.source_offset, self.id_offset, self.id_length = rows[5:9]
-        self.id_hi, self.id_lo = rows[9:11].view(np.uint64)
+        self.source_partition, self.source_offset, self.source_committed = rows[5:8]
+        self.id_offset, self.id_length = rows[8:10]
+        self.id_hi, self.id_lo = rows[10:12].view(np.uint64)
         self.words = np.zeros((wanted, capacity), np.uint64)
         self.nulls = np.ones((wanted, capacity), np.uint8)
 
@@ -140,7 +145,7 @@ class Decoder:
         if hash_key is not None:
             self._context[kernel.HASH_IDS] = 1
             self._context.view(np.uint64)[[kernel.KEY0, kernel.KEY1]] = hash_key
-        self._decoded = Decoded(0, 0, 0)
+        self._decoded = Decoded(0, 0, self._context)
         self._reserve(_FIRST_CAPACITY)
 
     def decode(self, raw: Sequence[bytes]) -> Decoded:
@@ -179,7 +184,7 @@ class Decoder:
         if rows <= self._decoded.capacity and self._decoded.capacity:
             return
         capacity = max(_FIRST_CAPACITY, 1 << (rows - 1).bit_length())
-        decoded = self._decoded = Decoded(capacity, len(self.wanted), self._context_address)
+        decoded = self._decoded = Decoded(capacity, len(self.wanted), self._context)
         context = self._context
         context[kernel.CAPACITY] = capacity
         context[kernel.WORDS], context[kernel.NULLS] = address(decoded.words), address(decoded.nulls)

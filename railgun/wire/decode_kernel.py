@@ -33,8 +33,8 @@ FIELD_KIND, FIELD_SLOT, FIELD_LIMIT = 7, 8, 9
 WANTED, CAPACITY, WORDS, NULLS = 10, 11, 12, 13
 STATUS, SCHEMA, TIME, REPLY_TO, INCARNATION, SEQUENCE = 14, 15, 16, 17, 18, 19
 SOURCE_PARTITION, SOURCE_OFFSET, ID_OFFSET, ID_LENGTH, ID_HI, ID_LO = 20, 21, 22, 23, 24, 25
-FAULT_AT, EXCEPTIONS, KEY0, KEY1, HASH_IDS = 26, 27, 28, 29, 30
-CONTEXT_WORDS = 31
+FAULT_AT, EXCEPTIONS, KEY0, KEY1, HASH_IDS, SOURCE_COMMITTED = 26, 27, 28, 29, 30, 31
+CONTEXT_WORDS = 32
 
 _STRING, _DOUBLE, _BOOLEAN = int(Kind.STRING), int(Kind.DOUBLE), int(Kind.BOOLEAN)
 _UNKNOWN_SCHEMA = int(Status.UNKNOWN_SCHEMA)
@@ -104,24 +104,27 @@ def _field(p: Any, end: Any, limit: Any, kind: Any, greatest: Any, data: Any) ->
 
 @jit
 def _source(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
-    """(next, status) of the source position: nil, or [partition, offset]."""
-    partition, offset = np.int64(-1), np.int64(-1)
+    """(next, status) of the source position: nil, or [partition, offset, committed]."""
+    partition, offset, committed = np.int64(-1), np.int64(-1), np.int64(-1)
     if p < end and np.int64(ld8(p)) == NIL:
         p += 1
     else:
         p, items, status = _array_count(p, end, limit)
-        if status == OK and items != 2:
+        if status == OK and items != 3:
             status = _WRONG_COUNT
         if status == OK:
             p, partition, status = read_int(p, end, limit)
         if status == OK:
             p, offset, status = read_int(p, end, limit)
-        if status == OK and (partition < 0 or partition > _INT32_MAX or offset < 0):
+        if status == OK:
+            p, committed, status = read_int(p, end, limit)
+        if status == OK and (partition < 0 or partition > _INT32_MAX or offset < 0 or committed < 0):
             status = OUT_OF_RANGE
         if status != OK:
             return p, status
     sti64(_word(context, SOURCE_PARTITION) + 8 * row, partition)
     sti64(_word(context, SOURCE_OFFSET) + 8 * row, offset)
+    sti64(_word(context, SOURCE_COMMITTED) + 8 * row, committed)
     return p, OK
 
 

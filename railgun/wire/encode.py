@@ -35,12 +35,13 @@ def encode_event(
     reply_to: int = NO_REPLY,
     incarnation: int = 0,
     sequence: int = 0,
-    source: tuple[int, int] | None = None,
+    source: tuple[int, int, int] | None = None,
 ) -> bytes:
     """One event record.
 
     `values` in schema order, as the door gives them: int for long, timestamp and unscaled decimal, float for
     double, bool, str, None for null; values missing at the end are null.
+    source: (partition, offset, committed) of the input topic that the event came from.
     """
     head = (schema_version, event_id, time_ms, reply_to, incarnation, sequence, source)
     return _EVENT + _encode((*head, *values))
@@ -97,11 +98,11 @@ def encode_columns(
     reply_to: int = NO_REPLY,
     incarnation: int = 0,
     first_sequence: int = 0,
-    source: tuple[int, NDArray[np.int64]] | None = None,
+    source: tuple[int, NDArray[np.int64], int] | None = None,
 ) -> Records:
     """Many event records, the same bytes as `encode_event` gives; sequences count up from `first_sequence`.
 
-    source: the partition of the input topic and the offsets int64[n] there.
+    source: the partition of the input topic, the offsets int64[n] there, and what was committed there.
     """
     n = len(events)
     table = np.zeros((len(events.fields), kernel.FIELD_WORDS), np.int64)
@@ -113,6 +114,7 @@ def encode_columns(
     context[: kernel.SOURCE_PARTITION] = n, schema_version, reply_to, incarnation, first_sequence
     context[kernel.SOURCE_PARTITION] = -1 if source is None else source[0]
     context[kernel.SOURCE_OFFSETS] = 0 if source is None else address(source[1])
+    context[kernel.SOURCE_COMMITTED] = 0 if source is None else source[2]
     assert events.ids.heap is not None
     context[kernel.TIMES] = address(events.times)
     context[kernel.ID_WORDS] = address(events.ids.words)

@@ -14,12 +14,12 @@ from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64
 # of words, nulls (0: none) and heap (0: none).
 (N, SCHEMA, REPLY_TO, INCARNATION, FIRST_SEQUENCE) = range(5)
 (SOURCE_PARTITION, SOURCE_OFFSETS, TIMES, ID_WORDS, ID_HEAP) = range(5, 10)
-(FIELDS, FIELD_COUNT, OUT, OUT_OFFSETS) = range(10, 14)
-CONTEXT_WORDS = 14
+(FIELDS, FIELD_COUNT, OUT, OUT_OFFSETS, SOURCE_COMMITTED) = range(10, 15)
+CONTEXT_WORDS = 15
 FIELD_WORDS = 4
 
 # The most bytes of a record's header and of a value, strings' own bytes apart; and what stores may overrun.
-HEADER_LIMIT_BYTES = 1 + 5 + 5 + 5 + 4 * 9 + 1 + 5 + 9
+HEADER_LIMIT_BYTES = 1 + 5 + 5 + 5 + 4 * 9 + 1 + 5 + 9 + 9
 VALUE_LIMIT_BYTES = 9
 OVERRUN_BYTES = 16
 
@@ -133,8 +133,9 @@ def encode_records(context: Any) -> Any:
             st8(p, np.uint8(NIL))
             p += 1
         else:
-            p = write_int(_write_array(p, 2), partition)
+            p = write_int(_write_array(p, 3), partition)
             p = write_int(p, ldi64(source_offsets + 8 * row))
+            p = write_int(p, _word(context, SOURCE_COMMITTED))
         for j in range(field_count):
             p = _write_value(p, fields + 8 * FIELD_WORDS * j, row)
     sti64(offsets + 8 * _word(context, N), p - out)

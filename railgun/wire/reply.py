@@ -134,6 +134,43 @@ class ReplyEncoder:
         generation: of the task's owner; place: of the newest change of the catalogue in force.
         partials: by rows of the batch.
         """
+        self._bind(decoded, flags, offsets, results, nulls, heap, generation, place)
+        records: list[tuple[int, bytes]] = []
+        for destination in _destinations(decoded.reply_to, decoded.n):
+            chosen = kernel.select_rows(self._context_address, decoded.n, destination)
+            records.append((destination, self._record(_chosen_partials(partials, self._rows[:chosen]))))
+        return records
+
+    def encode_rows(
+        self,
+        rows: NDArray[np.int64],
+        decoded: Decoded,
+        flags: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        results: NDArray[np.uint64],
+        nulls: NDArray[np.uint8],
+        heap: NDArray[np.uint8],
+        generation: int = 0,
+        place: int = 0,
+        partials: Sequence[Partial] = (),
+    ) -> bytes:
+        """One record of some rows, int64[...] ascending, whoever waits for them."""
+        self._bind(decoded, flags, offsets, results, nulls, heap, generation, place)
+        self._rows[: len(rows)] = rows
+        self._context[kernel.N] = len(rows)
+        return self._record(_chosen_partials(partials, rows))
+
+    def _bind(
+        self,
+        decoded: Decoded,
+        flags: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        results: NDArray[np.uint64],
+        nulls: NDArray[np.uint8],
+        heap: NDArray[np.uint8],
+        generation: int,
+        place: int,
+    ) -> None:
         n, context = decoded.n, self._context
         context[kernel.DECODED] = decoded.context
         context[kernel.STRIDE] = nulls.shape[1]
@@ -144,11 +181,6 @@ class ReplyEncoder:
         if n > len(self._rows):
             self._rows = np.empty(2 * n, np.int64)
             context[kernel.ROWS] = address(self._rows)
-        records: list[tuple[int, bytes]] = []
-        for destination in _destinations(decoded.reply_to, n):
-            chosen = kernel.select_rows(self._context_address, n, destination)
-            records.append((destination, self._record(_chosen_partials(partials, self._rows[:chosen]))))
-        return records
 
     def _record(self, partials: NDArray[np.int64]) -> bytes:
         context = self._context

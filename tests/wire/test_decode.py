@@ -56,7 +56,7 @@ VALUES = {
 @st.composite
 def events(draw: st.DrawFn) -> list[Any]:
     schema = draw(st.sampled_from([FIRST, SECOND]))
-    source = draw(st.none() | st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)))
+    source = draw(st.none() | st.tuples(st.integers(0, 2**31 - 1), *(st.integers(0, 2**63 - 1) for _ in range(2))))
     head = [
         schema.version,
         draw(st.text(max_size=20)),
@@ -88,13 +88,13 @@ def value_of(decoded: Decoded, name: str, kind: Kind, row: int) -> Any:
 
 def row_of(decoded: Decoded, row: int) -> list[Any]:
     columns = ("time", "reply_to", "incarnation", "sequence")
-    partition, offset = int(decoded.source_partition[row]), int(decoded.source_offset[row])
+    position = [int(getattr(decoded, f"source_{each}")[row]) for each in ("partition", "offset", "committed")]
     head = [
         int(decoded.schema[row]),
         decoded.id(row),
         *(int(getattr(decoded, each)[row]) for each in columns),
     ]
-    source = None if partition == -1 and offset == -1 else [partition, offset]
+    source = None if position == [-1, -1, -1] else position
     return [*head, source, *(value_of(decoded, field.name, field.type.kind, row) for field in SECOND.fields)]
 
 
@@ -242,8 +242,10 @@ BAD_HEADS = [
     (HEAD[:6], Status.WRONG_COUNT),
     ([*HEAD[:6], 5], Status.WRONG_TYPE),
     ([*HEAD[:6], [1]], Status.WRONG_COUNT),
-    ([*HEAD[:6], [-1, 5]], Status.OUT_OF_RANGE),
-    ([*HEAD[:6], [2**31, 5]], Status.OUT_OF_RANGE),
+    ([*HEAD[:6], [-1, 5, 0]], Status.OUT_OF_RANGE),
+    ([*HEAD[:6], [2**31, 5, 0]], Status.OUT_OF_RANGE),
+    ([*HEAD[:6], [1, 5, -1]], Status.OUT_OF_RANGE),
+    ([*HEAD[:6], [1, 5]], Status.WRONG_COUNT),
     (HEAD + [None] * 7, Status.WRONG_COUNT),
 ]
 

@@ -81,7 +81,7 @@ def test_columns_give_the_bytes_of_single_events(
     fields = tuple(column_of(type_, [row[j] for row in rows]) for j, type_ in enumerate(types))
     events = EventColumns(column_of(STRING, list(ids)), np.array(times, np.int64), fields)
     offsets = np.arange(len(rows), dtype=np.int64) * 100_000
-    source = None if partition is None else (partition, offsets)
+    source = None if partition is None else (partition, offsets, 77)
     records = encode_columns(300, events, reply_to, incarnation, 120, source)
     single = [
         encode_event(
@@ -92,7 +92,7 @@ def test_columns_give_the_bytes_of_single_events(
             reply_to,
             incarnation,
             120 + i,
-            None if partition is None else (partition, int(offsets[i])),
+            None if partition is None else (partition, int(offsets[i]), 77),
         )
         for i in range(len(rows))
     ]

@@ -1,0 +1,186 @@
+"""What a task remembers of input topics: which positions it has met, and what it answered to them.
+
+A record of an input topic may be given again, by a reader that took over before its position was committed
+(docs/semantics.md, Identity: redelivery). It is known by its position, however long ago that was, and gets the
+reply of the first time. What lies before the committed position was answered for good, and is forgotten.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.task.admission import MET_ANSWERED, MET_BEFORE
+from railgun.wire.decode import Decoded
+from railgun.wire.repeat import repeat_row
+
+
+class Kept:
+    """The reply record of what one batch had from input topics."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self, record: bytes = b"") -> None:
+        self.bytes = record
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The reply of an earlier record: a row of a record that was kept."""
+
+    kept: Kept
+    row: int
+
+    def record(self, incarnation: int, sequence: int) -> bytes:
+        """It as a reply record, for whoever asks now."""
+        return repeat_row(self.kept.bytes, self.row, incarnation, sequence)
+
+
+@dataclass(slots=True)
+class Met:
+    """What a batch has from input topics.
+
+    met uint8[n]: 0, or MET_... of railgun.task.admission.  fresh int64[...]: rows met for the first time,
+    ascending.  repeats: by row, the reply of the first time.
+    """
+
+    met: npt.NDArray[np.uint8] | None
+    fresh: npt.NDArray[np.int64]
+    repeats: dict[int, Repeat]
+
+
+@dataclass(slots=True)
+class _Span:
+    """Positions met in one batch: offsets int64[n] ascending; row `rows[i]` of the kept record answers them."""
+
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    kept: Kept
+
+
+@dataclass(slots=True)
+class _Input:
+    """One partition of the input topic. highest: the greatest offset met."""
+
+    committed: int = 0
+    highest: int = -1
+    spans: list[_Span] = field(default_factory=list)
+
+    def commit(self, committed: int) -> None:
+        """What lies before is answered for good."""
+        if committed > self.committed:
+            self.committed = committed
+            self.spans = [span for span in self.spans if span.offsets[-1] >= committed]
+
+    def find(self, offset: int) -> Repeat | None:
+        """Where the reply to a position is that was met in an earlier batch."""
+        for span in self.spans if offset <= self.highest else ():
+            place = int(np.searchsorted(span.offsets, offset))
+            if place < len(span.offsets) and span.offsets[place] == offset:
+                return Repeat(span.kept, int(span.rows[place]))
+        return None
+
+
+class InputMemory:
+    """By partition of the stream's input topic: what is committed, and the replies to what is not."""
+
+    def __init__(self) -> None:
+        self._inputs: dict[int, _Input] = {}
+        self._kept = Kept()
+
+    def meet(self, decoded: Decoded) -> Met | None:
+        """Tell first meetings from repeats in a batch; None where nothing of it came from an input topic.
+
+        Where some are first meetings, `keep` gets their reply record next.
+        """
+        n = decoded.n
+        partitions = decoded.source_partition[:n]
+        if (partitions[0] if n == 1 else partitions.max()) < 0:
+            return None
+        readable = decoded.status[:n] == 0
+        found = Met(None, np.zeros(0, np.int64), {})
+        fresh: list[tuple[_Input, dict[int, int]]] = []
+        self._kept = Kept()
+        for partition in np.unique(partitions[readable & (partitions >= 0)]).tolist():
+            source = self._inputs.setdefault(partition, _Input())
+            rows = np.flatnonzero(readable & (partitions == partition))
+            fresh.append((source, self._sort(source, rows, decoded, found)))
+        found.fresh = np.array(sorted(row for _, new in fresh for row in new.values()), np.int64)
+        place = {row: place for place, row in enumerate(found.fresh.tolist())}
+        for source, new in fresh:
+            self._add(source, new, place)
+        for row, repeat in found.repeats.items():
+            if repeat.kept is self._kept:
+                found.repeats[row] = Repeat(self._kept, place[repeat.row])
+        return found
+
+    def _sort(
+        self, source: _Input, rows: npt.NDArray[np.int64], decoded: Decoded, found: Met
+    ) -> dict[int, int]:
+        """The rows met for the first time, by their offsets; what is not goes to `found`."""
+        offsets, committed = decoded.source_offset[rows], decoded.source_committed[rows]
+        running = np.maximum(np.maximum.accumulate(committed), source.committed)
+        if offsets[0] > source.highest and (offsets >= running).all() and (np.diff(offsets) > 0).all():
+            source.commit(int(running[-1]))
+            return dict(zip(offsets.tolist(), rows.tolist()))
+        met = np.zeros(decoded.n, np.uint8) if found.met is None else found.met
+        found.met = met
+        new: dict[int, int] = {}
+        for row, offset, settled in zip(rows.tolist(), offsets.tolist(), running.tolist()):
+            if offset < settled:
+                met[row] = MET_ANSWERED
+                continue
+            earlier = Repeat(self._kept, new[offset]) if offset in new else source.find(offset)
+            if earlier is None:
+                new[offset] = row
+            else:
+                met[row] = MET_BEFORE
+                found.repeats[row] = earlier
+        source.commit(int(running[-1]))
+        return new
+
+    def _add(self, source: _Input, new: dict[int, int], place: dict[int, int]) -> None:
+        if not new:
+            return
+        offsets = np.array(sorted(new), np.int64)
+        rows = np.array([place[new[offset]] for offset in offsets.tolist()], np.int64)
+        source.spans.append(_Span(offsets, rows, self._kept))
+        source.highest = max(source.highest, int(offsets[-1]))
+
+    def keep(self, record: bytes) -> None:
+        """The reply record of the rows that the batch just met for the first time."""
+        self._kept.bytes = record
+
+    def positions(self) -> dict[int, list[int]]:
+        """By input partition the offsets whose replies are kept, ascending."""
+        return {
+            partition: sorted(offset for span in source.spans for offset in span.offsets.tolist())
+            for partition, source in self._inputs.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        records: dict[int, tuple[int, bytes]] = {}
+        inputs = []
+        for partition, source in self._inputs.items():
+            spans = []
+            for span in source.spans:
+                number, _ = records.setdefault(id(span.kept), (len(records), span.kept.bytes))
+                spans.append([span.offsets.tobytes(), span.rows.tobytes(), number])
+            inputs.append([partition, source.committed, source.highest, spans])
+        return {"inputs": inputs, "records": [record for _, record in records.values()]}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "InputMemory":
+        """From what `to_json` gave."""
+        memory = cls()
+        kept = [Kept(record) for record in body.get("records", ())]
+        for partition, committed, highest, spans in body.get("inputs", ()):
+            read = [
+                _Span(np.frombuffer(offsets, np.int64), np.frombuffer(rows, np.int64), kept[number])
+                for offsets, rows, number in spans
+            ]
+            memory._inputs[partition] = _Input(committed, highest, read)
+        return memory

@@ -1,0 +1,64 @@
+"""One row of a reply record as a record of its own, for whoever asks again."""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.wire import reply_kernel as kernel
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
+from railgun.wire.reply import ReplyBatch, Shape, decode_reply
+
+
+def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> bytes:
+    """The reply in a row of a record, under another correlation; all else as it was.
+
+    Raises ReplyRecordError.
+    """
+    batch = decode_reply(record)
+    described = msgspec.msgpack.encode(
+        [
+            batch.source.stream,
+            batch.source.partitioner,
+            batch.source.partition,
+            [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in batch.source.metrics],
+        ]
+    )
+    partials = [[p.metric, p.bound_ms, 0, 1] for p in batch.partials if p.first_row <= row < p.after_row]
+    id_bytes = _cut(batch.id_heap, int(batch.id_refs[row]))
+    planes, heap = _values(batch, row)
+    head = [
+        kernel.REPLY, 1, len(batch.source.metrics), len(planes), len(described), len(id_bytes), len(heap),
+        len(partials), batch.generation, batch.place,
+    ]  # fmt: skip
+    rows = [incarnation, sequence, int(batch.time[row]), int(batch.offset[row])]
+    bits = np.zeros((len(batch.source.metrics), 8), np.uint8)
+    bits[:, 0] = batch.nulls[:, row]
+    sections = (
+        np.array(head, np.int64).tobytes(),
+        described,
+        np.array(partials, np.int64).tobytes(),
+        np.array(rows, np.int64).tobytes(),
+        bytes((int(batch.flags[row]),)),
+        np.array([len(id_bytes)], np.int64).tobytes(),
+        id_bytes,
+        bits.tobytes(),
+        planes.tobytes(),
+        heap,
+    )
+    return b"".join(section + bytes(-len(section) % 8) for section in sections)
+
+
+def _cut(heap: bytes, ref: int) -> bytes:
+    start = ref >> REF_LENGTH_BITS
+    return heap[start : start + (ref & REF_LENGTH_MASK)]
+
+
+def _values(batch: ReplyBatch, row: int) -> tuple[NDArray[np.uint64], bytes]:
+    """The words of one row, its strings moved to a heap of their own."""
+    words, used = batch.planes[:, row].copy(), b""
+    for metric, first in enumerate(batch.first_plane):
+        if batch.source.metrics[metric].shape is Shape.STRING and not batch.nulls[metric, row]:
+            text = _cut(batch.heap.tobytes(), int(words[first]))
+            words[first] = len(used) << REF_LENGTH_BITS | len(text)
+            used += text
+    return words, used
