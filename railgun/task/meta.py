@@ -34,7 +34,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     next_group: int
     cells: dict[str, list[tuple[str, int, int]]]
     pool: bytes
-    inputs: dict[str, Any] = {}  # noqa: RUF012 - a default of msgspec's, copied for each
+    inputs: dict[str, Any] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -91,9 +91,7 @@ class ReplyWriter:
         """The record of some rows, int64[...] ascending, whoever waits for them."""
         encoder, flags, offsets = self._ready(replies), _flags(replies), _offsets(replies)
         results = replies.out, replies.nulls, replies.heap
-        return encoder.encode_rows(
-            rows, replies.decoded, flags, offsets, *results, partials=replies.partials
-        )
+        return encoder.encode_rows(rows, replies.decoded, flags, offsets, *results, partials=replies.partials)
 
     def _ready(self, replies: Replies) -> ReplyEncoder:
         """The encoder of the metrics that they are of."""

@@ -53,7 +53,8 @@ class Decoded:
     buffer[offsets[i]:offsets[i + 1]].
     status uint8[n] (`Status`), fault_at int32[n] (byte of the record where decoding ended).
     schema, time, reply_to, incarnation, sequence, source_partition, source_offset, source_committed (-1:
-    none), id_offset (into buffer), id_length (bytes): int64[n].  id_hi, id_lo: uint64[n], SipHash-1-3-128 of the id's bytes.
+    none), id_offset (into buffer), id_length (bytes): int64[n].  id_hi, id_lo: uint64[n],
+    SipHash-1-3-128 of the id's bytes.
     words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
     offset << 24 | length into buffer (string); 0 where null.

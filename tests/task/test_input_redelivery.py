@@ -160,7 +160,9 @@ def test_only_what_is_not_committed_is_kept(tmp_path: Path) -> None:
         kept = player.task.inputs.positions()
         assert kept
         for partition, offsets in kept.items():
-            inputs = [r.position for r, _ in log.expected.records if isinstance(r, EventRecord) and r.position]
+            inputs = [
+                r.position for r, _ in log.expected.records if isinstance(r, EventRecord) and r.position
+            ]
             committed = max(p.committed for p in inputs if p.partition == partition)
             met = {p.offset for p in inputs if p.partition == partition and p.offset >= committed}
             assert met <= set(offsets)

@@ -56,7 +56,9 @@ VALUES = {
 @st.composite
 def events(draw: st.DrawFn) -> list[Any]:
     schema = draw(st.sampled_from([FIRST, SECOND]))
-    source = draw(st.none() | st.tuples(st.integers(0, 2**31 - 1), *(st.integers(0, 2**63 - 1) for _ in range(2))))
+    source = draw(
+        st.none() | st.tuples(st.integers(0, 2**31 - 1), *(st.integers(0, 2**63 - 1) for _ in range(2)))
+    )
     head = [
         schema.version,
         draw(st.text(max_size=20)),
