@@ -35,7 +35,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 kernels: setup  ## compile the kernels into their cache, once
 	@$(BIN)/python -m railgun.kernels
 
-demo: kernels  ## score a year of real flights and check a sample by brute force
+demo: kernels  ## score a year of real flights over HTTP and check a sample by brute force
 	@$(BIN)/python -m railgun.demo
 
 test: kernels  ## every test (the long reliability runs apart)

@@ -19,9 +19,9 @@ from frontend.connection import Connection, connection_type
 from frontend.embedded import EmbeddedBackend
 from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
+from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.kernels import compile_all
-from railgun.task.settings import TaskSettings
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
@@ -55,17 +55,7 @@ def serve(
 
 def open_engine(settings: EngineSettings, definitions: Definitions | None) -> Engine:
     """The engine of a data folder, every kernel compiled. Raises EngineError."""
-    engine = Engine(
-        settings.data_folder,
-        durability=settings.durability,
-        settings=TaskSettings(
-            row_cache_bytes=settings.row_cache_bytes,
-            page_cache_bytes=settings.page_cache_bytes,
-            chunk_cache_bytes=settings.chunk_cache_bytes,
-            block_cache_bytes=settings.block_cache_bytes,
-            checkpoint_interval_s=settings.checkpoint_interval_s,
-        ),
-    )
+    engine = configured.open_engine(settings)
     try:
         compile_all()
         if definitions is not None:

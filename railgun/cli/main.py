@@ -17,9 +17,10 @@ from railgun.cli.inspect import INSPECT
 from railgun.cli.parser import help_text, parse
 from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
+from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 
-COMMANDS = (APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, BROKER)
+COMMANDS = (SERVE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

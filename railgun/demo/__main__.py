@@ -1,17 +1,24 @@
-"""`python -m railgun.demo`: score a year of departures on the durable engine and check a sample by brute force."""
+"""`python -m railgun.demo`: score a year of departures over HTTP and check a sample by brute force."""
 
 import argparse
 import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+if TYPE_CHECKING:
+    from railgun.demo.flights import Flight
+    from railgun.demo.run import Watch
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: every result compared was equal; 1: not; 2: the data set is missing; 130: interrupted."""
+    """0: every result compared was equal; 1: not; 2: it could not be done; 130: interrupted."""
     options = _parser().parse_args(arguments)
     console = Console(highlight=False)
     try:
@@ -39,42 +46,63 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(console: Console, options: argparse.Namespace) -> int:
-    from railgun.demo.board import Board
+    from railgun.client.errors import ClientError
     from railgun.demo.flights import DataMissingError, definitions, read_flights
-    from railgun.demo.plain import PlainLines
-    from railgun.demo.run import check, choose, score, warm_up
-    from railgun.engine.engine import Engine
+    from railgun.demo.run import RefusedError, check, choose
+    from railgun.demo.server import ServerError
 
     live = console.is_terminal and not options.plain
+    seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
     try:
         with _doing(console, live, "Reading a year of departures"):
             flights = read_flights()[: options.events]
-    except DataMissingError as error:
-        console.print(str(error))
+        sample = choose(flights, options.sample, seed)
+        found, watch = _score(console, live, flights, sample)
+    except (DataMissingError, ServerError, ClientError, RefusedError) as error:
+        console.print(str(error), markup=False, soft_wrap=True)
         return 2
-    with _doing(
-        console, live, "Loading compiled kernels (compiled once per machine: then it takes a minute or two)"
-    ):
-        warm_up(flights)
-    metrics = len(definitions().metrics)
-    console.print(
-        f"{len(flights):,} departures, {metrics} exact metrics each, every event durable before it is answered",
-        soft_wrap=True,
-    )
-    seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
-    sample = choose(flights, options.sample, seed)
-    with Engine() as engine, Board(console) if live else PlainLines(console) as watch:
-        found = score(engine, flights, sample, watch)
     with _doing(console, live, f"Computing {len(sample):,} of them anew, by brute force"):
         verdict = check(flights, found, watch)
     for line in verdict.differences:
         console.print(line, style="red")
     console.print(
-        f"sample of {len(sample):,} events (seed {seed}), all {metrics} metrics of each: "
-        f"[bold]{verdict.equal} of {verdict.compared} equal[/bold]",
+        f"sample of {len(sample):,} events (seed {seed}), all {len(definitions().metrics)} metrics of each and the one "
+        f"added half-way: [bold]{verdict.equal} of {verdict.compared} equal[/bold]",
         soft_wrap=True,
     )
     return 0 if verdict.equal == verdict.compared else 1
+
+
+def _score(
+    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int]
+) -> "tuple[dict[int, dict[str, Any]], Watch]":
+    """Score everything on a server of our own. Raises ServerError, ClientError, RefusedError."""
+    from railgun.client.client import Client
+    from railgun.demo.board import Board
+    from railgun.demo.flights import definitions
+    from railgun.demo.plain import PlainLines
+    from railgun.demo.run import Scoring
+    from railgun.demo.server import Server, ServerError
+
+    with TemporaryDirectory(prefix="railgun-demo-") as folder, ExitStack() as stack:
+        with _doing(console, live, "Starting `railgun serve`"):
+            server = stack.enter_context(Server(Path(folder, "data")))
+        console.print(
+            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, over HTTP to {server.url}, "
+            "every event durable before it is answered",
+            soft_wrap=True,
+        )
+        with (
+            Client(server.url) as client,
+            Board(console, server.url) if live else PlainLines(console) as watch,
+        ):
+            scoring = Scoring(client, flights, sample, watch)
+            scoring.run()
+        with _doing(console, live, "Stopping the server"):
+            code = server.stop()
+        if code:
+            raise ServerError(f"railgun serve ended with exit code {code} when it was asked to stop")
+    return scoring.found, watch
 
 
 def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[object]:
@@ -86,6 +114,7 @@ def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[ob
 
 
 if __name__ == "__main__":
-    # Asked to end, it ends as after Ctrl-C: the temporary folder goes.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Asked to end, it ends as after Ctrl-C: the server and the temporary folder go.
+    for asked in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(asked, signal.default_int_handler)
     sys.exit(main())

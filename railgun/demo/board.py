@@ -1,4 +1,4 @@
-"""The demo on a terminal: an airport's departures board that fills as the engine answers."""
+"""The demo on a terminal: an airport's departures board that fills as the server answers."""
 
 from collections import deque
 from datetime import UTC, datetime
@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from railgun.demo.flights import Flight
-from railgun.demo.run import Progress
+from railgun.demo.flights import LATER_METRIC, Flight
+from railgun.demo.run import BATCH_EVENTS, Progress
 
 _ROWS = 12
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -24,7 +24,8 @@ _LATE_MINUTES, _VERY_LATE_MINUTES = 15, 60
 class Board:
     """Shows progress live. Use as a context manager."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, url: str) -> None:
+        self._url = url
         self._rows: deque[tuple[Flight, dict[str, Any]]] = deque(maxlen=_ROWS)
         self._speeds: deque[float] = deque(maxlen=_SPARK_SAMPLES)
         self._progress: Progress | None = None
@@ -49,7 +50,7 @@ class Board:
     def _render(self) -> RenderableType:
         progress = self._progress
         if progress is None:
-            return Text("Opening the engine …", style="dim")
+            return Text("Registering the metrics …", style="dim")
         return Group(self._departures(), self._figures(progress))
 
     def _departures(self) -> RenderableType:
@@ -73,7 +74,9 @@ class Board:
         table.add_row("", speed)
         table.add_row("batches of 1,000", progress.batches.text())
         table.add_row("one by one", progress.singles.text())
-        return Panel(table, border_style="blue", title="every event durable before it is answered")
+        table.add_row("added half-way", _later(progress))
+        title = f"{self._url}   every event durable before it is answered"
+        return Panel(table, border_style="blue", title=title)
 
 
 _COLUMNS: tuple[tuple[str, Any], ...] = (
@@ -89,6 +92,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("worst", "right"),
     ("miles", "right"),
     ("Last", "left"),
+    ("Usual", "right"),
 )
 
 
@@ -108,6 +112,7 @@ def _cells(flight: Flight, metrics: dict[str, Any]) -> list[RenderableType]:
         _minutes(metrics["worst_7d"]),
         "" if miles is None else f"{int(miles):,}",
         metrics["flew_before"] or "",
+        _minutes(metrics.get(LATER_METRIC)),
     ]
 
 
@@ -116,6 +121,19 @@ def _minutes(value: float | None) -> Text:
         return Text("")
     style = "red" if value >= _VERY_LATE_MINUTES else "yellow" if value >= _LATE_MINUTES else "green"
     return Text(f"{value:+.0f}", style=style)
+
+
+def _later(progress: Progress) -> RenderableType:
+    later = progress.later
+    if later is None:
+        return Text("a metric over the last 180 days, while events come in …", style="dim")
+    said = Text(f"{LATER_METRIC}   ", style="bold")
+    if not later.warm:
+        return said.append(f"reading 180 days back: {later.share:.0%}", style="yellow")
+    events = f"{later.batches * BATCH_EVENTS:,} events later" if later.batches else "at once"
+    return said.append(
+        f"warm after {later.seconds:.2f} s, {events}: exact from its first answer", style="green"
+    )
 
 
 def _spark(values: deque[float]) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from railgun.demo.flights import Flight
+from railgun.demo.flights import LATER_METRIC, Flight
 
 Result = int | float | str | None
 
@@ -25,10 +25,11 @@ class BruteForce:
         self._by_origin = _Groups(flights, lambda f: f.origin)
         self._by_carrier = _Groups(flights, lambda f: (f.origin, f.carrier))
         self._by_route = _Groups(flights, lambda f: (f.origin, f.dest))
+        self._by_airline_and_route = _Groups(flights, lambda f: (f.origin, f.dest, f.carrier))
         self._by_plane = _Groups(flights, lambda f: f.plane)
 
     def results(self, row: int) -> dict[str, Result]:
-        """Every metric of flights.toml in the reply to one row."""
+        """Every metric of flights.toml in the reply to one row, and the one that is added later."""
         now = self._flights[row].scheduled
         midnight = now - now % DAY_MS
         airport = self._by_origin
@@ -43,6 +44,7 @@ class BruteForce:
             "cancelled_today": sum(flight.delay is None for flight in today),
             "destinations_30d": len({f.dest for f in self._by_carrier.rows(row, now - 30 * DAY_MS, now)}),
             "route_spread_30d": spread(delays(self._by_route.rows(row, now - 30 * DAY_MS, now))),
+            LATER_METRIC: mean(delays(self._by_airline_and_route.rows(row, now - 180 * DAY_MS, now))),
             **self._plane(row, now),
         }
 

@@ -5,17 +5,18 @@ import csv
 import importlib.util
 import io
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-
-import pyarrow as pa
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import Definitions
 
 STREAM = "flights"
+LATER_METRIC = "usual_delay"
+LATER_SQL = f"""SELECT avg(delay) AS {LATER_METRIC} FROM flights
+GROUP BY origin, dest, carrier OVER SLIDING 180 DAYS"""
+"""Added while events come in: what is usual for this airline on this route."""
 
 _MISSING = ("", "NA")
 
@@ -74,13 +75,3 @@ def _flight(row: dict[str, str]) -> Flight:
         delay=None if row["dep_delay"] in _MISSING else int(row["dep_delay"]),
         distance=int(row["distance"]),
     )
-
-
-def as_event(flight: Flight) -> dict[str, object]:
-    """A departure as a client would send it."""
-    return {name: getattr(flight, name) for name in Flight.__slots__}
-
-
-def as_table(flights: Sequence[Flight]) -> pa.Table:
-    """Departures as columns."""
-    return pa.table({name: [getattr(flight, name) for flight in flights] for name in Flight.__slots__})

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from railgun.demo.flights import LATER_METRIC
 from railgun.demo.run import Progress
 
 _LINES = 10
@@ -13,6 +14,7 @@ class PlainLines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._said = 0
+        self._said_warm = False
 
     def __enter__(self) -> "PlainLines":
         return self
@@ -21,6 +23,14 @@ class PlainLines:
         pass
 
     def scored(self, progress: Progress) -> None:
+        later = progress.later
+        if later is not None and later.warm and not self._said_warm:
+            self._said_warm = True
+            self._console.print(
+                f"{LATER_METRIC}, added half-way, is warm after {later.seconds:.2f} s: it has read 180 days back while "
+                "events came in",
+                soft_wrap=True,
+            )
         if progress.singles.seconds:
             if progress.done == progress.total:
                 self._console.print(

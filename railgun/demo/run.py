@@ -1,4 +1,4 @@
-"""The demo's work: score every departure on a durable engine, then check a sample by brute force."""
+"""The demo's work: score every departure over HTTP, add a metric half-way, check a sample by brute force."""
 
 import random
 import time
@@ -6,18 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
+from railgun.client.applying import carry_out, filled, plan
+from railgun.client.client import Client
 from railgun.demo.brute_force import BruteForce, same
-from railgun.demo.flights import STREAM, Flight, as_event, as_table, definitions
+from railgun.demo.flights import LATER_METRIC, LATER_SQL, STREAM, Flight, definitions
 from railgun.demo.latencies import Latencies
-from railgun.engine.engine import Engine
-from railgun.engine.offline import OfflineRun
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 
 BATCH_EVENTS = 1_000
 SINGLE_EVENTS = 3_000
-_WARM_UP_EVENTS = 4_000
 _SHOWN_DIFFERENCES = 5
+_POLL_S = 0.02
+
+
+class RefusedError(Exception):
+    """An event was refused that should not have been."""
+
+
+@dataclass(slots=True)
+class Later:
+    """The metric that is added under way. share: how far its fill is, 0 to 1.
+
+    batches: sent until it was warm; None until then.
+    """
+
+    share: float = 0.0
+    began_s: float = field(default_factory=time.perf_counter)
+    seconds: float = 0.0
+    batches: int = 0
+    warm: bool = False
 
 
 @dataclass(slots=True)
@@ -31,6 +49,7 @@ class Progress:
     singles: Latencies = field(default_factory=Latencies)
     latest: list[tuple[Flight, dict[str, Any]]] = field(default_factory=list)
     newest_events_per_s: float = 0.0
+    later: Later | None = None
 
     @property
     def events_per_s(self) -> float:
@@ -59,70 +78,102 @@ class Watch(Protocol):
         """While the sample is computed anew."""
 
 
-def warm_up(flights: Sequence[Flight]) -> None:
-    """Load the compiled kernels; on a new machine they are compiled here, once."""
-    known = definitions()
-    stream = known.streams[STREAM]
-    door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, stream.partitioners))
-    run = OfflineRun(stream, known.metrics_of(STREAM))
-    try:
-        for batch in as_table(flights[:_WARM_UP_EVENTS]).to_batches():
-            run.score(door.admit(batch).events)
-    finally:
-        run.close()
+class _Reply(msgspec.Struct):
+    """A reply, or (with a status) a problem in its place."""
+
+    metrics: dict[str, Any] = {}
+    warming: list[str] = []
+    status: int = 0
+    detail: str = ""
+
+    def answered(self) -> dict[str, Any]:
+        """The metrics that answer already. Raises RefusedError."""
+        if self.status:
+            raise RefusedError(f"an event was refused: {self.detail}")
+        return {name: value for name, value in self.metrics.items() if name not in self.warming}
 
 
-def score(
-    engine: Engine, flights: Sequence[Flight], sample: set[int], watch: Watch
-) -> dict[int, dict[str, Any]]:
-    """Score all departures in order: most in batches, the last ones one by one, as they would come in.
+_REPLIES = msgspec.json.Decoder(_Reply)
+_EVENTS = msgspec.json.Encoder()
 
-    Returns the metrics of the sampled rows.
+
+class Scoring:
+    """Sends departures in order over one connection: what comes later never overtakes.
+
+    found: the metrics of the sampled rows.
     """
-    engine.apply(definitions())
-    progress = Progress(len(flights))
-    found: dict[int, dict[str, Any]] = {}
-    singles_from = max(0, len(flights) - SINGLE_EVENTS)
-    began = time.perf_counter()
-    for first in range(0, singles_from, BATCH_EVENTS):
-        batch = flights[first : min(singles_from, first + BATCH_EVENTS)]
-        _batch(engine, batch, first, sample, progress, found)
-        progress.seconds = time.perf_counter() - began
-        watch.scored(progress)
-    for row in range(singles_from, len(flights)):
-        start = time.perf_counter()
-        reply = engine.score(STREAM, as_event(flights[row]))
-        progress.singles.seconds.append(time.perf_counter() - start)
-        progress.done += 1
-        if row in sample:
-            found[row] = reply["metrics"]
-        if row % 50 == 0 or row == len(flights) - 1:
-            progress.latest = [(flights[row], reply["metrics"])]
-            progress.seconds = time.perf_counter() - began
-            watch.scored(progress)
-    return found
 
+    def __init__(self, client: Client, flights: Sequence[Flight], sample: set[int], watch: Watch) -> None:
+        self._client, self._flights, self._sample, self._watch = client, flights, sample, watch
+        self._progress = Progress(len(flights))
+        self._began_s = time.perf_counter()
+        self.found: dict[int, dict[str, Any]] = {}
 
-def _batch(
-    engine: Engine,
-    batch: Sequence[Flight],
-    first: int,
-    sample: set[int],
-    progress: Progress,
-    found: dict[int, dict[str, Any]],
-) -> None:
-    table = as_table(batch)
-    start = time.perf_counter()
-    scored = engine.score_table(STREAM, table)
-    seconds = time.perf_counter() - start
-    progress.batches.seconds.append(seconds)
-    progress.newest_events_per_s = len(batch) / seconds
-    progress.done += len(batch)
-    shown = range(0, len(batch), max(1, len(batch) // 3))
-    progress.latest = [(batch[row], scored.slice(row, 1).to_pylist()[0]) for row in shown]
-    for row in range(first, first + len(batch)):
-        if row in sample:
-            found[row] = scored.slice(row - first, 1).to_pylist()[0]
+    def run(self) -> None:
+        """Most in batches, the last ones one by one, as they would come in. Raises ClientError, RefusedError."""
+        for change in plan(self._client, definitions()).changes:
+            carry_out(self._client, change)
+        singles_from = max(0, len(self._flights) - SINGLE_EVENTS)
+        for first in range(0, singles_from, BATCH_EVENTS):
+            self._batch(first, min(singles_from, first + BATCH_EVENTS))
+            self._look_after_later(singles_from)
+            self._show()
+        while self._progress.later is not None and not self._progress.later.warm:
+            time.sleep(_POLL_S)
+            self._look_after_later(singles_from)
+            self._show()
+        for row in range(singles_from, len(self._flights)):
+            self._single(row)
+            if row % 50 == 0 or row == len(self._flights) - 1:
+                self._show()
+
+    def _batch(self, first: int, last: int) -> None:
+        batch, progress = self._flights[first:last], self._progress
+        lines = _EVENTS.encode_lines(batch)
+        start_s = time.perf_counter()
+        answer = self._client.score_lines(STREAM, lines)
+        seconds = time.perf_counter() - start_s
+        replies = [reply.answered() for reply in _REPLIES.decode_lines(answer)]
+        if len(replies) != len(batch):
+            raise RefusedError(f"{len(batch)} events got {len(replies)} replies")
+        progress.batches.seconds.append(seconds)
+        progress.newest_events_per_s = len(batch) / seconds
+        progress.done += len(batch)
+        progress.latest = [
+            (batch[row], replies[row]) for row in range(0, len(batch), max(1, len(batch) // 3))
+        ]
+        self.found |= {row: replies[row - first] for row in range(first, last) if row in self._sample}
+
+    def _single(self, row: int) -> None:
+        event = msgspec.to_builtins(self._flights[row])
+        start_s = time.perf_counter()
+        body = self._client.score(STREAM, event)
+        self._progress.singles.seconds.append(time.perf_counter() - start_s)
+        reply = msgspec.convert(body, _Reply).answered()
+        self._progress.done += 1
+        self._progress.latest = [(self._flights[row], reply)]
+        if row in self._sample:
+            self.found[row] = reply
+
+    def _look_after_later(self, batched: int) -> None:
+        """Add the later metric once half is scored; then see how far it is."""
+        progress = self._progress
+        if progress.later is None:
+            if progress.done * 2 >= batched:
+                progress.later = Later()
+                self._client.add_metrics(STREAM, LATER_SQL)
+            return
+        later = progress.later
+        if later.warm:
+            return
+        later.share, warming = filled(self._client, STREAM)
+        later.seconds = time.perf_counter() - later.began_s
+        later.batches += 1
+        later.warm = LATER_METRIC not in warming
+
+    def _show(self) -> None:
+        self._progress.seconds = time.perf_counter() - self._began_s
+        self._watch.scored(self._progress)
 
 
 def choose(flights: Sequence[Flight], size: int, seed: int) -> set[int]:
@@ -131,15 +182,17 @@ def choose(flights: Sequence[Flight], size: int, seed: int) -> set[int]:
 
 
 def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Watch) -> Verdict:
-    """Compute the sampled rows anew and compare every result."""
+    """Compute the sampled rows anew and compare every result: all metrics that answered."""
     truth = BruteForce(flights)
     compared = equal = 0
     differences: list[str] = []
     for done, (row, got) in enumerate(found.items(), 1):
         for name, expected in truth.results(row).items():
+            if name == LATER_METRIC and name not in got:
+                continue  # it was not there yet
             compared += 1
-            value = _plain(got[name])
-            if same(expected, value):
+            value = got.get(name)
+            if name in got and same(expected, value):
                 equal += 1
             elif len(differences) < _SHOWN_DIFFERENCES:
                 differences.append(
@@ -147,8 +200,3 @@ def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Wa
                 )
         watch.checked(done, len(found))
     return Verdict(compared, equal, tuple(differences))
-
-
-def _plain(value: Any) -> Any:
-    """A sum of longs comes from a table as a decimal without a fraction."""
-    return int(value) if value is not None and type(value).__name__ == "Decimal" else value

@@ -9,8 +9,8 @@ from typing import TextIO
 from railgun.config.settings import LoggingSettings
 from railgun.logs.formats import JsonFormat, TextFormat
 
-# What they say at `info` is of use to their makers only: a line per request, a line per idle connection.
-_TALKATIVE = ("httpcore", "httpx", "asyncio", "uvicorn.access")
+# What they say at `info` is of use to their makers only: a line per request, or what our own lines say better.
+_TALKATIVE = ("httpcore", "httpx", "asyncio", "uvicorn.access", "uvicorn.error")
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def logging_as(settings: LoggingSettings, stream: TextIO | None = None) -> Itera
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
     for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
 """The demo in small: it agrees with brute force, says so, leaves nothing behind, and can fail."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,11 +13,11 @@ import pytest
 
 from railgun.demo import __main__ as demo
 from railgun.demo import flights as data
-from railgun.demo import run
 from railgun.demo.board import Board
 from railgun.demo.brute_force import BruteForce, spread
-from railgun.demo.flights import Flight, read_flights
-from railgun.demo.run import Progress, check
+from railgun.demo.flights import LATER_METRIC, Flight, read_flights
+from railgun.demo.run import Later, Progress, check
+from railgun.demo.server import Server, ServerError
 
 ROOT = Path(__file__).parents[2]
 EVENTS = 4_500
@@ -40,35 +41,61 @@ def test_it_says_that_all_are_equal(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(run, "_WARM_UP_EVENTS", 10)
     assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7"]) == 0
     said = capsys.readouterr().out
-    assert "3300 of 3300 equal" in said
+    verdict = re.search(r"(\d+) of (\d+) equal", said)
+    assert verdict is not None
+    assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
     assert "one by one" in said
+    assert f"{LATER_METRIC}, added half-way, is warm after" in said
     assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
 
 
-def test_asked_to_end_it_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_asked_to_end_it_leaves_nothing(tmp_path: Path, asked: signal.Signals) -> None:
     command = [sys.executable, "-m", "railgun.demo", "--plain"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if "events/s" in line:
-                process.send_signal(signal.SIGTERM)
+                assert len(processes_of(tmp_path)) == 1
+                process.send_signal(asked)
                 break
         rest = process.stdout.read()
     assert "interrupted" in rest
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+    (tmp_path / "something").touch()
+    with pytest.raises(ServerError, match=r"exit code 2: .*no data of Railgun"), Server(tmp_path):
+        pytest.fail("it started")
+    assert processes_of(tmp_path) == []
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The command lines of processes, but for this one, that name a folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if str(folder) in line and place.parent.name != str(os.getpid()):
+            found.append(line)
+    return found
 
 
 def test_a_wrong_result_is_told(flights: list[Flight]) -> None:
     truth = BruteForce(flights[:500]).results(400)
-    assert check(flights[:500], {400: dict(truth)}, Board(demo.Console())).equal == len(truth)
+    assert check(flights[:500], {400: dict(truth)}, Board(demo.Console(), "http://h")).equal == len(truth)
     for name, value in truth.items():
         wrong = {**truth, name: value + 1 if isinstance(value, int | float) else "x"}
-        verdict = check(flights[:500], {400: wrong}, Board(demo.Console()))
+        verdict = check(flights[:500], {400: wrong}, Board(demo.Console(), "http://h"))
         assert (verdict.compared - verdict.equal, len(verdict.differences)) == (1, 1)
         assert name in verdict.differences[0]
 
@@ -87,12 +114,13 @@ def test_brute_force_by_hand(flights: list[Flight]) -> None:
     truth = BruteForce(rows)
     assert truth.results(1) == {
         "departures_1h": 1, "delay_2h": None, "worst_2h": None, "delay_day_before": None, "cancelled_today": 1,
-        "destinations_30d": 2, "route_spread_30d": None, "flights_7d": 2, "worst_7d": 4, "miles": 20,
-        "flew_before": "A",
+        "destinations_30d": 2, "route_spread_30d": None, "usual_delay": None, "flights_7d": 2, "worst_7d": 4,
+        "miles": 20, "flew_before": "A",
     }  # fmt: skip
     assert truth.results(2)["delay_2h"] == 7.0
     assert truth.results(2)["route_spread_30d"] == spread([4, 7])
     assert truth.results(2)["miles"] is None
+    assert truth.results(2)["usual_delay"] == 5.5
     assert truth.results(3)["delay_day_before"] == 7.0
     assert (
         truth.results(3)["cancelled_today"],
@@ -108,14 +136,26 @@ def test_missing_data_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_the_board_shows_the_newest(flights: list[Flight]) -> None:
-    console = demo.Console(width=120, record=True, force_terminal=True)
     truth = BruteForce(flights[:2000])
-    with Board(console) as board:
-        for row in range(0, 2000, 100):
-            progress = Progress(
-                2000, row, latest=[(flights[row], truth.results(row))], newest_events_per_s=row + 1.0
-            )
-            board.scored(progress)
-    shown = console.export_text()
+    half = Progress(2000, 1000, latest=[(flights[1000], truth.results(1000))], later=Later(share=0.5))
+    shown = board_of([half])
+    assert f"{flights[1000].carrier}{flights[1000].flight}" in shown
+    assert "reading 180 days back: 50%" in shown
+    most = [
+        Progress(2000, row, latest=[(flights[row], truth.results(row))], newest_events_per_s=row + 1.0)
+        for row in range(0, 2000, 100)
+    ]
+    most[-1].later = Later(share=1.0, seconds=0.25, batches=3, warm=True)
+    shown = board_of(most)
     assert f"{flights[1900].carrier}{flights[1900].flight}" in shown
     assert "1,900 of 2,000 events" in shown
+    assert "warm after 0.25 s, 3,000 events later" in shown
+    assert "http://h:1" in shown
+
+
+def board_of(steps: list[Progress]) -> str:
+    console = demo.Console(width=120, record=True, force_terminal=True)
+    with Board(console, "http://h:1") as board:
+        for step in steps:
+            board.scored(step)
+    return console.export_text()

@@ -1,0 +1,219 @@
+"""A real server and the commands that talk to it: created, scored, shown, stopped, started again."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from railgun import __version__
+from railgun.client.client import Client
+from railgun.demo.server import Server
+
+ROOT = Path(__file__).parents[2]
+DEFINITIONS = """
+[streams.{name}]
+time = "ts"
+id = "tx"
+partitioners = ["card"]
+lateness = "{lateness}"
+[streams.{name}.fields]
+tx = "string"
+ts = "timestamp"
+card = "string"
+{fields}
+[[metrics]]
+sql = "SELECT count(*) AS n FROM {name} GROUP BY card OVER SLIDING 1 DAY"
+{metrics}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("serve") / "data") as started:
+        yield started
+
+
+def railgun(
+    *words: str | Path, url: str = "", sent: str = "", **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "railgun", *map(str, words)]
+    own = {name: value for name, value in os.environ.items() if "__" not in name and name != "RAILGUN_URL"}
+    if url:
+        environment["RAILGUN_URL"] = url
+    return subprocess.run(
+        command, cwd=ROOT, input=sent, env={**own, **environment}, capture_output=True, text=True, timeout=120
+    )
+
+
+def definitions(
+    folder: Path, name: str, *, lateness: str = "5s", fields: str = "", metrics: str = ""
+) -> Path:
+    file = folder / "d.toml"
+    file.write_text(DEFINITIONS.format(name=name, lateness=lateness, fields=fields, metrics=metrics))
+    return file
+
+
+def event(number: int, **others: object) -> str:
+    return json.dumps({"tx": f"t{number}", "ts": 1_700_000_000_000 + number, "card": "c", **others}) + "\n"
+
+
+def test_apply_creates_what_is_missing_and_only_that(server: Server, tmp_path: Path) -> None:
+    first = railgun("apply", definitions(tmp_path, "a"), url=server.url)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == "created stream a\ncreated metric a.n\n"
+    again = railgun("apply", definitions(tmp_path, "a"), "--url", server.url)
+    assert (again.returncode, again.stdout) == (0, "nothing to do: all of it is registered\n")
+    more = definitions(
+        tmp_path,
+        "a",
+        fields='amount = "double"',
+        metrics='[[metrics]]\nsql = "SELECT sum(amount) AS s, min(ts) AS t FROM a GROUP BY card OVER INFINITE"',
+    )
+    grown = railgun("apply", more, url=server.url)
+    assert (grown.returncode, grown.stderr) == (0, "")
+    assert grown.stdout == "created stream a, fields\ncreated metric a.s\ncreated metric a.t\n"
+    assert railgun("apply", more, url=server.url).stdout.startswith("nothing to do")
+    with Client(server.url) as client:
+        assert [metric["name"] for metric in client.metrics("a")] == ["n", "s", "t"]
+
+
+def test_apply_tells_each_difference_and_changes_nothing(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "b"), url=server.url)
+    other = '[[metrics]]\nsql = "SELECT count(*) AS m FROM b GROUP BY card OVER INFINITE"'
+    told = railgun("apply", definitions(tmp_path, "b", lateness="7s", metrics=other), url=server.url)
+    assert told.returncode == 1
+    assert told.stdout == "differs: b: lateness_ms is 5000, the definition says 7000\n"
+    assert "nothing was applied" in told.stderr
+    with Client(server.url) as client:
+        assert [metric["name"] for metric in client.metrics("b")] == ["n"]
+
+
+def test_apply_with_events_there_returns_once_metrics_are_warm(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "w"), url=server.url)
+    railgun("score", "w", url=server.url, sent="".join(event(i) for i in range(5_000)))
+    more = '[[metrics]]\nsql = "SELECT max(ts) AS newest FROM w GROUP BY card OVER SLIDING 2 DAYS"'
+    assert railgun("apply", definitions(tmp_path, "w", metrics=more), url=server.url).returncode == 0
+    with Client(server.url) as client:
+        assert not [metric for metric in client.metrics("w") if metric["warming"]]
+
+
+def test_score_prints_a_line_for_each_event_in_order(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "c"), url=server.url)
+    file = tmp_path / "events.ndjson"
+    file.write_text("".join(event(i) for i in range(3_000)))
+    done = railgun("score", "c", file, url=server.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(reply["id"], reply["metrics"]["n"]) for reply in replies] == [
+        (f"t{i}", i + 1) for i in range(3_000)
+    ]
+
+
+def test_score_counts_what_is_refused(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "d"), url=server.url)
+    sent = event(1) + "\n{no json\n" + event(2, card=7) + event(3).strip()
+    done = railgun("score", "d", "-", url=server.url, sent=sent)
+    assert done.returncode == 1
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer.get("status", answer.get("id")) for answer in answers] == ["t1", 400, 422, "t3"]
+    assert done.stderr.startswith("railgun score: 2 of 4 events refused; the first, line 3: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_score_answers_while_its_input_is_open(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "e"), url=server.url)
+    command = [sys.executable, "-m", "railgun", "score", "e", "--url", server.url]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for number in range(3):
+                process.stdin.write(event(number))
+                process.stdin.flush()
+                assert json.loads(process.stdout.readline())["metrics"] == {"n": number + 1}
+            process.stdin.close()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def test_what_cannot_be_asked_is_one_line(server: Server, tmp_path: Path) -> None:
+    for words, said in (
+        (("score", "nope"), "'nope'"),
+        (("score", "nope", str(tmp_path / "none")), "is the path right?"),
+        (("status", "--url", "http://127.0.0.1:1"), "connection refused; is `railgun serve` running?"),
+        (("apply", str(tmp_path / "none")), "is the path right?"),
+    ):
+        done = railgun(*words, url=server.url, sent=event(1))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"railgun {words[0]}: ")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_status_shows_streams_metrics_and_tasks(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "f"), url=server.url)
+    railgun("score", "f", url=server.url, sent=event(1))
+    shown = railgun("status", url=server.url)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "f: 1 metric, 1 task\n" in shown.stdout
+    assert "SELECT count(*)" in shown.stdout
+    assert "2023-11-14T22:13:20.001Z" in shown.stdout
+    status = json.loads(railgun("status", "--json", url=server.url).stdout)
+    [stream] = [stream for stream in status["streams"] if stream["name"] == "f"]
+    assert (stream["metrics"][0]["name"], stream["metrics"][0]["warming"]) == ("n", False)
+    assert stream["tasks"][0]["position"] > 1
+    assert status["disk"]["log_bytes"] > 0
+
+
+def test_stopped_and_started_again_it_goes_on(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", definitions(tmp_path, "s")
+    with Server(data, "--definitions", str(file)) as server:
+        assert railgun("score", "s", url=server.url, sent=event(1)).returncode == 0
+        assert server.stop() == 0
+        told = [json.loads(line) for line in server.said]
+    [started] = [line for line in told if line.get("url")]
+    assert started["url"] == server.url
+    assert (started["data"], started["durability"], started["version"]) == (str(data), "fsync", __version__)
+    assert not [line for line in told if "t1" in json.dumps(line)]
+    with Server(data, "--definitions", str(file)) as server:
+        again = railgun("score", "s", url=server.url, sent=event(1) + event(2))
+        assert [json.loads(line)["metrics"]["n"] for line in again.stdout.splitlines()] == [1, 2]
+        assert json.loads(again.stdout.splitlines()[0])["duplicate"] == ["card"]
+
+
+def test_what_keeps_it_from_starting_is_one_line(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("[http]\nprot = 1\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    busy = server.url.removeprefix("http://")
+    for words, environment, said in (
+        (["--config", f"{tmp_path}/r.toml"], {}, "http.prot: unknown key; did you mean port?"),
+        (["--http", "8080"], {}, "--http: '8080' is no address; write HOST:PORT, as in 127.0.0.1:8080"),
+        (["--http", "127.0.0.1:99999"], {}, "--http: 99999 is not in 0..65535"),
+        ([], {"RAILGUN_HTTP__PRT": "1"}, "RAILGUN_HTTP__PRT: unknown setting"),
+        (["--data", f"{tmp_path}/full", "--http", "127.0.0.1:0"], {}, "no data of Railgun"),
+        (["--data", f"{tmp_path}/new", "--http", busy], {}, busy.rpartition(":")[2]),
+        (["--definitions", f"{tmp_path}/none.toml"], {}, "is the path right?"),
+    ):
+        done = railgun("serve", *words, **environment)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert said in done.stderr
+        assert done.stderr.startswith("railgun serve: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_definitions_that_differ_keep_it_from_starting(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Server(data, "--definitions", str(definitions(tmp_path, "s"))) as server:
+        assert server.stop() == 0
+    other = definitions(tmp_path, "s", lateness="9s")
+    done = railgun("serve", "--data", data, "--http", "127.0.0.1:0", "--definitions", other)
+    assert done.returncode == 2
+    assert "nothing was applied" in done.stderr
