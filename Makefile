@@ -40,6 +40,7 @@ demo: kernels  ## score a year of real flights over HTTP and check a sample by b
 
 test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 0 -m "spark and not torture" tests/spark
 
 torture: setup  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build

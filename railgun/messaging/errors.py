@@ -101,3 +101,10 @@ class TransportClosedError(TransportError):
 
     def __init__(self, place: str) -> None:
         super().__init__(place, "it is closed", "Open it again")
+
+
+class TransportReadOnlyError(TransportError):
+    """It was opened for reading alone."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place, "it is open for reading alone", "Open the log itself to write to it")

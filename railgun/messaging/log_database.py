@@ -53,7 +53,7 @@ class LogDatabase:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with self.failures("open"):
-            self._db = Rdict(str(folder), _options())
+            self._db = Rdict(str(folder), log_options())
 
     def get(self, key: bytes) -> bytes | None:
         """A value, or None."""
@@ -129,7 +129,8 @@ class LogDatabase:
             ) from error
 
 
-def _options() -> Options:
+def log_options() -> Options:
+    """How the log's RocksDB is set up."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(16 * _MIB)

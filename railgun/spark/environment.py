@@ -1,0 +1,76 @@
+"""Whether this machine can run Spark: asked before anything starts, answered in one line."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from railgun.spark.errors import SetupError
+
+JAVA_VERSIONS = (17, 21)
+SPARK_LEAST = (4, 1)
+
+_VERSION = re.compile(r'version "(\d+)')
+_TIMEOUT_S = 60
+
+
+def check_environment() -> None:
+    """Raise SetupError where there is no Java or no PySpark that will do."""
+    check_spark()
+    check_java(find_java())
+
+
+def check_spark(version: str | None = None) -> None:
+    """Raise SetupError where PySpark is missing or too old. version: the installed one's unless given."""
+    try:
+        found = version or importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        raise SetupError(
+            "PySpark is not installed; install it with pip install 'railgun[spark]', or use spark-submit's own"
+        ) from None
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if numbers < SPARK_LEAST:
+        least = ".".join(map(str, SPARK_LEAST))
+        raise SetupError(
+            f"PySpark {found} is too old: the data source pushes filters, which came with {least}; install "
+            f"pyspark>={least}"
+        )
+
+
+def find_java() -> str:
+    """The java program that Spark will start. Raises SetupError where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise SetupError(
+                f"JAVA_HOME is {home}, and there is no bin/java in it; let it name a JDK or JRE, or unset it"
+            )
+        return str(java)
+    on_path = shutil.which("java")
+    if on_path is None:
+        raise SetupError(
+            "there is no Java: Spark runs on it; install Java 17 (on Debian: openjdk-17-jre-headless) or set JAVA_HOME"
+        )
+    return on_path
+
+
+def check_java(java: str) -> None:
+    """Raise SetupError where a java program is of a version that Spark does not run on."""
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupError(
+            f"{java} -version does not run ({error}); install Java 17, or set JAVA_HOME"
+        ) from error
+    found = _VERSION.search(said.stderr + said.stdout)
+    version = int(found[1]) if found else 0
+    if version not in JAVA_VERSIONS:
+        wanted = " or ".join(map(str, JAVA_VERSIONS))
+        raise SetupError(
+            f"{java} is Java {version or 'of an unknown version'}; Spark runs on Java {wanted}: set JAVA_HOME to one"
+        )

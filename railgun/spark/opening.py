@@ -1,0 +1,129 @@
+"""From a folder and options to a RecordLog and the stream's schemas: what is there, and which of it is meant."""
+
+from pathlib import Path
+
+from railgun.catalog.catalog import FIRST_VERSION, Catalog
+from railgun.catalog.definitions import load_definitions
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.catalog.model import ALL, StreamDefinition
+from railgun.engine.catalog_log import TOPIC, CatalogLog
+from railgun.engine.errors import EngineError
+from railgun.engine.result_table import column_name
+from railgun.language.errors import nearest
+from railgun.messaging.errors import TransportError
+from railgun.messaging.read_only import ReadOnlyLog
+from railgun.spark.embedded_log import EmbeddedRecordLog
+from railgun.spark.errors import OptionError, PlaceError
+from railgun.spark.options import ReadOptions, SourceKind
+from railgun.spark.record_log import RecordLog, StreamSchemas
+from railgun.spark.reservoir_log import ReservoirRecordLog
+
+_VERSION_FILE, _STREAMS, _RESERVOIR = "VERSION", "streams", "reservoir"
+
+
+class Place:
+    """What the options name: a data folder (one partitioner of one stream), or one task's folder.
+
+    stream, partitioner: whose records.  known: the stream's schemas.  Raises OptionError, PlaceError.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        path = Path(options.path.removeprefix("file://").removeprefix("file:")).absolute()
+        self._task: Path | None = None
+        self._data: Path | None = path if (path / _VERSION_FILE).is_file() else None
+        stream, partitioner = options.stream, options.partitioner
+        if self._data is None:
+            if not (path / _RESERVOIR).is_dir():
+                raise PlaceError(
+                    f"{path}: it is no data folder (there is no {_VERSION_FILE} in it) and no task's folder (there is "
+                    f"no {_RESERVOIR}/ in it)"
+                )
+            self._task, data = path, path.parents[3] if len(path.parents) > 3 else path
+            if (data / _VERSION_FILE).is_file() and path.parents[2].name == _STREAMS:
+                self._data = data
+                stream, partitioner = path.parents[1].name, path.parent.name
+            else:
+                partitioner = partitioner or path.parent.name
+        self.source = options.source or (SourceKind.LOG if self._task is None else SourceKind.RESERVOIR)
+        if self.source is SourceKind.LOG and self._data is None:
+            raise OptionError(f"{path}: a task's folder has no log; read it with option source=reservoir")
+        self.known = self._known(options.definitions, stream)
+        self.partitioner = _partitioner(self.known.stream, partitioner)
+
+    def open(self) -> RecordLog:
+        """The records; close them when done. Raises PlaceError."""
+        stream, name = self.known.stream, column_name(self.partitioner)
+        if self.source is SourceKind.LOG:
+            assert self._data is not None
+            return EmbeddedRecordLog(self._data, stream.name, self.partitioner)
+        if self._task is not None:
+            number = int(self._task.name) if self._task.name.isdigit() else 0
+            return ReservoirRecordLog(name, {number: self._task / _RESERVOIR})
+        assert self._data is not None
+        below = self._data / _STREAMS / stream.name / name
+        folders = {
+            each: below / str(each) / _RESERVOIR for each in range(stream.partitions_of(self.partitioner))
+        }
+        return ReservoirRecordLog(name, {each: folder for each, folder in folders.items() if folder.is_dir()})
+
+    def _known(self, definitions: str | None, stream: str | None) -> StreamSchemas:
+        if definitions is not None:
+            return _defined(definitions, stream)
+        if self._data is None:
+            raise OptionError(
+                "a task's folder does not say what its events look like; name the file that does: "
+                'option("definitions", "definitions.toml")'
+            )
+        catalog = read_catalog(self._data)
+        entry = catalog.streams[_stream(list(catalog.streams), stream, str(self._data))]
+        return StreamSchemas(entry.stream, dict(entry.schemas))
+
+
+def read_catalog(data: Path) -> Catalog:
+    """What is registered in a data folder, also while an engine has it open. Raises PlaceError."""
+    try:
+        with ReadOnlyLog(data / "log") as log:
+            if TOPIC not in log.topics():
+                raise PlaceError(f"{data}: its log has no catalogue: nothing was ever registered there")
+            return CatalogLog(log, str(data)).catalog
+    except (TransportError, EngineError, DefinitionError, CatalogError) as error:
+        raise PlaceError(str(error)) from error
+
+
+def _defined(file: str, stream: str | None) -> StreamSchemas:
+    try:
+        definitions = load_definitions(file)
+    except (DefinitionError, OSError) as error:
+        raise OptionError(f"option definitions: {error}") from error
+    found = definitions.streams[_stream(list(definitions.streams), stream, file)]
+    return StreamSchemas(found, {FIRST_VERSION: found.schema(FIRST_VERSION)})
+
+
+def _stream(names: list[str], wanted: str | None, place: str) -> str:
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None:
+        raise OptionError(
+            f"{place}: it has the streams {', '.join(names) or '(none)'}; say which: option stream"
+        )
+    if wanted not in names:
+        near = nearest(wanted, names)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"
+        raise OptionError(f"{place}: there is no stream {wanted[:80]!r}; {hint}")
+    return wanted
+
+
+def _partitioner(stream: StreamDefinition, wanted: str | None) -> str:
+    names = {column_name(each): each for each in stream.partitioners}
+    if wanted is None and len(names) == 1:
+        return stream.partitioners[0]
+    if wanted is None:
+        raise OptionError(
+            f"stream {stream.name} has the partitioners {', '.join(names)}, each with all events; say which one's to "
+            "read: option partitioner"
+        )
+    if wanted == ALL or wanted in names:
+        return names.get(wanted, ALL)
+    near = nearest(wanted, names)
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
+    raise OptionError(f"stream {stream.name} has no partitioner {wanted[:80]!r}; {hint}")
