@@ -48,8 +48,9 @@ class Application:
     telemetry: for `/metrics`; without it there is no such route.
     """
 
-    def __init__(self, backend: Backend, settings: HttpSettings, telemetry: Telemetry | None = None) -> None:
-        self._backend, self._settings, self._telemetry = backend, settings, telemetry
+    def __init__(self, backend: Backend, settings: HttpSettings) -> None:
+        self._backend, self._settings = backend, settings
+        self.telemetry: Telemetry | None = None
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
@@ -84,9 +85,9 @@ class Application:
             if path == "/readyz":
                 await self._ready(send)
                 return
-            if path == "/metrics" and self._telemetry is not None:
+            if path == "/metrics" and self.telemetry is not None:
                 accept = (header(scope, b"accept") or b"").decode("latin-1")
-                text, content_type = await asyncio.to_thread(self._telemetry.text, accept)
+                text, content_type = await asyncio.to_thread(self.telemetry.text, accept)
                 await answer(send, 200, text, content_type.encode())
                 return
         await self._page(scope, receive, send)

@@ -55,6 +55,9 @@ class Backend(Protocol):
         None in their place.
         """
 
+    def refused(self, stream: str, status: int) -> None:
+        """Told of a request for a stream that was refused as a whole, for monitoring."""
+
     async def streams(self) -> list[StreamDefinition]:
         """All streams, in the order created."""
 

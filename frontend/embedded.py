@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,13 +22,16 @@ from railgun.engine.errors import EngineError, UnknownNameError
 from railgun.engine.evolution import unknown_name
 from railgun.engine.intake import JsonText, MalformedEventError
 from railgun.engine.scored import Scored
-from railgun.engine.status import MetricStatus
+from railgun.engine.status import MetricStatus, disk_status
+from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: the data is being recovered")
 _STOPPING = Readiness(False, "stopping")
 _READY = Readiness(True)
+_REASONS = {429: "full", 503: "unavailable"}
 
 
 class EmbeddedBackend:
@@ -40,6 +44,7 @@ class EmbeddedBackend:
         self._views: dict[str, StreamView] = {}
         self._changing = threading.Lock()
         self._standing = _STARTING
+        self._nothing = Recording()
 
     async def start(self) -> None:
         """Recover and compile. Raises EngineError."""
@@ -61,6 +66,28 @@ class EmbeddedBackend:
             self._the_engine()
             raise refusal(404, unknown_name("stream", stream, self._views))
         return found
+
+    @property
+    def recording(self) -> Recording:
+        """What the engine notes for monitoring; empty before there is one."""
+        return self._nothing if self._engine is None else self._engine.recording
+
+    def reading(self) -> EngineReading | None:
+        """How the tasks stood lately."""
+        return None if self._engine is None else self._engine.reading
+
+    def disk(self) -> DiskReading | None:
+        """What lies on the disk now. Takes as long as there are files."""
+        engine = self._engine
+        if engine is None:
+            return None
+        found = disk_status(engine.folder)
+        return DiskReading(found.events_bytes, found.state_bytes, found.log_bytes, found.free_bytes)
+
+    def refused(self, stream: str, status: int) -> None:
+        reason = _REASONS.get(status)
+        if reason is not None and stream in self._views:
+            self.recording.stream(stream).refused[reason] += 1
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -89,7 +116,10 @@ class EmbeddedBackend:
             raise
         finally:
             timer.cancel()
+        record = self.recording.stream(stream)
+        record.stages["total"].add(perf_counter() - submission.arrived_s)
         if answered is None:
+            record.refused["timeout"] += len(texts)
             return self._unanswered(submission, timeout_ms)
         return answered  # type: ignore[return-value]
 
@@ -102,7 +132,14 @@ class EmbeddedBackend:
         for stream, own in by_stream.items():
             try:
                 texts = [text for each in own for text in each.texts] if len(own) > 1 else own[0].texts
-                outcomes += _shared(own, engine.score_each(stream, texts))
+                taken_s = perf_counter()
+                scored = engine.score_each(stream, texts)
+                record = engine.recording.stream(stream)
+                for each in own:
+                    record.stages["queue"].add(taken_s - each.arrived_s)
+                laps = record.laps()
+                outcomes += _shared(own, scored)
+                laps.end("encode")
             except EngineError as error:
                 outcomes += [(each, as_problem(error)) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told

@@ -48,6 +48,7 @@ class ScoringRoute:
             return await self._answer(stream, scope, receive, send)
         except ProblemError as error:
             # Who waits for leave to send a body may send it all the same, or not: nobody can tell.
+            self._backend.refused(stream, error.problem.status)
             closing = [(b"connection", b"close")] if header(scope, b"expect") is not None else []
             await answer_problem(send, error, closing)
             return error.problem.status

@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from railgun.engine.intake import JsonText
 
@@ -18,7 +19,7 @@ SMALL_EVENTS_MAX = 16
 class Submission:
     """Events of one request. metrics: of the replies, None for all.  reply: whether replies are wanted.
 
-    abandoned: nobody waits any more; if it was not taken by then, it never will be.
+    abandoned: nobody waits any more; if it was not taken by then, it never will be.  arrived_s: of perf_counter.
     """
 
     stream: str
@@ -28,6 +29,7 @@ class Submission:
     reply: bool
     answered: asyncio.Future[object]
     taken: bool = False
+    arrived_s: float = field(default_factory=perf_counter)
     abandoned: bool = False
 
 

@@ -14,9 +14,10 @@ from functools import partial
 import uvicorn
 import uvloop
 
-from frontend.app import Application, Telemetry
+from frontend.app import Application
 from frontend.connection import Connection, connection_type
 from frontend.embedded import EmbeddedBackend
+from frontend.monitoring import exposition
 from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
@@ -38,7 +39,6 @@ def serve(
     *,
     definitions: Definitions | None = None,
     on_ready: Callable[[str], None] | None = None,
-    telemetry: Telemetry | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
 
@@ -49,7 +49,7 @@ def serve(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions))
     with contextlib.closing(listener):
-        service = Service(settings.http, backend, listener, on_ready, telemetry)
+        service = Service(settings.http, backend, listener, on_ready)
         return uvloop.run(service.run())
 
 
@@ -96,10 +96,11 @@ class Service:
         backend: EmbeddedBackend,
         listener: socket.socket,
         on_ready: Callable[[str], None] | None = None,
-        telemetry: Telemetry | None = None,
     ) -> None:
         self._settings, self._backend, self._listener = settings, backend, listener
-        self._on_ready, self._telemetry = on_ready, telemetry
+        self._on_ready = on_ready
+        self.application = Application(backend, settings)
+        self.application.telemetry = exposition(backend, self.application.in_flight)
         self._stop: Callable[[], object] | None = None
 
     @property
@@ -115,8 +116,7 @@ class Service:
 
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
-        application = Application(self._backend, self._settings, self._telemetry)
-        server = _Server(self._config(application), self._backend, application.stopping)
+        server = _Server(self._config(), self._backend, self.application.stopping)
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
         with _signals(server):
@@ -144,10 +144,10 @@ class Service:
         if self._on_ready is not None:
             self._on_ready(self.url)
 
-    def _config(self, application: Application) -> uvicorn.Config:
+    def _config(self) -> uvicorn.Config:
         settings = self._settings
         return uvicorn.Config(
-            application,
+            self.application,
             http=connection_type(settings.connections_limit, settings.keep_alive_s),
             ws="none",
             lifespan="off",

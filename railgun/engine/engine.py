@@ -28,6 +28,7 @@ from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
+from railgun.telemetry.recording import Recording
 
 C = TypeVar("C", bound=Change)
 
@@ -52,6 +53,7 @@ class Engine:
     folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
     the loss of power, "os" the death of the process.  settings: limits of each task.  now_ms: the clock that
     `max_future` and arrival times are read from.  may_warm: whether a metric that has filled may answer now.
+    `recording`: what it notes for monitoring.
 
     Every method raises EngineError: EventError for an event that is refused, DefinitionsError for a definition,
     UnknownNameError for a name, FolderError for the folder and the disk, EngineStoppedError after `close` and after an
@@ -70,6 +72,7 @@ class Engine:
     ) -> None:
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-")) if folder is None else None
         self.folder = self._temporary or Path(folder or "")
+        self.recording = Recording()
         self._now_ms = now_ms
         self._lock = FairLock()
         self._next_slice_s = self._next_reading_s = 0.0
@@ -78,7 +81,12 @@ class Engine:
         self._failure: BaseException | None = None
         try:
             self._streams = EngineStreams(
-                self.folder, Durability(durability), settings or TaskSettings(), may_warm, os.cpu_count() or 1
+                self.folder,
+                Durability(durability),
+                settings or TaskSettings(),
+                may_warm,
+                os.cpu_count() or 1,
+                self.recording,
             )
         except BaseException:
             self._remove()

@@ -26,6 +26,7 @@ from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
+from railgun.telemetry.recording import Recording
 from reservoir.files import DiskFiles
 
 
@@ -42,6 +43,7 @@ class EngineStreams:
         settings: TaskSettings,
         may_warm: Callable[[Warm], bool],
         threads: int,
+        recording: Recording,
     ) -> None:
         self._files = DiskFiles()
         self._folder = DataFolder(folder, self._files)
@@ -49,7 +51,7 @@ class EngineStreams:
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
         self._upkeep: dict[str, Upkeep] = {}
-        self._reader = TaskReader()
+        self._reader, self._recording = TaskReader(), recording
         self._log = EmbeddedLog(self._folder.log, durability)
         try:
             self._changes = CatalogLog(self._log, str(folder))
@@ -186,7 +188,9 @@ class EngineStreams:
                 member.task.close()
             raise
         together = Members(self._log, members)
-        self._live[stream.name] = LiveStream(entry, together, self._threads)
+        self._live[stream.name] = LiveStream(
+            entry, together, self._threads, self._recording.stream(stream.name)
+        )
         self._upkeep[stream.name] = Upkeep(together, self._may_warm)
 
     def _member(self, identity: TaskIdentity, log: TaskLog) -> Member:
@@ -206,6 +210,7 @@ class EngineStreams:
         """Delete what there is of a stream that was dropped."""
         live = self._live.pop(stream, None)
         self._upkeep.pop(stream, None)
+        self._recording.forget(stream)
         if live is not None:
             live.close()
         for topic in topics_of_stream(self._log, stream):

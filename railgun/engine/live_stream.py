@@ -13,6 +13,7 @@ from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.ids import IdMaker
 from railgun.engine.intake import Intake, JsonText
 from railgun.engine.members import Member, Members
+from railgun.engine.noting import note_batch, note_fates, note_refused
 from railgun.engine.reply_forms import Reply, empty_reply, merge
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
@@ -20,6 +21,7 @@ from railgun.engine.scored import Scored
 from railgun.engine.tasks import StreamTasks
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
+from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import EventColumns
 from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
 from railgun.wire.door_table import TableDoor
@@ -33,8 +35,8 @@ _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
 class LiveStream:
     """Not to be shared between threads. An error that leaves `members.is_whole` False makes it unusable."""
 
-    def __init__(self, entry: StreamEntry, members: Members, threads: int) -> None:
-        self._entry, self.members = entry, members
+    def __init__(self, entry: StreamEntry, members: Members, threads: int, record: StreamRecord) -> None:
+        self._entry, self.members, self._record = entry, members, record
         self._router, self._ids = Router(entry.stream), IdMaker()
         by_partitioner: dict[str, list[TaskProcessor]] = {name: [] for name in entry.stream.partitioners}
         for member in members:
@@ -67,6 +69,7 @@ class LiveStream:
         replies: list[Reply] = []
         sent: dict[Member, tuple[list[bytes], list[Reply]]] = {}
         names = [metric.name for metric in self._metrics]
+        laps = self._record.laps()
         for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
             values = admitted.values
             made_id = self._ids.next(max(0, now_ms)) if admitted.id is None else admitted.id
@@ -79,20 +82,30 @@ class LiveStream:
                     records, into = sent.setdefault(self.members.at(partitioner, partition), ([], []))
                     records.append(record)
                     into.append(reply)
+        laps.end("admission")
         with self.members.appending([(member, records) for member, (records, _) in sent.items()]):
             for member in self.members if len(events) > 1 else sent:
                 if member in sent:
-                    _answer(member, *sent[member])
+                    self._answer(member, *sent[member])
+            laps.end("process")
+        laps.end("durable")
+        note_batch(self._record, len(replies), {})
         return replies
 
     def score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
         """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
+        laps = self._record.laps()
         taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
+        laps.end("admission")
         each = [portion for portions in taken.portions for portion in portions]
         sent = [(self.members.at(p.share.partitioner, p.share.partition), p.records) for p in each]
         with self.members.appending(sent):
             answers = self._tasks.process(taken.portions, self._metrics, len(taken))
+            laps.end("process")
+        laps.end("durable")
+        note_batch(self._record, len(taken), answers)
+        note_refused(self._record, taken.refused.values())
         return Scored(taken, tuple(metric.name for metric in self._metrics), answers)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
@@ -102,15 +115,22 @@ class LiveStream:
         and TableError.
         """
         results: list[pa.Table] = []
+        laps = self._record.laps()
         for block in self._blocks(table, now_ms):
             records = encode_columns(self._schema.version, block)
             portions = self._tasks.portions(records, self._router.shares(block))
             each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
             sent = [(self.members.at(share.partitioner, share.partition), taken) for share, taken in each]
+            laps.end("admission")
             with self.members.appending(sent):
                 answers = self._tasks.process(portions, self._metrics, len(block))
+                laps.end("process")
+            laps.end("durable")
+            note_batch(self._record, len(block), answers)
             results.append(result_table(self._stream, self._metrics, block, answers, with_life=True))
+            laps.end("encode")
             between()
+            laps = self._record.laps()
         return pa.concat_tables(results)
 
     def close(self) -> None:
@@ -148,14 +168,14 @@ class LiveStream:
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
 
+    def _answer(self, member: Member, records: list[bytes], replies: list[Reply]) -> None:
+        """Process records that one task got, and put what it says into their replies."""
+        done = 0
 
-def _answer(member: Member, records: list[bytes], replies: list[Reply]) -> None:
-    """Process records that one task got, and put what it says into their replies."""
-    done = 0
+        def deliver(said: Replies) -> None:
+            nonlocal done
+            note_fates(self._record, member.partitioner, said.late[: said.n], said.duplicate[: said.n])
+            merge(member.partitioner, said, replies[done : done + said.n])
+            done += said.n
 
-    def deliver(said: Replies) -> None:
-        nonlocal done
-        merge(member.partitioner, said, replies[done : done + said.n])
-        done += said.n
-
-    member.task.process(records, member.task.position, deliver)
+        member.task.process(records, member.task.position, deliver)

@@ -48,22 +48,24 @@ _OF_TASKS: dict[str, Callable[[TaskReading], float]] = {
 
 class RailgunCollector(Collector):
     """recording: what is noted.  reading: how tasks stood lately; None before there is an engine.  disk: looks at the
-    data folder, at most once in ten seconds; None before there is one.  is_ready: whether events are taken.
-    version, durability: of this process.
+    data folder, at most once in ten seconds; None before there is one.  in_flight: (events,
+    bytes).  is_ready: whether events are taken.
+    version: of this program.
     """
 
     def __init__(
         self,
-        recording: Recording,
+        recording: Callable[[], Recording],
         reading: Callable[[], EngineReading | None],
         disk: Callable[[], DiskReading | None],
+        in_flight: Callable[[], tuple[int, int]],
         is_ready: Callable[[], bool],
         version: str,
-        durability: str,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._recording, self._reading, self._disk, self._is_ready = recording, reading, disk, is_ready
-        self._info, self._now_s = (version, durability), now_s
+        self._recording, self._reading, self._disk = recording, reading, disk
+        self._in_flight, self._is_ready = in_flight, is_ready
+        self._version, self._now_s = version, now_s
         self._disk_at_s = float("-inf")
         self._disk_seen: DiskReading | None = None
 
@@ -85,10 +87,11 @@ class RailgunCollector(Collector):
         return [_metric(family, ()) for family in FAMILIES]
 
     def _put_process(self, samples: Samples, reading: EngineReading | None) -> None:
-        samples["railgun_build_info"].append((self._info, 1.0))
+        samples["railgun_build_info"].append(((self._version,), 1.0))
         samples["railgun_ready"].append(((), float(self._is_ready())))
-        samples["railgun_in_flight_events"].append(((), float(self._recording.in_flight_events)))
-        samples["railgun_in_flight_bytes"].append(((), float(self._recording.in_flight_bytes)))
+        events, size_bytes = self._in_flight()
+        samples["railgun_in_flight_events"].append(((), float(events)))
+        samples["railgun_in_flight_bytes"].append(((), float(size_bytes)))
         if reading is not None:
             samples["railgun_reading_age_seconds"].append(((), max(0.0, self._now_s() - reading.at_s)))
         if self._now_s() - self._disk_at_s >= _DISK_SECONDS:
@@ -100,7 +103,7 @@ class RailgunCollector(Collector):
             samples["railgun_disk_free_bytes"].append(((), float(disk.free_bytes)))
 
     def _put_traffic(self, samples: Samples) -> None:
-        for stream, record in self._recording.streams():
+        for stream, record in self._recording().streams():
             samples["railgun_events_total"].append(((stream,), float(record.events)))
             for reason, count in dict(record.refused).items():
                 samples["railgun_events_refused_total"].append(((stream, reason), float(count)))

@@ -25,7 +25,7 @@ class Family:
 _STREAM, _TASK = ("stream",), ("stream", "partitioner", "partition")
 
 PROCESS = (
-    Family("railgun_build_info", Kind.GAUGE, ("version", "durability"), "1, with what runs here as labels"),
+    Family("railgun_build_info", Kind.GAUGE, ("version",), "1, with the version that runs here"),
     Family("railgun_ready", Kind.GAUGE, (), "1 when events are taken, 0 while starting, stopping or stopped"),
     Family("railgun_in_flight_events", Kind.GAUGE, (), "events taken from clients and not answered yet"),
     Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from railgun.telemetry.buckets import Buckets
 
@@ -37,14 +38,32 @@ class StreamRecord:
         default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}
     )
 
+    def laps(self) -> "Laps":
+        """A clock for one batch, begun now."""
+        return Laps(self.stages)
+
+
+class Laps:
+    """Where the time of one batch goes: each lap is a stage's."""
+
+    __slots__ = ("_last_s", "_stages")
+
+    def __init__(self, stages: dict[str, Buckets]) -> None:
+        self._stages = stages
+        self._last_s = perf_counter()
+
+    def end(self, stage: str) -> None:
+        """What went by since the last lap's end was this stage's."""
+        now_s = perf_counter()
+        self._stages[stage].add(now_s - self._last_s)
+        self._last_s = now_s
+
 
 class Recording:
     """Of one process. A stream's record goes when the stream does."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamRecord] = {}
-        self.in_flight_events = 0
-        self.in_flight_bytes = 0
 
     def stream(self, name: str) -> StreamRecord:
         """The record of a stream that is registered, made when it is first asked for."""

@@ -27,7 +27,13 @@ class Scene:
         self.now_s = 50.0
         self.exposition = Exposition(
             RailgunCollector(
-                self.recording, lambda: self.reading, self.look, lambda: True, "1.2", "os", lambda: self.now_s
+                lambda: self.recording,
+                lambda: self.reading,
+                self.look,
+                lambda: (9, 99),
+                lambda: True,
+                "1.2",
+                lambda: self.now_s,
             )
         )
 
@@ -101,7 +107,6 @@ def test_traffic() -> None:
     record.batches.add(5)
     for stage in STAGES:
         record.stages[stage].add(0.02)
-    scene.recording.in_flight_events = 9
     found = scene.samples()
     stream = ("stream", "payments")
     card = ("partitioner", "card")
@@ -116,7 +121,7 @@ def test_traffic() -> None:
             for le in ("0.01", "0.025")
         ]
         assert buckets == [0, 1]
-    assert found["railgun_in_flight_events", ()] == 9
+    assert (found["railgun_in_flight_events", ()], found["railgun_in_flight_bytes", ()]) == (9, 99)
     scene.recording.forget("payments")
     assert ("railgun_events_total", (stream,)) not in scene.samples()
 
