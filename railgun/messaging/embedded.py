@@ -31,14 +31,20 @@ from railgun.messaging.log_database import (
     topic_key,
 )
 from railgun.messaging.partition_log import Block, PartitionLog
-from railgun.messaging.transport import Entry, Fetched, TopicPartition
+from railgun.messaging.transport import (
+    FOREVER,
+    RECORD_LIMIT_BYTES,
+    Entry,
+    Fetched,
+    TopicPartition,
+    TopicSettings,
+)
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
 from railgun.wire.encode import Records
 from reservoir.files import DiskFiles
 
 VERSION = 1
-RECORD_LIMIT_BYTES = 16 << 20
 RECENT_LIMIT_BYTES = 32 << 20
 PARTITIONS_LIMIT = 4_096
 TOPIC_NAME_LIMIT_BYTES = 249
@@ -109,7 +115,7 @@ class EmbeddedLog:
         places = (TopicPartition(topic, partition) for partition in range(partitions))
         self._topics[topic] = [PartitionLog(self._database, place, topic_id) for place in places]
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
         if not 1 <= partitions <= PARTITIONS_LIMIT or not 1 <= len(topic.encode()) <= TOPIC_NAME_LIMIT_BYTES:
             raise ValueError(f"topic {topic[:80]!r} with {partitions} partitions: at most {PARTITIONS_LIMIT}")
         with self._commits.exclusive():
@@ -156,7 +162,7 @@ class EmbeddedLog:
     def _submission(self, entries: Sequence[Entry]) -> Submission:
         self._check_open()
         total = 0
-        for where, records in entries:
+        for where, records, _, _ in entries:
             self._log(where.topic, where.partition)
             n, size_bytes, largest = sizes_of(records)
             if n == 0:
@@ -174,14 +180,14 @@ class EmbeddedLog:
         for submission in submissions:
             firsts: list[int] = []
             try:
-                logs = [self._log(*where) for where, _ in submission.entries]
+                logs = [self._log(*where) for where, *_ in submission.entries]
             except TopicMissingError as error:
                 submission.error = error
                 logs = []
-            for log, (_, records) in zip(logs, submission.entries):
-                appended.setdefault(log, []).append(records)
+            for log, entry in zip(logs, submission.entries):
+                appended.setdefault(log, []).append(entry.records)
                 firsts.append(log.next_offset + counted.get(log, 0))
-                counted[log] = counted.get(log, 0) + len(records)
+                counted[log] = counted.get(log, 0) + len(entry.records)
             offsets.append(firsts)
         batch = WriteBatch(raw_mode=True)
         written: list[tuple[PartitionLog, list[Block]]] = []
@@ -232,6 +238,21 @@ class EmbeddedLog:
                 raise OffsetOutOfRangeError(str(log.where), from_offset, log.start, log.end) from None
             raise
 
+    def fetch(
+        self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
+    ) -> list[Fetched]:
+        for where, offset in positions.items():
+            log = self._log(*where)
+            if not log.start <= offset <= log.end:
+                raise OffsetOutOfRangeError(str(where), offset, log.start, log.end)
+        if not self.wait(positions, timeout_s):
+            return []
+        return [
+            self.read(*where, offset, max_records, max_bytes)
+            for where, offset in positions.items()
+            if self._log(*where).end > offset
+        ]
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         logs = [(self._log(*where), offset) for where, offset in positions.items()]
 
@@ -242,6 +263,9 @@ class EmbeddedLog:
             arrived = self._changed.wait_for(is_due, timeout_s)
         self._check_open()
         return arrived
+
+    def release(self, topic: str, partition: int) -> None:
+        self._log(topic, partition)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         with self._commits.exclusive():

@@ -60,7 +60,7 @@ class TransportFullError(TransportError):
 
     def __init__(self, place: str, pending_bytes: int) -> None:
         super().__init__(
-            place, f"{pending_bytes} bytes wait to be written", "Send more slowly; the disk cannot follow"
+            place, f"{pending_bytes} bytes wait to be written", "Send more slowly; the log cannot follow"
         )
 
 
@@ -80,11 +80,35 @@ class TransportIOError(TransportError):
     """A write, sync or read failed. After a failed write nothing more is taken until it is opened again."""
 
 
+class TopicSettingsError(TransportError):
+    """The topic is there with other settings than its records need."""
+
+    def __init__(self, topic: str, setting: str, existing: str, wanted: str) -> None:
+        super().__init__(
+            topic,
+            f"{setting} is {existing}, and it has to be {wanted}",
+            f"Set it (kafka-configs.sh --alter --topic {topic} --add-config {setting}={wanted}), "
+            "or delete the topic if its records are not needed",
+        )
+
+
+class TransportUnavailableError(TransportIOError):
+    """The broker did not answer in time. Whether what was under way was done is not known; it may be tried again."""
+
+
+class TransportRefusedError(TransportIOError):
+    """The broker answers and refuses: a setting, a right or a limit has to be changed before it is tried again."""
+
+
+class TransportFailedError(TransportIOError):
+    """The connection's state is lost: nothing more is taken until the transport is opened again."""
+
+
 class TransportCorruptionError(TransportError):
     """What is stored cannot be what was written."""
 
     def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason, "Restore the folder from a copy: records may be missing from here on")
+        super().__init__(place, reason, "Restore it from a copy: records may be missing from here on")
 
 
 class TransportVersionError(TransportError):

@@ -21,19 +21,46 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+RECORD_LIMIT_BYTES = 16 << 20
+
+Headers = Sequence[tuple[str, bytes]]
+
+
 class Entry(NamedTuple):
-    """Records to append to one partition, in order: a list of bytes, or many in one buffer."""
+    """Records to append to one partition, in order: a list of bytes, or many in one buffer.
+
+    keys, headers: one of each record's, for a broker's other readers and for compaction; what is read through a
+    Transport is the records alone, and a transport without a broker does not keep them.
+    """
 
     where: TopicPartition
     records: Sequence[bytes] | Records
+    keys: Sequence[bytes | None] | None = None
+    headers: Sequence[Headers] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What a broker does with a topic's records by itself; a transport without one keeps them until they are trimmed.
+
+    retention_ms: how long they are kept; None: for ever.  is_compacted: of records with the same key only the
+    last is sure to be kept, and trimming is not possible.  Times of records are always those of their arrival.
+    """
+
+    retention_ms: int | None = None
+    is_compacted: bool = False
+
+
+FOREVER = TopicSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """Consecutive records of one partition.
 
-    offsets int64[n]: ascending; a broker may leave gaps.  buffer uint8[...], bounds int64[n + 1]: record i is
-    buffer[bounds[i]:bounds[i + 1]].  next_offset: where to go on.
+    offsets int64[n]: ascending; a broker may leave gaps (compaction, marks of transactions).
+    buffer uint8[...], bounds int64[n + 1]: record i is buffer[bounds[i]:bounds[i + 1]].
+    next_offset: where to go on.
     """
 
     where: TopicPartition
@@ -58,7 +85,7 @@ class Transport(Protocol):
     TransportClosedError after `close`, TopicMissingError for what does not exist.
     """
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
         """Make a topic; nothing happens where it exists. Raises TopicExistsError where it differs."""
 
     def delete_topic(self, topic: str) -> None:
@@ -70,7 +97,8 @@ class Transport(Protocol):
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         """Append to several partitions; the future has the offset of each entry's first record once all are
         durable. Entries submitted one after another to a partition keep their order. An entry has one
-        record at least.
+        record at least. Its records get consecutive offsets where nobody else writes to the partition; those
+        that another process writes there may come to lie between them.
 
         Raises RecordTooLargeError and TransportFullError at once, having taken nothing.
         """
@@ -86,13 +114,29 @@ class Transport(Protocol):
 
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         """Records from an offset: none at the end of the log, otherwise at least one, within the limits but
-        for a first record that is larger. Fewer than there are may come.
+        for a first record that is larger. Fewer than there are may come. None, and a `next_offset` that went on,
+        where all that a broker has there is no record.
 
+        Reading on from `next_offset` is what it is made for; elsewhere it begins anew.
         Raises OffsetOutOfRangeError where the offset was trimmed or is beyond the end.
         """
 
+    def fetch(
+        self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
+    ) -> list[Fetched]:
+        """What has arrived at several partitions, asked for once: waits until one of them has a record at its
+        position, or for the timeout; then each that has some gives what `read` would. What has been
+        acknowledged a moment ago may need another call.
+
+        The limits are each partition's. Raises OffsetOutOfRangeError as `read` does.
+        """
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        """Wait until one of the partitions has a record at or after its position; False after the timeout."""
+        """Wait until one of the partitions has a record at its position, which is one that `read` could be asked
+        for; False after the timeout."""
+
+    def release(self, topic: str, partition: int) -> None:
+        """Give back what reading ahead in a partition holds: it is not read for now."""
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """Forget records before an offset, so that their space can be used again; all before the end at most.

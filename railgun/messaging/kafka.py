@@ -1,0 +1,111 @@
+"""Kafka as a Transport, by librdkafka."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from railgun.messaging.errors import TransportClosedError
+from railgun.messaging.kafka_reading import KafkaReading
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_topics import KafkaTopics
+from railgun.messaging.kafka_writing import KafkaWriting
+from railgun.messaging.transport import (
+    FOREVER,
+    Entry,
+    Fetched,
+    TopicPartition,
+    TopicSettings,
+)
+from railgun.wire.encode import Records
+
+
+class KafkaTransport:
+    """A Transport over a Kafka cluster. Its topics are all of the cluster's but Kafka's own.
+
+    An acknowledged record is with all replicas in sync; what that survives is the cluster's affair. A submission
+    that fails with TransportUnavailableError may be there nevertheless. Raises TransportError where no broker answers.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        self._closed = False
+        self._topics = KafkaTopics(settings)
+        self._topics.all()
+        self._reading = KafkaReading(settings, self._topics)
+        self._writing = KafkaWriting(settings, self._topics)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
+        self._check_open()
+        if partitions < 1:
+            raise ValueError(f"topic {topic[:80]!r} with {partitions} partitions")
+        self._topics.create(topic, partitions, settings)
+
+    def delete_topic(self, topic: str) -> None:
+        self._check_open()
+        self._reading.drop_topic(topic)
+        self._topics.delete(topic)
+
+    def topics(self) -> Mapping[str, int]:
+        self._check_open()
+        return self._topics.all()
+
+    def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
+        self._check_open()
+        return self._writing.submit(entries)
+
+    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
+        return self.submit((Entry(TopicPartition(topic, partition), records),)).result()[0]
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        self._check_open()
+        return self._topics.bounds(TopicPartition(topic, partition))[0]
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        self._check_open()
+        return self._topics.bounds(TopicPartition(topic, partition))[1]
+
+    def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
+        return self._reading.read(TopicPartition(topic, partition), from_offset, max_records, max_bytes)
+
+    def fetch(
+        self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
+    ) -> list[Fetched]:
+        return self._reading.fetch(positions, max_records, max_bytes, timeout_s)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        return self._reading.wait(positions, timeout_s)
+
+    def release(self, topic: str, partition: int) -> None:
+        self._check_open()
+        self._reading.drop(TopicPartition(topic, partition))
+
+    def trim(self, topic: str, partition: int, before_offset: int) -> None:
+        self._check_open()
+        where = TopicPartition(topic, partition)
+        self._topics.check(where)
+        self._topics.trim(where, before_offset)
+        # What was fetched ahead may lie before it.
+        self._reading.drop(where)
+
+    def sync(self) -> None:
+        self._check_open()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._writing.close(self.settings.answer_timeout_s)
+        self._reading.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TransportClosedError(self.settings.broker)

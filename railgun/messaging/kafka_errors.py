@@ -1,0 +1,122 @@
+"""What librdkafka says went wrong, as errors of the transport: try again, open again, or change something first."""
+
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from railgun.messaging.errors import (
+    TopicMissingError,
+    TransportCorruptionError,
+    TransportError,
+    TransportFailedError,
+    TransportRefusedError,
+    TransportUnavailableError,
+)
+
+T = TypeVar("T")
+
+_log = logging.getLogger("railgun.kafka")
+
+_MISSING: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+# Bytes that cannot be what was written.
+_DAMAGED: Final = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG})
+
+_RIGHTS = "Give this user the right on the broker"
+_SECURITY = "Check the security settings of [kafka] (security.protocol, sasl.*, ssl.*) against the broker's"
+_LIMITS = "Change the limit or policy on the broker, or what is asked of it"
+
+# What no repetition mends, and what does.
+_REFUSED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.SECURITY_DISABLED: _SECURITY,
+    KafkaError.SASL_AUTHENTICATION_FAILED: _SECURITY,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: _SECURITY,
+    KafkaError.ILLEGAL_SASL_STATE: _SECURITY,
+    KafkaError._AUTHENTICATION: _SECURITY,
+    KafkaError._SSL: _SECURITY,
+    KafkaError.POLICY_VIOLATION: _LIMITS,
+    KafkaError.INVALID_CONFIG: _LIMITS,
+    KafkaError.INVALID_PARTITIONS: _LIMITS,
+    KafkaError.INVALID_REPLICATION_FACTOR: "Ask for as many replicas as there are brokers, or fewer",
+    KafkaError.TOPIC_EXCEPTION: "Choose another name: letters, digits, '.', '_' and '-', at most 249",
+    KafkaError.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic, or send smaller events",
+    KafkaError.UNSUPPORTED_VERSION: "Run a newer broker",
+    KafkaError._UNSUPPORTED_FEATURE: "Run a newer broker",
+    KafkaError.INVALID_REQUIRED_ACKS: _LIMITS,
+    KafkaError._INVALID_ARG: "Check the settings of [kafka]",
+}
+
+
+def as_transport_error(place: str, error: KafkaError, because: KafkaError | None = None) -> TransportError:
+    """The transport's error for one of librdkafka's.
+
+    because: what the client complained of last; where nothing answered in time, that is why.
+    """
+    if error.fatal():
+        return TransportFailedError(place, _text(error), "Start again: what is unanswered may be sent again")
+    if error.code() in _MISSING:
+        return TopicMissingError(place)
+    if error.code() in _DAMAGED:
+        return TransportCorruptionError(place, _text(error))
+    for each in (error, because):
+        remedy = None if each is None else _REFUSED.get(each.code())
+        if each is not None and remedy is not None:
+            return TransportRefusedError(place, _text(each), remedy)
+    reason = _text(error) if because is None else f"{_text(error)} ({_text(because)})"
+    return TransportUnavailableError(
+        place, reason, "Check that the broker runs and its address is right; then try again"
+    )
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Whether the same question may be answered in a moment, as while a partition's leader changes."""
+    return not error.fatal() and error.code() not in _REFUSED and error.code() not in _DAMAGED
+
+
+def _text(error: KafkaError) -> str:
+    return str(error.str()).rstrip(".")
+
+
+def made(place: str, make: Callable[[], T]) -> T:
+    """What a constructor of librdkafka's makes of its settings. Raises TransportRefusedError where they are wrong."""
+    try:
+        return make()
+    except KafkaException as error:
+        raise as_transport_error(place, error.args[0]) from error
+
+
+class Complaints:
+    """What a client says of its connections: each trouble is logged once, and kept for what times out later."""
+
+    def __init__(self) -> None:
+        self.last: KafkaError | None = None
+        self._told: set[int] = set()
+
+    def __call__(self, error: KafkaError) -> None:
+        """librdkafka's `error_cb`."""
+        if error.code() not in self._told:
+            self._told.add(error.code())
+            _log.warning("%s", _text(error))
+        refusal = self.last is not None and self.last.code() in _REFUSED
+        # "All brokers are down" follows on every cause and says less.
+        if not (refusal or (self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN)):
+            self.last = error
+
+    def forget(self) -> None:
+        """The broker has answered."""
+        if self.last is not None:
+            self.last = None
+            self._told.clear()

@@ -1,0 +1,76 @@
+"""Records on their way to Kafka, and what is told when all of them are there."""
+
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, Message
+
+# A message costs librdkafka and this process memory beyond its bytes.
+_RECORD_OVERHEAD_BYTES = 128
+
+
+def held_bytes(records: int, size_bytes: int) -> int:
+    """What records take while they wait."""
+    return size_bytes + records * _RECORD_OVERHEAD_BYTES
+
+
+class KafkaSubmission:
+    """Entries that were submitted together.
+
+    future: gets the offset of each entry's first record, or the first error.  Running from the start: a waiter that
+    gives up cannot take back what is on its way.
+    """
+
+    __slots__ = ("entries_left", "error", "future", "held_bytes", "offsets", "place")
+
+    def __init__(self, entries: int, held: int) -> None:
+        self.entries_left = entries
+        self.held_bytes = held
+        self.offsets = [0] * entries
+        self.error: KafkaError | None = None
+        self.place = ""
+        self.future: Future[list[int]] = Future()
+        self.future.set_running_or_notify_cancel()
+
+
+class Delivery:
+    """One entry's delivery reports. Called by librdkafka for each of its records, in order.
+
+    done: called with the submission when the last report of its last entry is in.
+    """
+
+    __slots__ = ("_done", "_first", "_index", "_left", "_place", "_submission")
+
+    def __init__(self, submission: KafkaSubmission, index: int, records: int, place: str, done: Any) -> None:
+        self._submission = submission
+        self._index = index
+        self._left = records
+        self._place = place
+        self._done = done
+        self._first = -1
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed(error)
+        elif self._first < 0:
+            self._first = message.offset() or 0
+        self._left -= 1
+        if self._left == 0:
+            self._complete()
+
+    def not_sent(self, records: int, error: KafkaError) -> None:
+        """So many records were not even taken: no report of them will come."""
+        self._failed(error)
+        self._left -= records
+        if self._left == 0:
+            self._complete()
+
+    def _failed(self, error: KafkaError) -> None:
+        if self._submission.error is None:
+            self._submission.error, self._submission.place = error, self._place
+
+    def _complete(self) -> None:
+        self._submission.offsets[self._index] = self._first
+        self._submission.entries_left -= 1
+        if self._submission.entries_left == 0:
+            self._done(self._submission)

@@ -1,0 +1,206 @@
+"""Kafka's topics: which there are, making them with the settings that records need, deleting and trimming them."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from railgun.messaging.errors import (
+    TopicExistsError,
+    TopicMissingError,
+    TopicSettingsError,
+    TransportUnavailableError,
+)
+from railgun.messaging.kafka_errors import Complaints, as_transport_error, is_passing, made
+from railgun.messaging.kafka_settings import MESSAGE_LIMIT_BYTES, KafkaSettings
+from railgun.messaging.transport import TopicPartition, TopicSettings
+
+T = TypeVar("T")
+
+_APPEARS_S = 0.02
+REFRESH_S = 10.0
+_REFRESH_LIMIT_S = 1.0
+_FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_AFTER_LAST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class KafkaTopics:
+    """The number of partitions of each topic is remembered: it is fixed at creation."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._timeout_s = settings.answer_timeout_s
+        self.complaints = Complaints()
+        configuration: dict[str, Any] = {**settings.admin(), "error_cb": self.complaints}
+        self._client = made(settings.broker, lambda: AdminClient(configuration))
+        self._known: dict[str, int] = {}
+        self._asked_at = 0.0
+        self._lock = threading.Lock()
+
+    def all(self, timeout_s: float | None = None) -> Mapping[str, int]:
+        """Partitions by topic, asked anew. Raises TransportError."""
+        place = self._settings.broker
+        self._asked_at = time.monotonic()
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        found = self._answered(place, lambda: self._client.list_topics(timeout=limit_s))
+        self.complaints.forget()
+        known = {
+            name: len(topic.partitions)
+            for name, topic in found.topics.items()
+            if not name.startswith("__")
+            # A topic is there when each of its partitions has a leader.
+            and topic.partitions
+            and all(each.leader >= 0 for each in topic.partitions.values())
+        }
+        with self._lock:
+            self._known = known
+        return known
+
+    def refresh(self) -> None:
+        """Notice, now and then, what other processes deleted: of that a consumer hears nothing."""
+        if time.monotonic() - self._asked_at > REFRESH_S:
+            with contextlib.suppress(TransportUnavailableError):
+                self.all(_REFRESH_LIMIT_S)
+
+    def check(self, where: TopicPartition) -> None:
+        """Raises TopicMissingError where there is no such partition."""
+        partitions = self._known.get(where.topic) or self.all().get(where.topic, 0)
+        if not 0 <= where.partition < partitions:
+            raise TopicMissingError(f"{self._settings.broker}: {where}")
+
+    def bounds(self, where: TopicPartition) -> tuple[int, int]:
+        """(first offset, offset after the last) that can be read now, as the partition's leader says.
+
+        Asked over the administrator's connection: the consumer's is busy with a fetch that waits for records.
+        """
+        self.check(where)
+        partition = KafkaTopicPartition(*where)
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            asked = [
+                self._client.list_offsets(
+                    {partition: spec},
+                    isolation_level=IsolationLevel.READ_COMMITTED,
+                    request_timeout=self._timeout_s,
+                )[partition]
+                for spec in (_FIRST, _AFTER_LAST)
+            ]
+            try:
+                start, end = (each.result().offset for each in asked)
+                return start, end
+            except KafkaException as error:
+                cause: KafkaError = error.args[0]
+                self.forget(where.topic)
+                if not is_passing(cause) or time.monotonic() > deadline:
+                    raise as_transport_error(str(where), cause, self.complaints.last) from error
+                # The leader moved, or the topic was made, a moment ago; or it is gone.
+                self.check(where)
+                time.sleep(_APPEARS_S)
+
+    def forget(self, topic: str) -> None:
+        """Ask anew when it is named next."""
+        with self._lock:
+            self._known.pop(topic, None)
+
+    def create(self, topic: str, partitions: int, settings: TopicSettings) -> None:
+        """Make a topic, or check that it is as wanted. Raises TopicExistsError, TopicSettingsError."""
+        wanted = _configuration(settings)
+        if topic not in self.all():
+            asked = NewTopic(
+                topic,
+                num_partitions=partitions,
+                replication_factor=self._settings.replication,
+                config=wanted,
+            )
+            try:
+                self._client.create_topics([asked], operation_timeout=self._timeout_s)[topic].result()
+                self._await(topic, True)
+                return
+            except KafkaException as error:
+                cause: KafkaError = error.args[0]
+                if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise as_transport_error(topic, cause, self.complaints.last) from error
+            # Another process was first.
+            self._await(topic, True)
+        self._compare(topic, partitions, wanted)
+
+    def _compare(self, topic: str, partitions: int, wanted: Mapping[str, str]) -> None:
+        existing = self._known.get(topic, 0)
+        if existing != partitions:
+            raise TopicExistsError(topic, existing, partitions)
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        asked = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
+        found = self._answered(topic, asked.result)
+        for setting, value in wanted.items():
+            has = str(found[setting].value)
+            if not _suits(setting, has, value):
+                raise TopicSettingsError(topic, setting, has, value)
+
+    def delete(self, topic: str) -> None:
+        """Remove a topic; nothing happens where there is none."""
+        try:
+            self._client.delete_topics([topic], operation_timeout=self._timeout_s)[topic].result()
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise as_transport_error(topic, cause, self.complaints.last) from error
+        self._await(topic, False)
+
+    def trim(self, where: TopicPartition, before_offset: int) -> None:
+        """Forget records. Raises ValueError where the offset is beyond the end."""
+        asked = KafkaTopicPartition(where.topic, where.partition, before_offset)
+        [answer] = self._client.delete_records([asked], request_timeout=self._timeout_s).values()
+        try:
+            answer.result()
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            if cause.code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                raise ValueError(f"{where}: {before_offset} is beyond the end") from error
+            raise as_transport_error(str(where), cause, self.complaints.last) from error
+
+    def _await(self, topic: str, is_there: bool) -> None:
+        """Return when the broker shows a change that it has agreed to."""
+        deadline = time.monotonic() + self._timeout_s
+        while (topic in self.all()) is not is_there:
+            if time.monotonic() > deadline:
+                late = KafkaError(KafkaError._TIMED_OUT)
+                raise as_transport_error(topic, late, self.complaints.last)
+            time.sleep(_APPEARS_S)
+
+    def _answered(self, place: str, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except KafkaException as error:
+            raise as_transport_error(place, error.args[0], self.complaints.last) from error
+
+
+def _configuration(settings: TopicSettings) -> dict[str, str]:
+    """As Kafka calls what a topic is to be like."""
+    forever = settings.retention_ms is None
+    policies = ["compact"] if settings.is_compacted else []
+    if not settings.is_compacted or not forever:
+        policies.append("delete")
+    return {
+        "cleanup.policy": ",".join(policies),
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": "-1" if settings.retention_ms is None else str(settings.retention_ms),
+        "retention.bytes": "-1",
+        "max.message.bytes": str(MESSAGE_LIMIT_BYTES),
+    }
+
+
+def _suits(setting: str, has: str, wanted: str) -> bool:
+    if setting == "max.message.bytes":
+        return int(has) >= int(wanted)
+    if setting == "cleanup.policy":
+        return set(has.replace(" ", "").split(",")) == set(wanted.split(","))
+    return has == wanted

@@ -1,0 +1,118 @@
+"""A broker that stops answering, is killed, or comes back: nothing acknowledged is lost, order is kept."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from railgun.broker.local import LocalBroker, Status
+from railgun.messaging.errors import TransportFullError, TransportUnavailableError
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import Entry, TopicPartition
+
+_WHERE = TopicPartition("t", 0)
+
+
+def _unheard(line: str) -> None:
+    pass
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    """One that is nobody else's."""
+    found = LocalBroker(tmp_path / "broker")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def _opened(status: Status, **settings: int) -> KafkaTransport:
+    quick = {"fetch.wait.max.ms": 10, "reconnect.backoff.max.ms": 200}
+    passed = {**quick, **{key.replace("_", "."): value for key, value in settings.items()}}
+    return KafkaTransport(KafkaSettings(status.address, pass_through=passed))
+
+
+def _read_from(transport: KafkaTransport, offset: int, end: int) -> list[bytes]:
+    found: list[bytes] = []
+    while offset < end:
+        for fetched in transport.fetch({_WHERE: offset}, 1_000, 1 << 20, 1.0):
+            found += fetched.values()
+            offset = fetched.next_offset
+    return found
+
+
+def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
+    status = broker.start(0, _unheard)
+    port = int(status.address.partition(":")[2])
+    with _opened(status) as transport:
+        transport.create_topic("t", 1)
+        stopped = threading.Event()
+        futures: list[Future[list[int]]] = []
+
+        def write() -> None:
+            while not stopped.wait(0.002):
+                serial = len(futures)
+                futures.append(transport.submit([Entry(_WHERE, [b"%d:%d" % (serial, i) for i in range(3)])]))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(2):
+                seen = transport.end_offset(*_WHERE)
+                _read_from(transport, 0, seen)
+                os.kill(status.pid, signal.SIGKILL)
+                os.waitpid(status.pid, 0)
+                status = broker.start(port, _unheard)
+                while transport.end_offset(*_WHERE) <= seen:
+                    time.sleep(0.05)
+        finally:
+            stopped.set()
+            writer.join()
+        offsets = [future.result(120)[0] for future in futures]
+        assert offsets == [3 * serial for serial in range(len(futures))]
+        expected = [b"%d:%d" % (serial, i) for serial in range(len(futures)) for i in range(3)]
+        assert _read_from(transport, 0, len(expected)) == expected
+
+
+def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
+    status = broker.start(0, _unheard)
+    with _opened(status) as patient, _opened(status, message_timeout_ms=1_500) as hasty:
+        patient.create_topic("t", 1)
+        hasty.append("t", 0, [b"first"])
+        patient.append("t", 0, [b"second"])
+        os.kill(status.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(TransportUnavailableError, match="t-0"):
+                hasty.append("t", 0, [b"given up"])
+            block = Entry(_WHERE, [bytes(1 << 20)] * 4)
+            futures = [patient.submit([block]) for _ in range(15)]
+            with pytest.raises(TransportFullError):
+                patient.submit([block])
+            assert not any(future.done() for future in futures)
+        finally:
+            os.kill(status.pid, signal.SIGCONT)
+        firsts = [future.result(60)[0] for future in futures]
+        assert [after - before for before, after in pairwise(firsts)] == [4] * 14
+
+
+def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(broker: LocalBroker) -> None:
+    status = broker.start(0, _unheard)
+    transport = KafkaTransport(KafkaSettings(status.address, answer_timeout_s=1.0))
+    try:
+        transport.create_topic("t", 1)
+        transport.append("t", 0, [b"first"])
+        os.kill(status.pid, signal.SIGSTOP)
+        future = transport.submit([Entry(_WHERE, [b"never"])])
+    finally:
+        transport.close()
+        os.kill(status.pid, signal.SIGCONT)
+    with pytest.raises(TransportUnavailableError):
+        future.result(0)
