@@ -12,7 +12,7 @@ from railgun.engine.ids import IdMaker
 from railgun.engine.routing import Router, Share
 from railgun.engine.tasks import Portion
 from railgun.files.ndjson_fast import FastReader
-from railgun.messaging.embedded import RECORD_LIMIT_BYTES
+from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
