@@ -20,7 +20,7 @@ from railgun.messaging.errors import (
 )
 from railgun.messaging.log_database import TOPIC_PREFIX, VERSION_KEY, LogDatabase, log_options
 from railgun.messaging.partition_log import PartitionLog
-from railgun.messaging.transport import Entry, Fetched, TopicPartition
+from railgun.messaging.transport import FOREVER, Entry, Fetched, TopicPartition, TopicSettings
 from railgun.wire.encode import Records
 
 _ATTEMPTS, _PAUSE_S = 5, 0.05
@@ -114,7 +114,7 @@ class ReadOnlyLog:
             log = self._log(topic, partition)
             return log.read([], from_offset, start, min(end, known_end), max(max_records, 1), max_bytes)
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
         """Nothing happens where it exists, as everywhere."""
         if self.topics().get(topic) != partitions:
             self._refuse()
@@ -127,6 +127,14 @@ class ReadOnlyLog:
 
     def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
         self._refuse()
+
+    def fetch(
+        self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
+    ) -> list[Fetched]:
+        self._refuse()
+
+    def release(self, topic: str, partition: int) -> None:
+        """Nothing is held for a partition."""
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         self._refuse()
