@@ -1,0 +1,178 @@
+"""How fast the service answers over HTTP: `railgun serve` as a process, and the injector, on the same machine.
+
+    python -m bench.http [--only NAME ...] [--runs N] [--scale F]
+
+Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
+docs/benchmarks.md says what each figure is.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.children import ChildFailedError
+from bench.http_run import Target
+from bench.process import end_in_order, load
+from bench.service import Service
+from bench.unit import Report
+from bench.unit_cases import THROUGHPUT, Workload
+
+_NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
+_BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
+_STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
+_ADDED, _ADDED_BEFORE_S, _ADDED_DURING_S = 100, 20.0, 60.0
+_KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
+_KILLED_RATE_PER_S, _KILLED_LINES, _KILLED_AFTER_S = 5_000, 50, (4.0, 24.0)
+
+
+class Scaled:
+    """Seconds and events of a bench at a scale, with floors below which a figure says nothing."""
+
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
+
+    def seconds(self, at_scale_1: float, floor: float = 3.0) -> float:
+        """For this long."""
+        return max(min(floor, at_scale_1), at_scale_1 * self._scale)
+
+    def events(self, at_scale_1: int, floor: int = 20_000) -> int:
+        """So many."""
+        return max(floor, int(at_scale_1 * self._scale))
+
+
+@contextmanager
+def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
+    """A server on a clean folder, and the seconds until it was ready."""
+    folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
+    try:
+        with Service(folder, workload.definitions, durability) as service:
+            ready_s = service.start()
+            yield Target(service, workload.payments), ready_s
+            service.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _traffic(prefix: str, workload: Workload, durability: str) -> Callable[[Report], None]:
+    """Throughput and latency of one kind of events under one durability."""
+
+    def measure(report: Report) -> None:
+        scaled = Scaled(report.scale)
+        bulk_events = _WIDE_BULK_EVENTS if workload is _WIDE else _BULK_EVENTS
+        found: dict[str, list[float]] = {
+            key: [] for key in ("bulk", "bulk_cpu", "p50", "p999", "max", "single_cpu", "ready")
+        }
+        with _served(workload, durability) as (target, ready_s):
+            found["ready"].append(ready_s)
+            target.bulk(workload.warm_up)
+            for _ in range(report.runs):
+                found["bulk_cpu"].append(
+                    target.cpu_us(lambda: found["bulk"].append(target.bulk(scaled.events(bulk_events))))
+                )
+                steady = target.singles(_STEADY_RATE_PER_S, scaled.seconds(_STEADY_S)).latencies
+                found["p50"].append(steady.quantile_ms(0.5))
+                found["p999"].append(steady.quantile_ms(0.999))
+                found["single_cpu"].append(
+                    target.cpu_us(lambda: found["max"].append(target.max_rate(scaled.seconds(_STEP_S))))
+                )
+        report.note(f"{prefix}ready_clean_s", found["ready"], 3)
+        report.note(f"{prefix}bulk", found["bulk"])
+        report.note(f"{prefix}p50_ms_at_500", found["p50"], 3)
+        report.note(f"{prefix}p999_ms_at_500", found["p999"], 3)
+        report.note(f"{prefix}max_rate", found["max"])
+        report.note(f"{prefix}bulk_cpu_us", found["bulk_cpu"], 2)
+        report.note(f"{prefix}single_cpu_us", found["single_cpu"], 1)
+
+    return measure
+
+
+def _added(report: Report) -> None:
+    """Metrics registered under load."""
+    scaled = Scaled(report.scale)
+    ratios, during_ms, warm_s = [], [], []
+    for _ in range(report.runs):
+        with _served(_NARROW, "os") as (target, _):
+            target.bulk(_NARROW.warm_up)
+            found = target.with_metrics_added(
+                max(3, int(_ADDED * min(1.0, report.scale))),
+                _STEADY_RATE_PER_S,
+                scaled.seconds(_ADDED_BEFORE_S),
+                scaled.seconds(_ADDED_DURING_S),
+            )
+            ratios.append(found.during_ms / found.before_ms)
+            during_ms.append(found.during_ms)
+            warm_s.append(found.warm_s)
+    report.note("metrics_added_p999_ratio", ratios, 3)
+    report.note("metrics_added_p999_ms", during_ms, 3)
+    report.note("metrics_added_warm_s", warm_s, 3)
+
+
+def _killed(durability: str, prefix: str) -> Callable[[Report], None]:
+    """Ready again after kill -9 under load."""
+
+    def measure(report: Report) -> None:
+        share = min(1.0, report.scale)
+        cards = max(1_000, int(_KILLED_CARDS * share))
+        workload = replace(
+            _NARROW,
+            window_ms=_KILLED_WINDOW_MS,
+            payments=replace(_NARROW.payments, cards=cards, card_exponent=0.0),
+        )
+        after = random.Random(1)
+        found: list[float] = []
+        with _served(workload, durability) as (target, _):
+            target.bulk(int(_KILLED_EVENTS * share))
+            for _ in range(report.runs):
+                seconds = after.uniform(*_KILLED_AFTER_S) * max(0.1, share)
+                found.append(target.killed(_KILLED_RATE_PER_S, _KILLED_LINES, seconds))
+        report.note(f"{prefix}ready_after_kill_s", found, 3, f"   {target.sent_events:,} events")
+
+    return measure
+
+
+CASES: dict[str, Callable[[Report], None]] = {
+    "os": _traffic("", _NARROW, "os"),
+    "fsync": _traffic("fsync_", _NARROW, "fsync"),
+    "wide": _traffic("wide_", _WIDE, "os"),
+    "fsync_wide": _traffic("fsync_wide_", _WIDE, "fsync"),
+    "metrics_added": _added,
+    "killed": _killed("os", ""),
+    "fsync_killed": _killed("fsync", "fsync_"),
+}
+
+
+def main() -> int:
+    """Measure what is named, print the figures; 1 where something could not be measured."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.http", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="*", choices=list(CASES), help="what to measure (default: everything)"
+    )
+    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("--scale", type=float, default=1.0, help="events, and seconds, as a multiple")
+    arguments = parser.parse_args()
+    end_in_order()
+    report = Report(arguments.runs, arguments.scale)
+    failed = False
+    print(f"at the start: {load()}")
+    for name in arguments.only or CASES:
+        try:
+            CASES[name](report)
+        except ChildFailedError as error:
+            failed = True
+            print(f"{name}: not measured: {error}", file=sys.stderr)
+    print(f"at the end: {load()}")
+    print(json.dumps({"bench": "http", "figures": report.figures}))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

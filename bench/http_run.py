@@ -1,0 +1,142 @@
+"""One server under load: the measurements that the HTTP bench is made of."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.children import ChildFailedError
+from bench.load.injector import Injection, inject
+from bench.load.order import Order
+from bench.load.outcome import Outcome
+from bench.load.schedule import Phase, Schedule
+from bench.load.search import highest_rate
+from bench.payments import Payments
+from bench.service import Service
+
+PATH = "/v1/streams/payments/events"
+LIMIT_P999_MS = 100.0
+
+_BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_EVENTS = 5_000, 4, 500_000
+_CONNECTIONS = 128
+_SETTLE_S = 1.0
+_RATE_MAX_PER_S = 100_000
+
+
+@dataclass(slots=True)
+class Target:
+    """A server that is ready, and how far in the sequence of payments it has come."""
+
+    service: Service
+    payments: Payments
+    sent_events: int = 0
+
+    def order(self, schedule: Schedule, *, each: int = 1, connections: int = _CONNECTIONS) -> Order:
+        """The next events, on a schedule; many in a request go as lines."""
+        order = Order(
+            self.service.host,
+            self.service.port,
+            PATH,
+            schedule,
+            self.payments,
+            self.sent_events,
+            each,
+            ndjson=each > 1,
+            connections=connections,
+        )
+        self.sent_events += order.events
+        return order
+
+    def bulk(self, events: int) -> float:
+        """Send at least so many events as lines, as fast as they are answered; events/s. Raises ChildFailedError."""
+        seconds, answered = 0.0, 0
+        while answered < events:
+            requests = max(_BULK_CONNECTIONS, min(events - answered, _BULK_RUN_EVENTS) // _BULK_LINES)
+            found = inject(
+                self.order(Schedule.burst(requests), each=_BULK_LINES, connections=_BULK_CONNECTIONS)
+            )
+            check(found)
+            answered += found.good
+            seconds += (found.last_done_ns - found.first_sent_ns) / 1e9
+        return answered / seconds
+
+    def cpu_us(self, do: Callable[[], object]) -> float:
+        """The server's CPU time per event of what is done, in µs: less swayed by what else the machine does."""
+        events, cpu_s = self.sent_events, self.service.cpu_s()
+        do()
+        return (self.service.cpu_s() - cpu_s) / max(1, self.sent_events - events) * 1e6
+
+    def singles(self, rate_per_s: float, seconds: float) -> Outcome:
+        """Single events at a rate."""
+        return inject(self.order(Schedule.constant(rate_per_s, seconds)))
+
+    def max_rate(self, seconds: float) -> float:
+        """The highest rate of single events whose p99.9 stays below LIMIT_P999_MS, none refused, held for so long."""
+        return highest_rate(lambda rate_per_s: self._holds(rate_per_s, seconds), _RATE_MAX_PER_S)
+
+    def _holds(self, rate_per_s: float, seconds: float) -> bool:
+        found = self.singles(rate_per_s, seconds)
+        fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < LIMIT_P999_MS
+        if not fast:
+            time.sleep(_SETTLE_S)
+        return fast
+
+    def with_metrics_added(
+        self, metrics: int, rate_per_s: float, before_s: float, during_s: float
+    ) -> "Added":
+        """Single events at a rate, and after a while so many metrics, each registered by a request of its own."""
+        schedule = Schedule(
+            (Phase(round(rate_per_s * before_s), before_s), Phase(round(rate_per_s * during_s), during_s))
+        )
+        injection = Injection(self.order(schedule))
+        try:
+            start_ns = injection.start()
+            time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9 + before_s))
+            begun_s = time.monotonic()
+            for place in range(metrics):
+                over = f"SLIDING {30 + place} SECONDS"
+                sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
+                self.service.ask("POST", "/v1/streams/payments/metrics", {"sql": sql})
+            registered_s = time.monotonic() - begun_s
+            while any(each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")):
+                time.sleep(0.05)
+            warm_s = time.monotonic() - begun_s
+        except BaseException:
+            injection.stop()
+            raise
+        found = injection.outcome()
+        check(found)
+        before, during = (each.quantile_ms(0.999) for each in found.by_phase)
+        return Added(before, during, registered_s, warm_s, during_s)
+
+    def killed(self, rate_per_s: float, lines: int, seconds: float) -> float:
+        """Kill the server after so many seconds of a rate, in requests of so many lines; start it again: the seconds
+        until it is ready.
+        """
+        schedule = Schedule.constant(rate_per_s / lines, seconds * 4)
+        injection = Injection(self.order(schedule, each=lines, connections=8))
+        try:
+            start_ns = injection.start()
+            time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9 + seconds))
+            self.service.kill()
+        finally:
+            injection.stop()
+        return self.service.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """p99.9 of live events before and after metrics were registered; how long that took; until they were warm."""
+
+    before_ms: float
+    during_ms: float
+    registered_s: float
+    warm_s: float
+    during_s: float
+
+
+def check(found: Outcome) -> None:
+    """Every event was answered well. Raises ChildFailedError."""
+    if found.bad:
+        raise ChildFailedError(
+            f"{found.bad} of {found.events} events were not answered well: {dict(found.status)}"
+        )

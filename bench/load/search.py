@@ -1,0 +1,23 @@
+"""The highest rate at which something holds."""
+
+from collections.abc import Callable
+
+_FIRST_PER_S, _STEP, _CLOSE = 1_000.0, 1.5, 1.05
+
+
+def highest_rate(holds: Callable[[float], bool], at_most_per_s: float) -> float:
+    """Tried in growing steps until it does not hold, then closed in on to a twentieth. 0 where nothing holds.
+
+    A rate that fails is tried once more: a single pause of the machine shall not end the search.
+    """
+    low, high = 0.0, 0.0
+    rate_per_s = _FIRST_PER_S
+    while rate_per_s <= at_most_per_s and (not high or high / low > _CLOSE):
+        if holds(rate_per_s) or holds(rate_per_s):
+            low = rate_per_s
+        elif low:
+            high = rate_per_s
+        else:
+            return 0.0
+        rate_per_s = (low * high) ** 0.5 if high else rate_per_s * _STEP
+    return low

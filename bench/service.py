@@ -1,0 +1,130 @@
+"""`railgun serve` as a process of its own on a free port of this machine, for as long as a bench needs it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from bench.children import ChildFailedError
+
+_READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
+_POLL_S = 0.005
+_SHOWN_BYTES = 2_000
+
+
+class Service:
+    """Started by `start` over `folder`, as often as is wanted; `stop` and `kill` end it.
+
+    definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".
+    """
+
+    def __init__(self, folder: Path, definitions: str, durability: str) -> None:
+        self._folder, self._durability = folder, durability
+        self._definitions = folder / "definitions.toml"
+        self._definitions.write_text(definitions, encoding="utf-8")
+        self._log = folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.host, self.port = "127.0.0.1", 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self.kill()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    def cpu_s(self) -> float:
+        """CPU time that it has taken, all threads."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def start(self) -> float:
+        """Start it; the seconds until it is ready, Python's own start included. Raises ChildFailedError."""
+        self.port = _free_port(self.host)
+        command = [sys.executable, "-m", "railgun", "serve", "--data", str(self._folder / "data")]
+        command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
+        begun_s = time.perf_counter()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                env={**os.environ, "RAILGUN_ENGINE__DURABILITY": self._durability},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        while time.perf_counter() - begun_s < _READY_SECONDS:
+            if self._process.poll() is not None:
+                raise ChildFailedError(f"railgun serve: code {self._process.returncode}: {self._said()}")
+            if self._is_ready():
+                return time.perf_counter() - begun_s
+            time.sleep(_POLL_S)
+        raise ChildFailedError(f"railgun serve: not ready within {_READY_SECONDS:g} s: {self._said()}")
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """The JSON of an answer. Raises ChildFailedError where it is none of success."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        try:
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            said = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise ChildFailedError(f"{method} {path}: {answer.status}: {said[:_SHOWN_BYTES].decode()}")
+        return json.loads(said) if said else None
+
+    def stop(self) -> None:
+        """End it as an operator would. Raises ChildFailedError where it does not end well."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ChildFailedError(f"railgun serve: still there {_STOP_SECONDS:g} s after SIGTERM") from None
+        self._process = None
+        if code:
+            raise ChildFailedError(f"railgun serve: code {code}: {self._said()}")
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _is_ready(self) -> bool:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _said(self) -> str:
+        return self._log.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace").strip()
+
+
+def _free_port(host: str) -> int:
+    with socket.create_server((host, 0)) as server:
+        return int(server.getsockname()[1])

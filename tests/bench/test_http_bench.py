@@ -1,0 +1,56 @@
+"""The HTTP bench: a real server is loaded, killed and started again; a search for a rate ends where it should."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench.children import ChildFailedError
+from bench.http import CASES
+from bench.http_run import check
+from bench.load.outcome import Outcome
+from bench.load.search import highest_rate
+
+
+def test_the_command_ends_with_one_line_of_json() -> None:
+    command = [sys.executable, "-m", "bench.http", "--only", "killed", "--runs", "1", "--scale", "0.002"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["bench"] == "http"
+    assert said["figures"]["ready_after_kill_s"] > 0
+
+
+@pytest.mark.parametrize("limit_per_s", [1_000, 1_499, 1_501, 6_000, 99_999])
+def test_the_highest_rate_is_closed_in_on(limit_per_s: float) -> None:
+    tried: list[float] = []
+
+    def holds(rate_per_s: float) -> bool:
+        tried.append(rate_per_s)
+        return rate_per_s <= limit_per_s
+
+    found = highest_rate(holds, 100_000)
+    assert limit_per_s / 1.5 < found <= limit_per_s
+    if found * 1.5 <= 100_000:
+        assert found >= limit_per_s / 1.05
+    assert len(tried) < 30
+
+
+def test_one_pause_does_not_end_the_search() -> None:
+    paused = iter([True, False])
+    assert highest_rate(lambda rate_per_s: next(paused, rate_per_s < 3_000), 100_000) > 2_500
+
+
+def test_nothing_holds() -> None:
+    assert highest_rate(lambda rate_per_s: False, 100_000) == 0
+
+
+def test_an_event_that_was_refused_is_no_figure() -> None:
+    check(Outcome([], events=3, good=3))
+    with pytest.raises(ChildFailedError, match="1 of 3 events"):
+        check(Outcome([], events=3, good=2))
+
+
+def test_every_durability_and_width_has_its_case() -> None:
+    assert {"os", "fsync", "wide", "fsync_wide", "metrics_added", "killed", "fsync_killed"} == set(CASES)
