@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from railgun.engine.engine import Engine
+from railgun.task.settings import TaskSettings
 from reservoir.compiled import cache_folder
 
 _STREAM = """
@@ -20,6 +21,7 @@ _STREAM = """
 time = "ts"
 id = "id"
 partitioners = ["k", "*"]
+partitions = 2
 dedup_events = 100
 [streams.warmup.fields]
 id = "string"
@@ -29,16 +31,25 @@ d = "double"
 n = "long"
 m = "decimal(9,2)"
 b = "boolean"
+[streams.crowd]
+id = "id"
+partitioners = ["id"]
+[streams.crowd.fields]
+id = "string"
+[[metrics]]
+sql = "SELECT count(*) AS n FROM crowd GROUP BY id OVER SLIDING 1 SECOND"
 """
 _WINDOWS = ("SLIDING 2 SECONDS", "SLIDING 1 SECOND DELAYED BY 1 SECOND", "TUMBLING 1 SECOND", "INFINITE")
 _NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "var_samp", "var_pop")
 _ANY = ("count", "min", "max", "first", "last", "prev", "count_distinct")
 _EVENTS = 600
+_SETTINGS = TaskSettings(chunk_events=64)  # so few that chunks are sealed, written and read back
+_CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete
 
 
 def definitions() -> str:
-    """A stream with a field of every type and metrics of every kind."""
+    """A stream with a field of every type and metrics of every kind, and one of many entities."""
     metrics = []
     for number, window in enumerate(_WINDOWS):
         items = ["count(*)"] + [f"{name}({field})" for name in _NUMERIC for field in "dnm"]
@@ -58,7 +69,7 @@ def _events() -> pa.Table:
         {
             "id": [f"e{row % (_EVENTS - 5)}" for row in rows],
             "ts": [1_700_000_000_000 + 20 * row - (row % 7) * 30 for row in rows],
-            "k": [f"K{row % 3}é" for row in rows],
+            "k": [None if row % 11 == 0 else f"K{row % 3}é" for row in rows],
             "d": [odd[row % 4] if row % 50 == 0 else row / 4 for row in rows],
             "n": [None if row % 9 == 0 else row - 300 for row in rows],
             "m": [f"{row}.25" for row in rows],
@@ -71,11 +82,12 @@ def compile_all() -> None:
     """Call every kernel once, in a temporary folder."""
     table = _events()
     with tempfile.TemporaryDirectory(prefix="railgun-kernels-") as folder:
-        with Engine(Path(folder) / "data") as engine:
+        with Engine(Path(folder) / "data", settings=_SETTINGS) as engine:
             engine.apply(definitions())
             engine.score_table("warmup", table)
+            engine.score_table("crowd", pa.table({"id": [f"e{number}" for number in range(_CROWD)]}))
             engine.add_metrics("warmup", "SELECT max(k) AS later FROM warmup GROUP BY k OVER SLIDING 1 HOUR")
-        with Engine(Path(folder) / "data") as engine:
+        with Engine(Path(folder) / "data", settings=_SETTINGS) as engine:
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -172,7 +173,7 @@ def test_status_shows_streams_metrics_and_tasks(server: Server, tmp_path: Path) 
     assert status["disk"]["log_bytes"] > 0
 
 
-def test_stopped_and_started_again_it_goes_on(tmp_path: Path) -> None:
+def test_stopped_and_copied_the_copy_goes_on(tmp_path: Path) -> None:
     data, file = tmp_path / "data", definitions(tmp_path, "s")
     with Server(data, "--definitions", str(file)) as server:
         assert railgun("score", "s", url=server.url, sent=event(1)).returncode == 0
@@ -182,7 +183,8 @@ def test_stopped_and_started_again_it_goes_on(tmp_path: Path) -> None:
     assert started["url"] == server.url
     assert (started["data"], started["durability"], started["version"]) == (str(data), "fsync", __version__)
     assert not [line for line in told if "t1" in json.dumps(line)]
-    with Server(data, "--definitions", str(file)) as server:
+    shutil.copytree(data, tmp_path / "copy")
+    with Server(tmp_path / "copy", "--definitions", str(file)) as server:
         again = railgun("score", "s", url=server.url, sent=event(1) + event(2))
         assert [json.loads(line)["metrics"]["n"] for line in again.stdout.splitlines()] == [1, 2]
         assert json.loads(again.stdout.splitlines()[0])["duplicate"] == ["card"]

@@ -12,7 +12,8 @@ from railgun.config.kinds import Choice, Duration, Kind, KindError, Size, Text, 
 from railgun.config.loading import Flag, load_settings
 from railgun.config.settings import Settings
 
-DOCUMENTED = Path(__file__).parents[2] / "config" / "railgun.toml"
+ROOT = Path(__file__).parents[2]
+DOCUMENTED = ROOT / "config" / "railgun.toml"
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -68,6 +69,14 @@ def test_every_key_can_be_set_from_everywhere(full_name: str, tmp_path: Path) ->
     assert value_of(load_settings(file), full_name) == expected
     assert value_of(load_settings(environment={key.variable: text}), full_name) == expected
     assert value_of(load_settings(flags=[Flag("--x", full_name, from_text)]), full_name) == expected
+
+
+def test_every_key_has_a_reader() -> None:
+    sources = [path for room in ("railgun", "frontend") for path in (ROOT / room).rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in sources if path.parent.name != "config"]
+    for full_name in KEYS:
+        name = full_name.partition(".")[2]
+        assert any(f".{name}" in text for text in texts), f"nothing reads {full_name}"
 
 
 def test_variables_are_named_by_section_and_key() -> None:
