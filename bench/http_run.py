@@ -97,7 +97,9 @@ class Target:
                 sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
                 self.service.ask("POST", "/v1/streams/payments/metrics", {"sql": sql})
             registered_s = time.monotonic() - begun_s
-            while any(each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")):
+            while any(
+                each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")["metrics"]
+            ):
                 time.sleep(0.05)
             warm_s = time.monotonic() - begun_s
         except BaseException:

@@ -14,12 +14,24 @@ from bench.load.search import highest_rate
 
 
 def test_the_command_ends_with_one_line_of_json() -> None:
-    command = [sys.executable, "-m", "bench.http", "--only", "killed", "--runs", "1", "--scale", "0.002"]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.http",
+        "--only",
+        "killed",
+        "metrics_added",
+        "--runs",
+        "1",
+        "--scale",
+        "0.002",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["bench"] == "http"
     assert said["figures"]["ready_after_kill_s"] > 0
+    assert said["figures"]["metrics_added_p999_ratio"] > 0
 
 
 @pytest.mark.parametrize("limit_per_s", [1_000, 1_499, 1_501, 6_000, 99_999])
