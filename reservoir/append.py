@@ -248,7 +248,8 @@ def _copy_entities(slots: int, n: int, hi: int, lo: int, descriptor: int) -> Non
         if slot >= 0:
             st64(pairs + slot * 16, ld64(hi + i * 8))
             st64(pairs + slot * 16 + 8, ld64(lo + i * 8))
-            sti64(cache + slot * 8, 0)
+            sti64(cache + slot * 16, 0)
+            sti64(cache + slot * 16 + 8, 0)
 
 
 @jit

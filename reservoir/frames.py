@@ -30,7 +30,7 @@ COLUMN_WORDS = 8
     COLUMN_HEAP,  # address of the bytes that references point into
     COLUMN_CODES,  # ENTITY: address of uint32[rows]; 0: the row is the code
     COLUMN_PAIRS,  # ENTITY: address of uint64[count][2]: hi, lo per code
-    COLUMN_ROW_CACHE,  # ENTITY: address of int64[count], zero at first; the interpreter's own
+    COLUMN_ROW_CACHE,  # ENTITY: address of int64[count][2], zero at first; the interpreter's own
     COLUMN_COUNT,  # ENTITY: codes
 ) = range(8)
 
@@ -111,5 +111,5 @@ def code_lo(descriptor: int, code: int) -> Any:
 
 @jit
 def code_cache(descriptor: int, code: int) -> Any:
-    """Address of the int64 that the interpreter keeps per code (ENTITY)."""
-    return ldi64(descriptor + COLUMN_ROW_CACHE * 8) + code * 8
+    """Address of the two int64 that the interpreter keeps per code (ENTITY)."""
+    return ldi64(descriptor + COLUMN_ROW_CACHE * 8) + code * 16

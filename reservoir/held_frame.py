@@ -43,7 +43,7 @@ def held_frame(rows: HotRows, hot: Sequence[HotColumn]) -> HeldFrame:
         words[base + COLUMN_NULLS] = stored.nulls_at
         words[base + COLUMN_HEAP] = stored.heap_at
         if stored.column.kind is Kind.ENTITY:
-            cache = np.zeros(stored.count, np.int64)
+            cache = np.zeros((stored.count, 2), np.int64)
             words[base + COLUMN_CODES], words[base + COLUMN_PAIRS] = stored.codes_at, stored.pairs_at
             words[base + COLUMN_ROW_CACHE], words[base + COLUMN_COUNT] = address(cache), stored.count
             caches.append(cache)

@@ -41,7 +41,7 @@ class OpenColumn:
             np.zeros(plain, np.uint64),
             np.zeros(plain, np.uint8),
             np.zeros((hashed, 2), np.uint64),
-            np.zeros(hashed, np.int64),
+            np.zeros((hashed, 2), np.int64),
         )
 
     def descriptor(self, arena: int) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ of the plan with the cells it owns in its group's rows; its update and result op
 Offsets into rows are in bytes from the row's first word.
 """
 
-NODE_WORDS = 24
+NODE_WORDS = 32
 (
     NODE_KIND,  # SLIDING, TUMBLING or INFINITE
     NODE_DELAY,  # d: the head edge is at T - d
@@ -25,7 +25,16 @@ NODE_WORDS = 24
     NODE_FILLED_SEQ,
     NODE_SIMPLE,  # 1: nothing but counts and sums, not tumbling (railgun.interpreter.simple)
     NODE_FIRST_CELL,  # byte offset of the first cell it owns
-) = range(18)
+    NODE_PLAIN,  # 1: it counts events, and the values of one column, and sums those if they are doubles; no more
+    NODE_PLAIN_ALL,  # byte offsets of its cells: count(*), count of values, sum; 0 where it has none
+    NODE_PLAIN_COUNT,
+    NODE_PLAIN_SUM,
+    NODE_PLAIN_OP,  # which of its update ops reads the values
+    NODE_PLAIN_OUT_ALL,  # outputs that are made of these: the index among the outputs, or -1
+    NODE_PLAIN_OUT_COUNT,
+    NODE_PLAIN_OUT_SUM,
+    NODE_PLAIN_OUT_AVG,
+) = range(27)
 
 SLIDING, TUMBLING, INFINITE = range(3)
 NO_BOUND = -(2**63)  # NODE_AFTER of a node that leaves nothing out
@@ -84,12 +93,13 @@ RESULT_WORDS = 8
     RUN_POOL,  # address of the page pool's context
     RUN_ENTITIES,  # address of int64[groups][stride]: the entity row of each entry
     RUN_ENTITIES_STRIDE,
-    RUN_PREPARED,  # address of the prepared ops of the node in work, and the frame they are for
-    RUN_PREPARED_FRAME,
+    RUN_PREPARED,  # address of the prepared ops of the node in work: of arrivals, of its head, of its tail
     RUN_STOPPED,  # the status that stopped a simple node
     RUN_MISSING,  # address of uint64[capacity][3]: (group, hi, lo) of rows that are not in memory
     RUN_MISSING_CAPACITY,
     RUN_MISSING_COUNT,
+    RUN_NEXT_PAIR,  # where `resolve` goes on: -1 at the records, else the pair, and the entry within it
+    RUN_NEXT_ENTRY,
     RUN_OUT,  # address of uint64[metrics][stride][2]
     RUN_OUT_NULLS,  # address of uint8[metrics][stride]
     RUN_HEAP,  # address of the bytes of string results
@@ -107,8 +117,8 @@ RESULT_WORDS = 8
     RUN_RESET,
     RUN_RESULT,
     RUN_TEXT,
-) = range(53)
-RUN_WORDS = 53
+) = range(54)
+RUN_WORDS = 54
 
 # Statuses of `resolve` and `run` beside those of resident state (railgun.state.status).
 MISSING = -16  # rows are not in memory: load them

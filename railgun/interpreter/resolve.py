@@ -1,7 +1,8 @@
 """Before a run: make sure that the entity row of every record and every crossing row is in memory.
 
 Rows are stamped, so that they stay until the batch is done, and marked dirty.  A frame remembers the address
-of the row of each of its entities; an address is believed only when the row there is still that entity's.
+of the row of each of its entities, and the batch in which it was last seen to: within that batch it is believed,
+later only when the row there is still that entity's.
 """
 
 from typing import Any
@@ -10,12 +11,12 @@ import numpy as np
 
 from railgun.interpreter import layout as at
 from railgun.state.row_access import find_row, foresee_entry, foresee_row, row_is, touch_row
-from reservoir.compiled import jit, ld8, ld64, ldi32, ldi64, prefetch, st64, sti64
-from reservoir.frames import code_cache, code_hi, code_lo, column_at, column_code
+from railgun.state.row_context import ROWS_BATCH
+from reservoir.compiled import jit, ld8, ld32, ld64, ldi32, ldi64, prefetch, st64, sti64
+from reservoir.frames import COLUMN_CODES, COLUMN_PAIRS, COLUMN_ROW_CACHE, column_at
 
 # How many records or entries ahead memory is asked for: far enough to hide a miss, near enough to be kept.
 _NEAR, _FAR = 8, 16
-_ENTRIES_AHEAD = 20
 
 
 @jit
@@ -61,58 +62,109 @@ def _records(ctx: Any, group: Any) -> Any:
 
 
 @jit
-def _remembered(ctx: Any, entry: Any, column: Any) -> Any:
-    """(descriptor, code, remembered address) of the entity of a crossing row."""
-    frame: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_FRAME * 8) + entry * 4))
-    row: Any = np.int64(ldi32(ldi64(ctx + at.RUN_ENTRY_ROW * 8) + entry * 4))
-    values = column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, column)
-    code = column_code(values, row)
-    return values, code, ldi64(code_cache(values, code))
+def _look_up(table: Any, batch: Any, group: Any, pairs: Any, place: Any, code: Any) -> Any:
+    """Find and touch the row of a code, and remember it at `place`: its address, 0 or a status below 0."""
+    hi, lo = ld64(pairs + code * 16), ld64(pairs + code * 16 + 8)
+    row = ldi64(place)
+    if row == 0 or not row_is(table, row, group, hi, lo):
+        row = find_row(table, group, hi, lo)
+        sti64(place, row)
+    if row != 0:
+        status = touch_row(table, row)
+        if status != 0:
+            return status
+        sti64(place + 8, batch)
+    return row
 
 
 @jit
-def _entries(ctx: Any, edge: Any, group: Any, column: Any) -> Any:
-    """The rows of what crosses one edge, for one group-by; 0 or a status."""
+def _entries(ctx: Any, edge: Any, group: Any, column: Any, start: Any) -> Any:
+    """The rows of what crosses one edge, for one group-by, from an entry on.
+
+    Returns a status, and the entry to go on from: the first whose row is missing, or that met the status; -1
+    when there is nothing to go on with.
+    """
     table, records = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_ENTRY_AT * 8)
+    frames, batch = ldi64(ctx + at.RUN_FRAMES * 8), ldi64(table + ROWS_BATCH)
+    frame_of, row_of = ldi64(ctx + at.RUN_ENTRY_FRAME * 8), ldi64(ctx + at.RUN_ENTRY_ROW * 8)
     entities = ldi64(ctx + at.RUN_ENTITIES * 8) + group * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
     end, limit = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8), ldi64(ctx + at.RUN_LIMIT * 8)
-    start = ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8)
+    codes, pairs, cache = np.int64(0), np.int64(0), np.int64(0)
+    held = np.int64(-1)
+    missed: Any = np.int64(-1)
     for entry in range(start, end):
         if ldi32(records + entry * 4) >= limit:
             break
-        if entry + _ENTRIES_AHEAD < end:
-            _, _, ahead = _remembered(ctx, entry + _ENTRIES_AHEAD, column)
-            prefetch(ahead)
-        values, code, row = _remembered(ctx, entry, column)
-        hi, lo = code_hi(values, code), code_lo(values, code)
-        if row == 0 or not row_is(table, row, group, hi, lo):
-            row = find_row(table, group, hi, lo)
-            sti64(code_cache(values, code), row)
-        status = _miss(ctx, group, hi, lo) if row == 0 else touch_row(table, row)
-        if status != 0:
-            return status
+        frame: Any = np.int64(ldi32(frame_of + entry * 4))
+        if frame != held:
+            values = column_at(frames, frame, column)
+            codes, pairs = ldi64(values + COLUMN_CODES * 8), ldi64(values + COLUMN_PAIRS * 8)
+            cache, held = ldi64(values + COLUMN_ROW_CACHE * 8), frame
+        if entry + _FAR < end and np.int64(ldi32(frame_of + (entry + _FAR) * 4)) == frame:
+            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _FAR) * 4)))
+            place = cache + 16 * code
+            if ldi64(place) == 0:
+                foresee_entry(table, group, ld64(pairs + code * 16 + 8))
+            elif ldi64(place + 8) != batch:
+                prefetch(ldi64(place))
+            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _NEAR) * 4)))
+            if ldi64(cache + 16 * code) == 0:
+                foresee_row(foresee_entry(table, group, ld64(pairs + code * 16 + 8)))
+        code = _code_of(codes, np.int64(ldi32(row_of + entry * 4)))
+        place = cache + 16 * code
+        row = ldi64(place)
+        if ldi64(place + 8) != batch:
+            found = _look_up(table, batch, group, pairs, place, code)
+            if found < 0:
+                return found, entry if missed < 0 else missed
+            if found == 0:
+                missed = entry if missed < 0 else missed
+                status = _miss(ctx, group, ld64(pairs + code * 16), ld64(pairs + code * 16 + 8))
+                if status != 0:
+                    return status, missed
+            row = found
         sti64(entities + entry * 8, row)
-    return np.int64(0)
+    return np.int64(0), missed
+
+
+@jit
+def _code_of(codes: Any, row: Any) -> Any:
+    """Code of the entity of a row: the row itself where there are no codes."""
+    if codes == 0:
+        return row
+    return np.int64(ld32(codes + row * 4))
 
 
 @jit
 def resolve(ctx: Any) -> Any:
     """Find and touch every row that records RUN_FIRST to RUN_LIMIT need: 0, MISSING or ROWS_DRAIN.
 
-    After MISSING (rows to load are listed) or ROWS_DRAIN it is called again from the start; what was touched
-    already is only looked at.
+    Before the first call RUN_NEXT_PAIR is -1 and RUN_NEXT_ENTRY 0.  After MISSING (rows to load are listed) or
+    ROWS_DRAIN it is called again, and goes on from the first entry that is not done.
     """
     sti64(ctx + at.RUN_MISSING_COUNT * 8, 0)
-    if ldi64(ctx + at.RUN_DRAIN * 8) == 0:
-        for group in range(ldi64(ctx + at.RUN_GROUPS * 8)):
-            if ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8) == 0:
-                continue
-            status = _records(ctx, group)
-            if status != 0:
-                return status
-    for p in range(ldi64(ctx + at.RUN_PAIR_COUNT * 8)):
+    next_pair, next_entry = ldi64(ctx + at.RUN_NEXT_PAIR * 8), ldi64(ctx + at.RUN_NEXT_ENTRY * 8)
+    is_noted = False
+    if next_pair < 0:
+        if ldi64(ctx + at.RUN_DRAIN * 8) == 0:
+            for group in range(ldi64(ctx + at.RUN_GROUPS * 8)):
+                if ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8) == 0:
+                    continue
+                status = _records(ctx, group)
+                if status != 0:
+                    return status
+        is_noted = ldi64(ctx + at.RUN_MISSING_COUNT * 8) > 0
+        next_pair = np.int64(0)
+    for p in range(next_pair, ldi64(ctx + at.RUN_PAIR_COUNT * 8)):
         pair = ldi64(ctx + at.RUN_PAIRS * 8) + p * 24
-        status = _entries(ctx, ldi64(pair), ldi64(pair + 8), ldi64(pair + 16))
+        start = ldi64(ldi64(ctx + at.RUN_EDGE_START * 8) + ldi64(pair) * 8)
+        if p == next_pair:
+            start = max(start, next_entry)
+        status, left = _entries(ctx, ldi64(pair), ldi64(pair + 8), ldi64(pair + 16), start)
+        if left >= 0 and not is_noted:
+            is_noted = True
+            sti64(ctx + at.RUN_NEXT_PAIR * 8, p)
+            sti64(ctx + at.RUN_NEXT_ENTRY * 8, left)
         if status != 0:
             return status
     return np.int64(at.MISSING if ldi64(ctx + at.RUN_MISSING_COUNT * 8) > 0 else 0)

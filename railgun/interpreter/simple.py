@@ -23,18 +23,23 @@ from railgun.aggregators.exact.narrow import add_narrow, round_narrow
 from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.interpreter import layout as at
 from railgun.interpreter.operations import result, update
+from railgun.interpreter.plain import change_plain, plain_cells, plain_outs, read_plain
+from railgun.interpreter.prepared import (
+    PREPARED_BYTES,
+    PREPARED_CELL,
+    PREPARED_CODE,
+    PREPARED_FRAME,
+    PREPARED_NULLS,
+    PREPARED_TABLE_BYTES,
+    PREPARED_WORDS,
+)
 from railgun.interpreter.times import is_passed
 from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, prefetch, st8, st64, sti64
 from reservoir.frames import COLUMN_NULLS, COLUMN_WORDS_AT, column_at
 
 u = np.uint64
 
-# A prepared op: code, byte offset of its cell, where the argument's words and nulls lie in the frame (0: none).
-_CODE, _CELL, _WORDS, _NULLS = range(0, 32, 8)
-PREPARED_BYTES = 32
-PREPARED_OPS_MAX = 32
-
-_AHEAD = 8  # records or entries ahead that a row's cells are asked for
+_AHEAD = 16  # records or entries ahead that a row's cells are asked for
 
 _HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
 _ALL_DONE = -1
@@ -44,41 +49,42 @@ _FILTERED = -2
 @jit
 def _prepare(ctx: Any, node: Any, frame: Any, table: Any) -> None:
     """Note where a node's arguments lie in a frame; the filter's column comes first."""
+    sti64(table + PREPARED_FRAME, frame)
     frames, updates = ldi64(ctx + at.RUN_FRAMES * 8), ldi64(ctx + at.RUN_UPDATES * 8)
     predicate = ldi64(node + at.NODE_FILTER * 8)
-    sti64(table + _WORDS, 0)
+    sti64(table + PREPARED_WORDS, 0)
     if predicate >= 0:
-        sti64(table + _WORDS, ldi64(column_at(frames, frame, predicate) + COLUMN_WORDS_AT * 8))
+        sti64(table + PREPARED_WORDS, ldi64(column_at(frames, frame, predicate) + COLUMN_WORDS_AT * 8))
     place = table + PREPARED_BYTES
     for k in range(ldi64(node + at.NODE_UPDATES * 8), ldi64(node + at.NODE_UPDATES_END * 8)):
         op = updates + k * (at.UPDATE_WORDS * 8)
-        sti64(place + _CODE, ldi64(op + at.UPDATE_OP * 8))
-        sti64(place + _CELL, ldi64(op + at.UPDATE_CELL * 8))
+        sti64(place + PREPARED_CODE, ldi64(op + at.UPDATE_OP * 8))
+        sti64(place + PREPARED_CELL, ldi64(op + at.UPDATE_CELL * 8))
         column = ldi64(op + at.UPDATE_COLUMN * 8)
         words, nulls = np.int64(0), np.int64(0)
         if column >= 0:
             values = column_at(frames, frame, column)
             words, nulls = ldi64(values + COLUMN_WORDS_AT * 8), ldi64(values + COLUMN_NULLS * 8)
-        sti64(place + _WORDS, words)
-        sti64(place + _NULLS, nulls)
+        sti64(place + PREPARED_WORDS, words)
+        sti64(place + PREPARED_NULLS, nulls)
         place += PREPARED_BYTES
 
 
 @jit
 def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any) -> Any:
     """Apply prepared ops from `first` on; _ALL_DONE, _FILTERED, or the op that is not one of the quick ones."""
-    predicate = ldi64(table + _WORDS)
+    predicate = ldi64(table + PREPARED_WORDS)
     if predicate != 0 and ld64(predicate + row * 8) == u(0):
         return np.int64(_FILTERED)
     for k in range(first, ops):
         op = table + (k + 1) * PREPARED_BYTES
-        words, value = ldi64(op + _WORDS), u(0)
+        words, value = ldi64(op + PREPARED_WORDS), u(0)
         if words != 0:
-            nulls = ldi64(op + _NULLS)
+            nulls = ldi64(op + PREPARED_NULLS)
             if nulls != 0 and ld8(nulls + row) != 0:
                 continue
             value = ld64(words + row * 8)
-        code, cell = ldi64(op + _CODE), entity + ldi64(op + _CELL)
+        code, cell = ldi64(op + PREPARED_CODE), entity + ldi64(op + PREPARED_CELL)
         if code == COUNT:
             st64(cell, ld64(cell) + (u(1) if adding else ~u(0)))
         elif code == SUM_DOUBLE:
@@ -108,29 +114,47 @@ def _apply_all(
 
 
 @jit
+def _lists(ctx: Any, node: Any) -> Any:
+    """Where crossing rows are listed: addresses of their records, frames, rows, and entities' rows."""
+    entities = ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
+    return (
+        ldi64(ctx + at.RUN_ENTRY_AT * 8),
+        ldi64(ctx + at.RUN_ENTRY_FRAME * 8),
+        ldi64(ctx + at.RUN_ENTRY_ROW * 8),
+        ldi64(ctx + at.RUN_ENTITIES * 8) + entities,
+    )
+
+
+@jit
 def _crossings(
-    ctx: Any, node: Any, table: Any, ops: Any, entry: Any, end: Any, record: Any, adding: Any
+    ctx: Any,
+    node: Any,
+    table: Any,
+    ops: Any,
+    plain: Any,
+    lists: Any,
+    first_cell: Any,
+    entry: Any,
+    end: Any,
+    record: Any,
+    adding: Any,
 ) -> Any:
     """Add or remove the rows that cross an edge at a record; the next entry, or minus one with a status noted."""
-    records, frame_of = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_ENTRY_FRAME * 8)
-    row_of = ldi64(ctx + at.RUN_ENTRY_ROW * 8)
-    entity_of = ldi64(ctx + at.RUN_ENTITIES * 8)
-    entity_of += ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
-    prepared, first_cell = ldi64(ctx + at.RUN_PREPARED_FRAME * 8), ldi64(node + at.NODE_FIRST_CELL * 8)
+    records, frame_of, row_of, entity_of = lists
     while entry < end and ldi32(records + entry * 4) <= record:
         if entry + _AHEAD < end:
             prefetch(ldi64(entity_of + (entry + _AHEAD) * 8) + first_cell)
         frame: Any = np.int64(ldi32(frame_of + entry * 4))
-        if frame != prepared:
+        if frame != ldi64(table + PREPARED_FRAME):
             _prepare(ctx, node, frame, table)
-            prepared = frame
-            sti64(ctx + at.RUN_PREPARED_FRAME * 8, prepared)
         row: Any = np.int64(ldi32(row_of + entry * 4))
-        status = _apply_all(ctx, node, table, ops, frame, row, ldi64(entity_of + entry * 8), adding)
-        if status != 0:
-            sti64(ctx + (at.RUN_AT_HEAD if adding else at.RUN_AT_TAIL) * 8, entry)
-            sti64(ctx + at.RUN_STOPPED * 8, status)
-            return np.int64(-1)
+        entity = ldi64(entity_of + entry * 8)
+        if not change_plain(plain, table, row, entity, adding):
+            status = _apply_all(ctx, node, table, ops, frame, row, entity, adding)
+            if status != 0:
+                sti64(ctx + (at.RUN_AT_HEAD if adding else at.RUN_AT_TAIL) * 8, entry)
+                sti64(ctx + at.RUN_STOPPED * 8, status)
+                return np.int64(-1)
         entry += 1
     return entry
 
@@ -201,10 +225,12 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
     if tail_edge >= 0:
         tail, tail_end = ldi64(starts + tail_edge * 8), ldi64(ends + tail_edge * 8)
     arriving = ldi64(ctx + at.RUN_PREPARED * 8)
-    crossing = arriving + (PREPARED_OPS_MAX + 1) * PREPARED_BYTES
+    entering, leaving = arriving + PREPARED_TABLE_BYTES, arriving + 2 * PREPARED_TABLE_BYTES
     _prepare(ctx, node, 0, arriving)
-    sti64(ctx + at.RUN_PREPARED_FRAME * 8, -1)
+    sti64(entering + PREPARED_FRAME, -1)
+    sti64(leaving + PREPARED_FRAME, -1)
     ops = ldi64(node + at.NODE_UPDATES_END * 8) - ldi64(node + at.NODE_UPDATES * 8)
+    plain, outs, lists = plain_cells(node), plain_outs(ctx, node), _lists(ctx, node)
     delay = ldi64(node + at.NODE_DELAY * 8)
     behind = delay + ldi64(node + at.NODE_SIZE * 8)
     sliding = ldi64(node + at.NODE_KIND * 8) == at.SLIDING
@@ -216,7 +242,9 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
         if i + _AHEAD < limit:
             prefetch(ldi64(rows + (i + _AHEAD) * 8) + first_cell)
         if head < head_end:
-            following = _crossings(ctx, node, crossing, ops, head, head_end, i, True)
+            following = _crossings(
+                ctx, node, entering, ops, plain, lists, first_cell, head, head_end, i, True
+            )
             if following < 0:
                 return _stop(ctx, _HEADS, i, head, tail)
             head = following
@@ -225,16 +253,19 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
             time, clock = ldi64(times + i * 8), ldi64(clocks + i * 8)
             if is_passed(time, clock, delay) and not (sliding and is_passed(time, clock, behind)):
                 slot: Any = np.int64(ldi32(slots + i * 4))
-                status = _apply_all(ctx, node, arriving, ops, 0, slot, entity, True)
-                if status != 0:
-                    sti64(ctx + at.RUN_STOPPED * 8, status)
-                    return _stop(ctx, _ARRIVAL, i, head, tail)
+                if not change_plain(plain, arriving, slot, entity, True):
+                    status = _apply_all(ctx, node, arriving, ops, 0, slot, entity, True)
+                    if status != 0:
+                        sti64(ctx + at.RUN_STOPPED * 8, status)
+                        return _stop(ctx, _ARRIVAL, i, head, tail)
         if tail < tail_end:
-            following = _crossings(ctx, node, crossing, ops, tail, tail_end, i, False)
+            following = _crossings(
+                ctx, node, leaving, ops, plain, lists, first_cell, tail, tail_end, i, False
+            )
             if following < 0:
                 return _stop(ctx, _TAILS, i, head, tail)
             tail = following
-        if entity != 0:
+        if entity != 0 and not read_plain(plain, outs, entity, i):
             status = _results(ctx, node, i, entity)
             if status != 0:
                 sti64(ctx + at.RUN_STOPPED * 8, status)

@@ -26,7 +26,7 @@ from railgun.plan.explanation import (
 )
 from railgun.plan.hot import source_index
 from railgun.plan.program import Generation, Program, ProgramBuilder
-from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.row_context import slot_bytes_for
 from reservoir.columns import Kind as ColumnKind
 
 CELL_KINDS = {
@@ -75,7 +75,7 @@ def _partitioner(fields: Mapping[str, Type], home: Home) -> PartitionerPlan:
             RowPlan(
                 layout.fields,
                 layout.words,
-                ROW_HEAD_BYTES + 8 * layout.words,
+                slot_bytes_for(layout.words),
                 sum(metric.group_by == layout.fields for metric in home.metrics),
             )
             for layout in program.groups

@@ -94,7 +94,11 @@ class HotColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """The state row of one entity of a group-by: every window and aggregate of it in one look-up."""
+    """The state row of one entity of a group-by: every window and aggregate of it in one look-up.
+
+    words: its cells, and the gaps that keep those of one window and filter within a cache line. size_bytes: with its
+    head, and up to whole cache lines where it is wider than two.
+    """
 
     fields: tuple[str, ...]
     words: int

@@ -6,7 +6,7 @@ Cells are told by text, so that the same cell is found again in the next version
 
 from dataclasses import dataclass, field
 
-from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.row_context import LINE_WORDS, ROW_HEAD_BYTES, ROW_HEAD_WORDS
 
 
 @dataclass(slots=True)
@@ -18,6 +18,15 @@ class GroupLayout:
     version: int = 0
     words: int = 0
     cells: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def hold_together(self, words: int) -> None:
+        """Begin a run of so many words of cells where it lies across as few cache lines as it can.
+
+        Not at a row's beginning: narrow rows are not laid out by lines.
+        """
+        within = (ROW_HEAD_WORDS + self.words) % LINE_WORDS
+        if self.words and within + words > -(-words // LINE_WORDS) * LINE_WORDS:
+            self.words += LINE_WORDS - within
 
     def place(self, name: str, words: int) -> int:
         """Byte offset, from the row's first word, of a cell; it gets room when it is new."""

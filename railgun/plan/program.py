@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from railgun.aggregators import codes
-from railgun.aggregators.catalogue import Recipe, recipe_of
+from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
 from railgun.interpreter import layout as at
-from railgun.interpreter.simple import PREPARED_OPS_MAX
+from railgun.interpreter.prepared import PREPARED_OPS_MAX
 from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
 from railgun.plan.dag import build_plan
 from railgun.plan.hot import HotPlan, fields_needed
 from railgun.plan.layout import GroupLayout
+from railgun.plan.plain import note_plain
 from railgun.plan.texts import text_of
 
 _QUICK_OPS = {codes.COUNT, codes.SUM_DOUBLE, codes.SUM_LONG}
@@ -143,12 +144,21 @@ class ProgramBuilder:
         if layout is None:
             layout = self._layouts[fields] = GroupLayout(self._group_numbers[fields], fields)
         node[at.NODE_GROUP], node[at.NODE_ENTITY] = layout.group, self._hot.entity(fields)
+        recipes = [
+            recipe_of(metric.aggregator, metric.argument.type if metric.argument else None, kind)
+            for metric in metrics
+        ]
+        named = {
+            _cell_name(prefix, metric, cell): cell.words
+            for metric, recipe in zip(metrics, recipes)
+            for cell in recipe.cells
+        }
+        layout.hold_together(sum(named.values()) + int(kind is WindowKind.TUMBLING))
         if kind is WindowKind.TUMBLING:
             node[at.NODE_BUCKET] = layout.place(prefix + "bucket", 1)
         node[at.NODE_UPDATES], node[at.NODE_RESULTS] = len(self._updates), len(self._results)
         made: dict[str, int] = {}
-        for metric in metrics:
-            recipe = recipe_of(metric.aggregator, metric.argument.type if metric.argument else None, kind)
+        for metric, recipe in zip(metrics, recipes):
             self._metric(metric, recipe, layout, prefix, made)
         node[at.NODE_UPDATES_END], node[at.NODE_RESULTS_END] = len(self._updates), len(self._results)
         made_here = self._updates[node[at.NODE_UPDATES] :]
@@ -158,6 +168,8 @@ class ProgramBuilder:
         node[at.NODE_FIRST_CELL] = min(op[at.UPDATE_CELL] for op in made_here)
         results = [op[at.RESULT_OP] for op in self._results[node[at.NODE_RESULTS] :]]
         node[at.NODE_SIMPLE] = int(quick and set(ops) <= _QUICK_OPS and set(results) <= _QUICK_RESULTS)
+        if node[at.NODE_SIMPLE]:
+            note_plain(node, made_here, self._results[node[at.NODE_RESULTS] :])
         self._nodes.append(node)
 
     def _metric(
@@ -165,7 +177,6 @@ class ProgramBuilder:
     ) -> None:
         """Make the cells that the metric needs and no other has made, then its result."""
         argument = metric.argument
-        said = "*" if argument is None else text_of(argument)
         column, strings = -1, -1
         if argument is not None and argument.type.kind is Kind.STRING:
             column = self._hot.string_hash(argument)
@@ -174,7 +185,7 @@ class ProgramBuilder:
             column = self._hot.value(argument)
         offsets: list[int] = []
         for cell in recipe.cells:
-            name = f"{prefix}{said}|{cell.op}"
+            name = _cell_name(prefix, metric, cell)
             offsets.append(layout.place(name, cell.words))
             if name not in made:
                 made[name] = len(self._updates)
@@ -204,6 +215,11 @@ class ProgramBuilder:
                 if edge >= 0:
                     pairs[edge, node[at.NODE_GROUP], node[at.NODE_ENTITY]] = None
         return _table([list(pair) for pair in pairs], 3)
+
+
+def _cell_name(prefix: str, metric: ResolvedMetric, cell: Cell) -> str:
+    """What a cell is known by in layouts: metrics of one node and one argument share it."""
+    return f"{prefix}{'*' if metric.argument is None else text_of(metric.argument)}|{cell.op}"
 
 
 def _table(rows: list[list[int]], words: int) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ import numpy as np
 # --- a row: four words of head, then cells ---------------------------------------------------------
 ROW_HEAD_WORDS = 4
 ROW_HEAD_BYTES = 8 * ROW_HEAD_WORDS
+LINE_WORDS = 8  # of a cache line: rows of more than two begin at one
 ROW_HI = 0  # entity hash, upper half
 ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
 ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next one
@@ -23,6 +24,7 @@ FREE_TAGS = np.uint64(GROUP_FREE)
 (
     ROWS_EPOCH,  # the current epoch
     ROWS_STAMP,  # the current batch, 32 bits: its rows are never evicted
+    ROWS_BATCH,  # the same, counted on without end
     ROWS_SALT,  # random, uint64
     ROWS_TABLE,  # address of the hash table: entries of (tag, address of the row; 0 = empty)
     ROWS_MASK,  # its entries - 1
@@ -35,10 +37,10 @@ FREE_TAGS = np.uint64(GROUP_FREE)
     ROWS_GROUP_COUNT,
     ROWS_CLASSES,  # address of the table of classes
     ROWS_COPY,  # the copy buffer, an image buffer (BUFFER_WORDS)
-) = range(0, 14 * 8, 8)
+) = range(0, 15 * 8, 8)
 BUFFER_WORDS = 6
 ROWS_OUT = ROWS_COPY + BUFFER_WORDS * 8  # images on their way to the store, an image buffer
-ROWS_CONTEXT_WORDS = 13 + 2 * BUFFER_WORDS
+ROWS_CONTEXT_WORDS = 14 + 2 * BUFFER_WORDS
 
 # --- an image buffer: bytes of (key, body) and a table of (start, end, epoch, stored_epoch) ----------
 (
@@ -98,3 +100,9 @@ WITHHELD = -2
 
 # --- a cursor over slots, int64[2] ---------------------------------------------------------------------
 CURSOR_SEGMENT, CURSOR_SLOT = 0, 8
+
+
+def slot_bytes_for(cells: int) -> int:
+    """Bytes of a slot for rows of so many cells: whole cache lines, where there are more than two."""
+    words = ROW_HEAD_WORDS + cells
+    return 8 * (words if words <= 2 * LINE_WORDS else -(-words // LINE_WORDS) * LINE_WORDS)

@@ -23,7 +23,6 @@ from railgun.state.row_context import (
     CLASS_SLOTS,
     GROUP_BYTES,
     IMAGE_BYTES,
-    ROW_HEAD_WORDS,
     ROWS_BASE,
     ROWS_CLASSES,
     ROWS_CONTEXT_WORDS,
@@ -41,6 +40,7 @@ from railgun.state.row_context import (
     SEGMENT_RECORD_BYTES,
     UNOWNED,
     WITHHELD,
+    slot_bytes_for,
 )
 from railgun.state.row_images import image_bytes_max
 from railgun.state.row_slots import rehash
@@ -145,7 +145,7 @@ class RowMemory:
         """Index of the class whose slots hold rows of so many cells. Raises LayoutError if too wide."""
         if cells in self.class_cells:
             return self.class_cells.index(cells)
-        slot_bytes = 8 * (ROW_HEAD_WORDS + cells)
+        slot_bytes = slot_bytes_for(cells)
         if slot_bytes > self.segment_bytes:
             raise LayoutError(
                 f"a row of {slot_bytes} bytes is wider than a segment of {self.segment_bytes} bytes: "

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from railgun.state.errors import LayoutError
 from railgun.state.layouts import Layout
 from railgun.state.resident import Image
-from railgun.state.row_context import CURSOR_SEGMENT, LOW32, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
+from railgun.state.row_context import CURSOR_SEGMENT, LOW32, ROWS_BATCH, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
 from railgun.state.row_evict import gather_pending, gather_tombstones
 from railgun.state.row_groups import RowGroups
 from railgun.state.row_job import LoadJob
@@ -52,7 +52,7 @@ class EntityTable:
         self._store = store
         self._words = self._memory.context
         self._words[ROWS_EPOCH // 8] = store.committed_epoch + 1
-        self._words[ROWS_STAMP // 8] = 1
+        self._words[ROWS_STAMP // 8] = self._words[ROWS_BATCH // 8] = 1
         self._room = RowRoom(self._memory, store)
         self._groups = RowGroups(self._room, store)
         self._job = LoadJob(self._memory, self._groups, store)
@@ -89,7 +89,9 @@ class EntityTable:
 
     def next_stamp(self) -> None:
         """Begin a batch: rows found or loaded from now on stay, those of before may go."""
-        self._words[ROWS_STAMP // 8] = (int(self._words[ROWS_STAMP // 8]) + 1) & int(LOW32)
+        words = self._words
+        words[ROWS_STAMP // 8] = (int(words[ROWS_STAMP // 8]) + 1) & int(LOW32)
+        words[ROWS_BATCH // 8] += 1
 
     def load(self, missing: npt.NDArray[np.uint64], n: int) -> None:
         """Make rows resident and stamp them. missing: uint64[>= n, 3] of (group, hi, lo), C-contiguous.

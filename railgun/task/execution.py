@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from railgun.interpreter import layout as at
 from railgun.interpreter import rare
+from railgun.interpreter.prepared import PREPARED_TABLE_BYTES, PREPARED_TABLES
 from railgun.interpreter.resolve import pass_entries, resolve
 from railgun.interpreter.run import run
-from railgun.interpreter.simple import PREPARED_BYTES, PREPARED_OPS_MAX
 from railgun.plan.program import Program
 from railgun.state.errors import BatchTooLargeError
 from railgun.state.pages import PagePool
@@ -55,7 +55,7 @@ class Execution:
         words[at.RUN_HASH_HI], words[at.RUN_HASH_LO] = address(self._hash_at), address(self._hash_at[1])
         self._block = np.zeros(rare.CALL_WORDS, np.int64)
         words[at.RUN_CALL] = address(self._block)
-        self._prepared = np.zeros(2 * (PREPARED_OPS_MAX + 1) * PREPARED_BYTES, np.uint8)
+        self._prepared = np.zeros(PREPARED_TABLES * PREPARED_TABLE_BYTES, np.uint8)
         words[at.RUN_PREPARED] = address(self._prepared)
         self._entities = np.zeros((0, 0), np.int64)
         for place, function in _ENTRIES:
@@ -183,6 +183,7 @@ class Execution:
 
     def _resolve(self) -> None:
         self._table.next_stamp()
+        self._words[at.RUN_NEXT_PAIR], self._words[at.RUN_NEXT_ENTRY] = -1, 0
         while (status := resolve(self._address)) != 0:
             if status == ROWS_DRAIN:
                 self._table.drain()

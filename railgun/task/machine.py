@@ -127,7 +127,7 @@ class Machine:
             layout = GroupLayout(number, fields)
             layout.version = self._table.layouts()[number].version
             layout.cells = {name: (offset, words) for name, offset, words in found}
-            layout.words = sum(words for _, _, words in found)
+            layout.words = self._table.layouts()[number].cells
             self.layouts[number] = layout
 
     def groups_to_json(self) -> dict[str, int]:

@@ -90,5 +90,5 @@ def without_retired(layout: GroupLayout) -> GroupLayout:
     """The next version of a layout, with the cells in use only: they come first and stay where they are."""
     left = GroupLayout(layout.group, layout.fields, layout.version + 1)
     left.cells = {name: place for name, place in layout.cells.items() if not is_retired(name)}
-    left.words = sum(words for _, words in left.cells.values())
+    left.words = max((offset + words for offset, words in left.cells.values()), default=0)
     return left

@@ -25,7 +25,7 @@ class TaskSettings:
     segment_bytes: int = 64 * MIB
     batch_events_max: int = 2048
     result_bytes_max: int = 16 * MIB
-    crossings_max: int = 1 << 18
+    crossings_max: int = 1 << 20
     checkpoint_interval_s: float = 10.0
     trickle_bytes: int = 256 * 1024
     fill_rows_max: int = 2048

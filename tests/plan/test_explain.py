@@ -9,6 +9,7 @@ from railgun.plan.dag import build_plan
 from railgun.plan.explain import Home, explain_stream
 from railgun.plan.explanation import EdgePlan, PartitionerPlan
 from railgun.plan.program import Generation, Program, ProgramBuilder
+from railgun.state.row_context import LINE_WORDS
 from tests.plan.explained import by_card, explained
 from tests.strategies.case import Case
 from tests.strategies.drawn import cases
@@ -128,7 +129,9 @@ def _agrees(plan: PartitionerPlan, program: Program) -> None:
     assert [column.name for column in plan.hot_columns] == [column.name for column in program.hot.columns]
     for row, layout in zip(plan.rows, program.groups, strict=True):
         cells = [cell for group in plan.groups if group.fields == row.fields for cell in group.cells]
-        assert row.words == layout.words == sum(cell.words for cell in cells)
+        assert row.words == layout.words
+        nodes = sum(group.fields == row.fields for group in plan.groups)
+        assert 0 <= layout.words - sum(cell.words for cell in cells) < LINE_WORDS * nodes
         assert len(cells) == len(layout.cells)
     assert plan.cells <= plan.cells_unshared
     named = [metric.name for group in plan.groups for metric in group.metrics]
