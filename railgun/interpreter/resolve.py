@@ -17,6 +17,7 @@ from reservoir.frames import COLUMN_CODES, COLUMN_PAIRS, COLUMN_ROW_CACHE, colum
 
 # How many records or entries ahead memory is asked for: far enough to hide a miss, near enough to be kept.
 _NEAR, _FAR = 8, 16
+_ENTRY_NEAR, _ENTRY_FAR = 16, 32
 
 
 @jit
@@ -100,14 +101,14 @@ def _entries(ctx: Any, edge: Any, group: Any, column: Any, start: Any) -> Any:
             values = column_at(frames, frame, column)
             codes, pairs = ldi64(values + COLUMN_CODES * 8), ldi64(values + COLUMN_PAIRS * 8)
             cache, held = ldi64(values + COLUMN_ROW_CACHE * 8), frame
-        if entry + _FAR < end and np.int64(ldi32(frame_of + (entry + _FAR) * 4)) == frame:
-            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _FAR) * 4)))
+        if entry + _ENTRY_FAR < end and np.int64(ldi32(frame_of + (entry + _ENTRY_FAR) * 4)) == frame:
+            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _ENTRY_FAR) * 4)))
             place = cache + 16 * code
             if ldi64(place) == 0:
                 foresee_entry(table, group, ld64(pairs + code * 16 + 8))
             elif ldi64(place + 8) != batch:
                 prefetch(ldi64(place))
-            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _NEAR) * 4)))
+            code = _code_of(codes, np.int64(ldi32(row_of + (entry + _ENTRY_NEAR) * 4)))
             if ldi64(cache + 16 * code) == 0:
                 foresee_row(foresee_entry(table, group, ld64(pairs + code * 16 + 8)))
         code = _code_of(codes, np.int64(ldi32(row_of + entry * 4)))

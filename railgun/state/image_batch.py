@@ -5,7 +5,7 @@ from rocksdict import WriteBatch
 from railgun.state import keys
 from railgun.state.rollback import MARK_BYTES, mark_of
 from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY
-from railgun.state.values import BODY_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
+from railgun.state.values import BODY_FORMAT, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
 
 _ENTRY_BYTES = 32  # RocksDB's own of one entry, and some
 
@@ -32,7 +32,8 @@ class ImageBatch:
             self._graves.setdefault(epoch, []).append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
             self.size_bytes += 2 * (len(key) + _ENTRY_BYTES)
         else:
-            value = VALUE_HEADER.pack(epoch, BODY_FORMAT) + body
+            form = PACKED_FORMAT if key.startswith(keys.ROW) else BODY_FORMAT
+            value = VALUE_HEADER.pack(epoch, form) + body
             self.size_bytes += len(key) + len(body) + _ENTRY_BYTES
         self._batch.put(key, value)
         marks = self._marks.get(epoch)

@@ -1,6 +1,7 @@
 """Kernels: the image of a row as bytes, and back. FORMAT.md has the picture.
 
-A body is the version of the layout, a bitmap of the cells that are not zero, and those cells.
+A body is the version of the layout, a bitmap of the cells that are not zero, and those cells without the zero bytes
+at their ends.
 """
 
 from typing import Any
@@ -25,7 +26,8 @@ from railgun.state.row_context import (
     ROW_TAGS,
     ROWS_SALT,
 )
-from reservoir.compiled import jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+from railgun.state.values import PACKED_FORMAT
+from reservoir.compiled import clz64, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 VERSION_BYTES = 4
 _LETTER = np.uint8(ord("r"))
@@ -34,7 +36,7 @@ _LETTER = np.uint8(ord("r"))
 @jit
 def image_bytes_max(cells: int) -> int:
     """The most bytes that key and body of a row of so many cells can take, and one word of slack."""
-    return ROW_KEY_BYTES + VERSION_BYTES + ((cells + 7) >> 3) + 8 * cells + 8
+    return ROW_KEY_BYTES + VERSION_BYTES + ((cells + 7) >> 3) + 9 * cells + 8
 
 
 @jit
@@ -67,14 +69,17 @@ def _write_body(target: int, cells_at: int, cells: int, version: int) -> int:
     bitmap = target + VERSION_BYTES
     at = bitmap + ((cells + 7) >> 3)
     for first in range(0, cells, 8):
-        bits = np.uint8(0)
+        bits = np.uint64(0)
         for j in range(min(8, cells - first)):
             word = ld64(cells_at + 8 * (first + j))
-            st64(at, word)
             if word != np.uint64(0):
-                bits |= np.uint8(1 << j)
-                at += 8
-        st8(bitmap + (first >> 3), bits)
+                low = (63 - clz64(word & (np.uint64(0) - word))) >> 3
+                size = 8 - low - (clz64(word) >> 3)
+                st8(at, np.uint8((low << 4) | size))
+                st64(at + 1, word >> np.uint64(low << 3))
+                at += 1 + size
+                bits |= np.uint64(1) << np.uint64(j)
+        st8(bitmap + (first >> 3), np.uint8(bits))
     return at
 
 
@@ -133,8 +138,43 @@ def body_version(body: int) -> Any:
 
 
 @jit
-def read_body(body: int, end: int, target: int, cells: int) -> bool:
-    """Unpack the cells of a body into `cells` words at target. False when its length is not what it says."""
+def read_body(body: int, end: int, form: Any, target: int, cells: int) -> bool:
+    """Unpack the cells of a body of a format into `cells` words at target. False when it is not what it says.
+
+    May read the seven bytes behind `end`.
+    """
+    if form == np.uint8(PACKED_FORMAT):
+        return _read_packed(body, end, target, cells)
+    return _read_words(body, end, target, cells)
+
+
+@jit
+def _read_packed(body: int, end: int, target: int, cells: int) -> bool:
+    bitmap = body + VERSION_BYTES
+    at: Any = bitmap + ((cells + 7) >> 3)
+    if at > end:
+        return False
+    for first in range(0, cells, 8):
+        bits = ld8(bitmap + (first >> 3))
+        for j in range(min(8, cells - first)):
+            word = np.uint64(0)
+            if bits & np.uint8(1 << j):
+                if at >= end:
+                    return False
+                shape = np.int64(ld8(at))
+                size, low = shape & 15, shape >> 4
+                if size == 0 or size + low > 8 or at + 1 + size > end:
+                    return False
+                word = ld64(at + 1) & (~np.uint64(0) >> np.uint64(64 - 8 * size))
+                word <<= np.uint64(8 * low)
+                at += 1 + size
+            st64(target + 8 * (first + j), word)
+    return bool(at == end)
+
+
+@jit
+def _read_words(body: int, end: int, target: int, cells: int) -> bool:
+    """The same of format 1: the cells whole."""
     bitmap = body + VERSION_BYTES
     at = bitmap + ((cells + 7) >> 3)
     if at > end:

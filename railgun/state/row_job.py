@@ -36,7 +36,7 @@ from railgun.state.row_load import (
 )
 from railgun.state.row_memory import RowMemory
 from railgun.state.store import Store
-from railgun.state.values import BODY_FORMAT, HEADER_BYTES
+from railgun.state.values import HEADER_BYTES, PACKED_FORMAT
 from reservoir.compiled import address
 
 
@@ -127,7 +127,7 @@ class LoadJob:
         count, words = len(wanted), self._words
         self._lengths[:count] = array("l", [-1 if value is None else len(value) for value in values])
         joined = b"".join(filter(None, values))
-        self._make_values(len(joined))
+        self._make_values(len(joined) + 8)
         self._values[: len(joined)] = joined
         if words[JOB_KEPT // 8]:
             self._make_kept(len(joined) + count * KEPT_HEAD_BYTES)
@@ -143,7 +143,7 @@ class LoadJob:
 
     def _refuse(self, key: bytes, value: bytes) -> Never:
         folder = self._store.folder
-        if len(value) >= HEADER_BYTES and value[HEADER_BYTES - 1] > BODY_FORMAT:
+        if len(value) >= HEADER_BYTES and value[HEADER_BYTES - 1] > PACKED_FORMAT:
             raise StoreVersionError(folder, f"the row {key.hex()} has a newer format")
         raise StoreCorruptionError(
             folder, "read", f"the row {key.hex()} does not fit any layout of its group"

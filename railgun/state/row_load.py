@@ -38,7 +38,7 @@ from railgun.state.row_context import (
 from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
 from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
 from railgun.state.undo import UNDO_ENTRY
-from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT
+from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT
 from reservoir.compiled import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 # What `place_missing` and `fill_rows` answer.
@@ -140,7 +140,11 @@ def fill_rows(ctx: int, job: int) -> Any:
         status = _fill_row(ctx, row, value, length, ldi64(job + JOB_SCRATCH))
         if status != FILLED:
             return status
-        if ldi64(job + JOB_KEPT) != 0 and length > 0 and ld8(value + _FORMAT_AT) == np.uint8(BODY_FORMAT):
+        if (
+            ldi64(job + JOB_KEPT) != 0
+            and length > 0
+            and ld8(value + _FORMAT_AT) != np.uint8(TOMBSTONE_FORMAT)
+        ):
             _keep(ctx, job, row, ldi64(job + JOB_KEYS) + i * ROW_KEY_BYTES, value, length)
         sti64(job + JOB_OFFSET, ldi64(job + JOB_OFFSET) + max(length, 0))
         sti64(job + JOB_FILLED, i + 1)
@@ -168,7 +172,7 @@ def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
     record = group_record(ctx, np.int64(ld64(row + ROW_TAGS) & GROUP_MASK))
     cells = ldi64(record + GROUP_CELLS)
     target = row + ROW_HEAD_BYTES
-    if length >= 0 and (length < HEADER_BYTES or ld8(value + _FORMAT_AT) > np.uint8(BODY_FORMAT)):
+    if length >= 0 and (length < HEADER_BYTES or ld8(value + _FORMAT_AT) > np.uint8(PACKED_FORMAT)):
         return BAD_VALUE
     st64(row + ROW_EPOCHS, np.uint64(ld32(value)) << np.uint64(32) if length >= 0 else np.uint64(0))
     if length < 0 or ld8(value + _FORMAT_AT) == np.uint8(TOMBSTONE_FORMAT):
@@ -177,15 +181,15 @@ def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
     if length < HEADER_BYTES + VERSION_BYTES:
         return BAD_VALUE
     body, end = value + HEADER_BYTES, value + length
-    version = body_version(body)
+    version, form = body_version(body), ld8(value + _FORMAT_AT)
     if version == ldi64(record + GROUP_VERSION):
-        return FILLED if read_body(body, end, target, cells) else BAD_VALUE
+        return FILLED if read_body(body, end, form, target, cells) else BAD_VALUE
     older = _map_of(record, version)
     if older == 0:
         return BAD_VALUE
     if ldi64(older + MAP_RUN_COUNT) < 0:
         return NO_MAP
-    if not read_body(body, end, scratch, ldi64(older + MAP_CELLS)):
+    if not read_body(body, end, form, scratch, ldi64(older + MAP_CELLS)):
         return BAD_VALUE
     clear_words(target, cells)
     copy_runs(scratch, target, ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT))

@@ -16,7 +16,7 @@ from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits, failure, failures, items, items_backwards, open_database
 from railgun.state.rollback import WrittenKeys
 from railgun.state.undo import undo_entries
-from railgun.state.values import BODY_FORMAT, HEADER_BYTES, TOMBSTONE_FORMAT, VALUE_HEADER
+from railgun.state.values import BODY_FORMAT, HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
 
 # A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
@@ -131,7 +131,7 @@ class Store:
         if len(value) < HEADER_BYTES:
             raise StoreCorruptionError(self.folder, "read", f"the value of {key.hex()} has no header")
         epoch, form = VALUE_HEADER.unpack_from(value)
-        if form == BODY_FORMAT:
+        if form in (BODY_FORMAT, PACKED_FORMAT):
             return epoch, value[HEADER_BYTES:]
         if form == TOMBSTONE_FORMAT:
             return epoch, None

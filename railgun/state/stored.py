@@ -14,7 +14,7 @@ from railgun.state.commit_record import unpack_commit
 from railgun.state.errors import StoreCorruptionError, StoreError
 from railgun.state.rocks import failure, items
 from railgun.state.undo import undo_entries
-from railgun.state.values import BODY_FORMAT, HEADER_BYTES
+from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 
 _CURRENT = "CURRENT"
 
@@ -113,7 +113,7 @@ class StoredState:
 
     @staticmethod
     def _count(found: StoredAmounts, key: bytes, value: bytes | None) -> None:
-        if value is None or value[HEADER_BYTES - 1] != BODY_FORMAT:
+        if value is None or value[HEADER_BYTES - 1] == TOMBSTONE_FORMAT:
             return
         if key.startswith(keys.ROW):
             found.rows.setdefault(keys.row_group(key), Amount()).add(key, value)

@@ -7,3 +7,4 @@ HEADER_BYTES = VALUE_HEADER.size
 
 TOMBSTONE_FORMAT = 0
 BODY_FORMAT = 1
+PACKED_FORMAT = 2  # a row's cells without the bytes that are zero

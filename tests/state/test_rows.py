@@ -288,7 +288,7 @@ def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(stor
     table.set_layout(0, 1, 100)
     rows = load(table, 0, range(500))
     for row in rows:
-        change(table, row, 100, 2**63)
+        change(table, row, 100, 2**63 + 1)
     table.set_epoch(2)
     told = 0
     for row in rows:
@@ -368,9 +368,20 @@ def test_many_rows_are_deleted_at_once(store: Store) -> None:
         (b"\1\0\0\0\1" + b"\1\0\0\0\1", StoreCorruptionError),
         (b"\1\0\0\0\1" + b"\1\0\0\0\1" + b"12345678" + b"9", StoreCorruptionError),
         (b"\1\0\0\0\1" + b"\2\0\0\0\1" + b"12345678", StoreCorruptionError),
-        (b"\1\0\0\0\2" + b"\1\0\0\0\1" + b"12345678", StoreVersionError),
+        (b"\1\0\0\0\2" + b"\1\0\0\0\1" + b"\x0212" + b"3", StoreCorruptionError),
+        (b"\1\0\0\0\2" + b"\1\0\0\0\1" + b"\x031", StoreCorruptionError),
+        (b"\1\0\0\0\3" + b"\1\0\0\0\1" + b"\x0212", StoreVersionError),
     ],
-    ids=["no header", "no bitmap", "a cell too few", "a byte too many", "unknown layout", "unknown format"],
+    ids=[
+        "no header",
+        "no bitmap",
+        "a cell too few",
+        "a byte too many",
+        "unknown layout",
+        "packed: a byte too many",
+        "packed: cut short",
+        "unknown format",
+    ],
 )
 def test_a_stored_row_that_cannot_be_read_is_an_error_naming_it(
     store: Store, value: bytes, error: type[StoreError]

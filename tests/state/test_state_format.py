@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from railgun.state import keys
 from railgun.state.commit_record import pack_commit
@@ -11,13 +13,16 @@ from railgun.state.layouts import Layout, Run, pack_layout
 from railgun.state.rocks import StoreLimits
 from railgun.state.row_access import touch_row
 from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.row_images import VERSION_BYTES, _write_body, image_bytes_max, read_body
 from railgun.state.rows import EntityTable
 from railgun.state.store import Store
-from reservoir.compiled import array_at
+from railgun.state.values import PACKED_FORMAT
+from reservoir.compiled import address, array_at
 
 ROW_KEY = "72010211121314151617182122232425262728"
-# Epoch 1, a body; layout 5; cells 0, 3 and 9 of 10.
+# Epoch 1, a body of format 1 or 2; layout 5; cells 0, 3 and 9 of 10.
 ROW_VALUE = "0100000001050000000902010000000000000000000000000000ff0200000000000000"
+ROW_PACKED = "0100000002050000000902010171ff0102"
 LAYOUT_KEY = "6c010200000005"
 LAYOUT_VALUE = "01000000010a00000000000000"
 COMMIT = "01000100000004000000000000006d657461"
@@ -26,11 +31,11 @@ WRITTEN_KEY = "7700000001"
 UNDO_ENTRY = "1300ffffffff" + ROW_KEY
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(params=[ROW_VALUE, ROW_PACKED])
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A folder written as of old, by hand."""
     store = Store(tmp_path / "old", StoreLimits(1 << 20, 1 << 20))
-    for key, value in ((ROW_KEY, ROW_VALUE), (LAYOUT_KEY, LAYOUT_VALUE), ("6d", COMMIT)):
+    for key, value in ((ROW_KEY, request.param), (LAYOUT_KEY, LAYOUT_VALUE), ("6d", COMMIT)):
         store._database[bytes.fromhex(key)] = bytes.fromhex(value)
     store.close()
     return store.folder
@@ -50,7 +55,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     while not table.exhausted():
         table.pending(1, 1 << 20)
     values = dict(store.scan_values(b"a", b"z", 99))
-    assert values[bytes.fromhex(ROW_KEY)].hex() == ROW_VALUE
+    assert values[bytes.fromhex(ROW_KEY)].hex() == ROW_PACKED
     assert values[bytes.fromhex(LAYOUT_KEY)].hex() == LAYOUT_VALUE
     undo = [value.hex() for key, value in values.items() if key.hex().startswith(UNDO_KEY)]
     assert UNDO_ENTRY in undo
@@ -76,3 +81,28 @@ def test_a_layout_with_runs() -> None:
     layout = Layout(6, 3, (Run(2, 0, 1), Run(7, 1, 2)))
     expected = "0300000002000000020000000000000001000000070000000100000002000000"
     assert pack_layout(layout).hex() == expected
+
+
+@given(
+    st.lists(st.one_of(st.just(0), st.integers(0, 2**64 - 1), st.integers(0, 255)), min_size=1, max_size=40)
+)
+def test_packed_cells_come_back(words: list[int]) -> None:
+    cells, found = np.array(words, np.uint64), np.ones(len(words), np.uint64)
+    body = np.zeros(image_bytes_max(len(words)) + 8, np.uint8)
+    start = address(body)
+    size = _write_body(start, address(cells), len(words), 5) - start
+    assert size <= VERSION_BYTES + -(-len(words) // 8) + 9 * np.count_nonzero(cells)
+    form = np.uint8(PACKED_FORMAT)
+    assert read_body(start, start + size, form, address(found), len(words))
+    assert found.tolist() == words
+    for wrong in (size - 1, size + 1):
+        assert not read_body(start, start + wrong, form, address(found), len(words))
+
+
+def test_a_shape_that_no_cell_has_is_refused() -> None:
+    body = np.zeros(64, np.uint8)
+    start, found = address(body), np.zeros(1, np.uint64)
+    for shape in (0x00, 0x09, 0x18, 0x72, 0x81):
+        body[VERSION_BYTES : VERSION_BYTES + 2] = 1, shape
+        end = start + VERSION_BYTES + 2 + (shape & 15)
+        assert not read_body(start, end, np.uint8(PACKED_FORMAT), address(found), 1)

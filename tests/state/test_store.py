@@ -93,7 +93,7 @@ def test_one_undo_entry_per_key_and_epoch_with_the_value_before(store: Store) ->
         for name, value in store.scan_values(keys.UNDO, keys.after(keys.UNDO), 99)
         for key, old in undo_entries(store.folder, value)
     ]
-    assert entries == [(1, b"r1", None), (2, b"r1", b"\1\0\0\0\1" + b"1b")]
+    assert entries == [(1, b"r1", None), (2, b"r1", b"\1\0\0\0\2" + b"1b")]
 
 
 def test_an_image_written_while_the_epoch_before_is_pending_can_be_kept_at_once(
