@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-quick bench-compare
+.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -67,7 +67,7 @@ SCALE ?= 1
 BENCH_UNIT = $(BIN)/python -m bench.unit
 BENCH_HTTP = $(BIN)/python -m bench.http
 
-bench: bench-unit bench-http  ## every bench
+bench: bench-unit bench-http bench-kafka  ## every bench
 
 bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
@@ -75,9 +75,13 @@ bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
 bench-http: kernels  ## how fast the service answers over HTTP: RUNS=3 SCALE=1
 	@$(BENCH_HTTP) --runs $(RUNS) --scale $(SCALE)
 
+bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.kafka --runs $(RUNS) --scale $(SCALE)
+
 bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
+	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
 
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 from railgun.broker.background import spawn
@@ -22,13 +23,15 @@ cd "$4" && [ -e "$2/broker.pid" ] && "$3" -m railgun broker stop --data "$2" && 
 
 def begin_run() -> None:
     """Called once, by the process that the run is."""
-    os.environ[_FOLDER] = tempfile.mkdtemp(prefix="railgun-broker-")
+    os.environ[_FOLDER] = str(Path(tempfile.gettempdir(), f"railgun-broker-{uuid.uuid4().hex}"))
     os.environ[_OWNER] = str(os.getpid())
 
 
 def end_run() -> None:
     """Called by the same process when all tests have run."""
     folder = Path(os.environ[_FOLDER])
+    if not folder.exists():
+        return
     try:
         LocalBroker(folder).stop()
     finally:
