@@ -93,8 +93,7 @@ class KafkaTransport:
         where = TopicPartition(topic, partition)
         self._topics.check(where)
         self._topics.trim(where, before_offset)
-        # What was fetched ahead may lie before it.
-        self._reading.drop(where)
+        self._reading.trimmed(where, before_offset)
 
     def sync(self) -> None:
         self._check_open()

@@ -41,17 +41,30 @@ class KafkaReading:
         self._changed = threading.Condition()
         self._is_polling = False
         self._waiting_to_seek = 0
+        # Partitions that a thread is reading: nobody else moves their buffers.
+        self._reading: set[TopicPartition] = set()
         self._closed = False
 
     def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Fetched:
-        """As `Transport.read`."""
-        buffer = self._at(where, offset)
+        """As `Transport.read`. One thread at a time reads a partition; whoever fetches it elsewhere is held up."""
+        with self._changed:
+            self._await_readers(where)
+            self._reading.add(where)
+        try:
+            return self._read(self._at(where, offset, reads=True), offset, max_records, max_bytes)
+        finally:
+            with self._changed:
+                self._reading.discard(where)
+                self._changed.notify_all()
+
+    def _read(self, buffer: PartitionBuffer, offset: int, max_records: int, max_bytes: int) -> Fetched:
+        where = buffer.where
         if not buffer.is_ready:
             # What has come may be behind what another process was told is there.
             start, end = self._topics.bounds(where)
             if not start <= offset <= end:
                 raise OffsetOutOfRangeError(str(where), offset, start, end)
-            if offset < end and not self._await(lambda: self._due([buffer]), self._timeout_s):
+            if offset < end and not self._await(lambda: self._due(buffer), self._timeout_s):
                 late = KafkaError(KafkaError._TIMED_OUT)
                 raise as_transport_error(str(where), late, self._complaints.last)
         with self._changed:
@@ -60,26 +73,59 @@ class KafkaReading:
     def fetch(
         self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
     ) -> list[Fetched]:
-        """As `Transport.fetch`."""
-        buffers = [self._at(where, offset) for where, offset in positions.items()]
-        if not self._await(lambda: self._due(buffers), timeout_s):
+        """As `Transport.fetch`; ends early where another thread reads one of the partitions elsewhere."""
+        followed = self._follow(positions)
+        if not self._await(lambda: self._any_due(followed), timeout_s):
             self._topics.refresh()
             return []
         with self._changed:
-            return [buffer.take(max_records, max_bytes) for buffer in buffers if buffer.is_ready]
+            return [
+                buffer.take(max_records, max_bytes)
+                for buffer, offset in followed
+                if buffer.is_ready and not self._is_elsewhere(buffer, offset)
+            ]
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         """As `Transport.wait`."""
-        buffers = [self._at(where, offset) for where, offset in positions.items()]
-        return self._await(lambda: self._due(buffers) and any(map(len, buffers)), timeout_s)
+        followed = self._follow(positions)
+        return self._await(lambda: self._any_due(followed) and self._any_record(followed), timeout_s)
+
+    def _follow(self, positions: Mapping[TopicPartition, int]) -> list[tuple[PartitionBuffer, int]]:
+        """Buffers that go on at these offsets, once no thread is reading them."""
+        followed = []
+        for where, offset in positions.items():
+            with self._changed:
+                self._await_readers(where)
+            followed.append((self._at(where, offset), offset))
+        return followed
+
+    def _is_elsewhere(self, buffer: PartitionBuffer, offset: int) -> bool:
+        """Whether another thread took a buffer to another place, or is about to."""
+        where = buffer.where
+        return where in self._reading or buffer.position != offset or self._buffers.get(where) is not buffer
+
+    def _any_due(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
+        # Each is looked at: what is wrong with one must not wait for the others to fall silent.
+        due = [self._is_elsewhere(*each) or self._due(each[0]) for each in followed]
+        return any(due)
+
+    def _any_record(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
+        return any(len(each[0]) and not self._is_elsewhere(*each) for each in followed)
 
     def drop(self, where: TopicPartition) -> None:
         """Forget what has come from a partition, and fetch no more of it."""
         with self._changed:
+            self._await_readers(where)
             self._quiet()
             buffer = self._buffers.pop(where, None)
             if buffer is not None:
                 self._unassign(buffer)
+
+    def trimmed(self, where: TopicPartition, before_offset: int) -> None:
+        """Forget what has come and lies before an offset."""
+        buffer = self._buffers.get(where)
+        if buffer is not None and buffer.position < before_offset:
+            self.drop(where)
 
     def drop_topic(self, topic: str) -> None:
         """Drop all of a topic's partitions."""
@@ -96,8 +142,12 @@ class KafkaReading:
             self._quiet()
             self._consumer.close()
 
-    def _at(self, where: TopicPartition, offset: int) -> PartitionBuffer:
-        """The buffer of a partition, which goes on at an offset."""
+    def _await_readers(self, where: TopicPartition) -> None:
+        while where in self._reading:
+            self._changed.wait()
+
+    def _at(self, where: TopicPartition, offset: int, reads: bool = False) -> PartitionBuffer:
+        """The buffer of a partition, which goes on at an offset. reads: this thread is the one that reads it."""
         self._check_open()
         self._topics.check(where)
         buffer = self._buffers.get(where)
@@ -113,6 +163,8 @@ class KafkaReading:
             # What a thread has polled and not handed out yet is of the old position.
             self._quiet()
             self._check_open()
+            if not reads and where in self._reading:
+                return PartitionBuffer(where, offset)
             buffer = self._buffers.get(where)
             if buffer is None:
                 buffer = self._buffers[where] = PartitionBuffer(where, offset)
@@ -141,12 +193,11 @@ class KafkaReading:
             self._consumer.incremental_unassign([KafkaTopicPartition(*buffer.where)])
             buffer.is_fetched = False
 
-    def _due(self, buffers: list[PartitionBuffer]) -> bool:
-        """Whether there is something to be said of one of the partitions. Raises what is wrong with one."""
-        for buffer in buffers:
-            if buffer.error is not None and not len(buffer):
-                self._raise(buffer, buffer.error)
-        return any(buffer.is_ready for buffer in buffers)
+    def _due(self, buffer: PartitionBuffer) -> bool:
+        """Whether there is something to be said of a partition. Raises what is wrong with it."""
+        if buffer.error is not None and not len(buffer):
+            self._raise(buffer, buffer.error)
+        return buffer.is_ready
 
     def _raise(self, buffer: PartitionBuffer, error: KafkaError) -> None:
         """Say what is wrong with a partition, unless it has passed by now."""

@@ -99,6 +99,10 @@ def test_marks_of_transactions_are_passed_over(kafka: str, transport: KafkaTrans
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
+    # The last mark is written after the transaction's coordinator has answered.
+    deadline = time.monotonic() + 60
+    while transport.end_offset(*where) < 8 and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert transport.end_offset(*where) == 8
     assert _read_all(transport, where) == [(0, b"kept"), (4, b"kept too")]
     at_end = transport.read(*where, 5, 10, 100)
@@ -192,6 +196,33 @@ def test_what_is_not_read_is_not_fetched_without_end(
         held = [len(each) for each in transport._reading._buffers.values()]
         assert max(held) <= 100 + 2 * 1_000
     assert found == {slow: list(range(1_000)) * 4, quick: list(range(1_000)) * 4}
+
+
+def test_threads_that_read_one_partition_do_not_disturb_each_other(transport: KafkaTransport, t: str) -> None:
+    transport.create_topic(t, 1)
+    where = TopicPartition(t, 0)
+    transport.submit([Entry(where, [b"%d" % i for i in range(3_000)])]).result(30)
+    found: dict[str, list[tuple[int, bytes]]] = {"first": [], "second": [], "fetching": []}
+
+    def read(name: str, limit: int) -> None:
+        offset = 0
+        while offset < 3_000:
+            parts = (
+                transport.fetch({where: offset}, limit, 1 << 20, 1.0)
+                if name == "fetching"
+                else [transport.read(*where, offset, limit, 1 << 20)]
+            )
+            for part in parts:
+                found[name] += zip(part.offsets.tolist(), part.values())
+                offset = part.next_offset
+
+    threads = [threading.Thread(target=read, args=each) for each in zip(found, (400, 300, 250))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = [(i, b"%d" % i) for i in range(3_000)]
+    assert {name: each == expected for name, each in found.items()} == dict.fromkeys(found, True)
 
 
 def test_threads_that_begin_anew_elsewhere_get_what_they_asked_for(transport: KafkaTransport, t: str) -> None:
