@@ -88,7 +88,7 @@ def listen(settings: HttpSettings) -> socket.socket:
 
 
 class Service:
-    """One run of the server. listener: a socket that listens already."""
+    """One run of the server. listener: a socket that listens already.  url: where that is."""
 
     def __init__(
         self,
@@ -98,16 +98,12 @@ class Service:
         on_ready: Callable[[str], None] | None = None,
     ) -> None:
         self._settings, self._backend, self._listener = settings, backend, listener
+        host, port = listener.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._on_ready = on_ready
         self.application = Application(backend, settings)
         self.application.telemetry = exposition(backend, self.application.in_flight)
         self._stop: Callable[[], object] | None = None
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        host, port = self._listener.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def stop(self) -> None:
         """End `run` as a first signal does. From any thread, while it runs."""
@@ -141,7 +137,7 @@ class Service:
         # What is there by now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
-        if self._on_ready is not None:
+        if self._on_ready is not None and not server.should_exit:
             self._on_ready(self.url)
 
     def _config(self) -> uvicorn.Config:
