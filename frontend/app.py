@@ -24,7 +24,7 @@ from frontend.backend import Backend
 from frontend.docs_page import docs_page
 from frontend.in_flight import InFlight
 from frontend.openapi import describe
-from frontend.problems import ProblemError, refusal
+from frontend.problems import ProblemError, problem, refusal
 from frontend.registry import registry
 from frontend.request_body import Body, GoneError, check_length
 from frontend.scoring_route import ScoringRoute
@@ -32,6 +32,7 @@ from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _STREAMS, _EVENTS = "/v1/streams/", "/events"
+_ALLOW_POST = (b"allow", b"POST")
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -73,9 +74,11 @@ class Application:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
-        if method == "POST" and path.startswith(_STREAMS) and path.endswith(_EVENTS):
+        if path.startswith(_STREAMS) and path.endswith(_EVENTS):
             stream = path[len(_STREAMS) : -len(_EVENTS)]
-            if "/" not in stream:
+            if stream and "/" not in stream:
+                if method != "POST":
+                    raise ProblemError(problem(405, f"{method} {path[:200]}: POST is meant"), [_ALLOW_POST])
                 await self._scoring(stream, scope, receive, send)
                 return
         if method in ("GET", "HEAD"):
@@ -164,7 +167,5 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     shown = f"{request.method} {request.url.path[:200]}"
     said = {404: f"there is no {shown}; /docs lists what there is", 405: f"{shown}: another method is meant"}
-    problem = refusal(error.status_code, said.get(error.status_code, str(error.detail))).problem
-    return Response(
-        encoder.encode(problem), problem.status, dict(error.headers or {}), "application/problem+json"
-    )
+    body = problem(error.status_code, said.get(error.status_code, str(error.detail)))
+    return Response(encoder.encode(body), body.status, dict(error.headers or {}), "application/problem+json")

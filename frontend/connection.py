@@ -16,7 +16,7 @@ from frontend.problems import RETRY_AFTER_S, problem
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
-"""Bytes that are no body (chunks' sizes and trailers) for each that is; and as many as a head beside."""
+"""Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
 """How long a head may take to arrive; how long what is left of a request is read once it is answered."""
 
@@ -62,7 +62,14 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._framing_bytes > HEAD_BYTES_MAX + FRAMING_SHARE_MAX * self._body_bytes:
             if not self.transport.is_closing():
-                self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers")
+                self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers, or of trailers")
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that has sent all it will may still wait for its answer."""
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            return False
+        self.cycle.keep_alive = False
+        return True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -99,12 +106,12 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _enter(self, stage: _Stage) -> None:
-        if stage is not self._stage:
-            self._stage, self._since_s = stage, self.loop.time()
+        if stage is self._stage:
+            return
+        self._stage, self._since_s = stage, self.loop.time()
         if stage is _Stage.HEAD:
             self._framing_bytes = self._body_bytes = 0
-        elif stage is _Stage.BODY:
-            self._framing_bytes, self._discarding_s = 0, None
+            self._discarding_s = None
 
     def _is_answering(self) -> bool:
         """Is the server at work on a request that arrived whole, or not reading what it could?"""

@@ -159,6 +159,8 @@ class Intake:
     def _admit(self, text: JsonText, latest_ms: int) -> Admitted | EventRefusedError:
         try:
             event = decode_json(text)
+        except msgspec.ValidationError:
+            return EventRefusedError([FieldError((), "it has an integer of more digits than can be read")])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return MalformedEventError([FieldError((), no_json(text, error))])
         except RecursionError:

@@ -66,8 +66,18 @@ def _engine(folder: Path) -> Executor:
     return EngineExecutor(folder)
 
 
+def _http(folder: Path) -> Executor:
+    from tests.scripts.http_executor import HttpExecutor
+
+    return HttpExecutor(folder)
+
+
 # By the name that tests show; each is made with an empty folder of its own.
-EXECUTORS: dict[str, Callable[[Path], Executor]] = {"oracle": OracleExecutor, "engine": _engine}
+EXECUTORS: dict[str, Callable[[Path], Executor]] = {
+    "oracle": OracleExecutor,
+    "engine": _engine,
+    "http": _http,
+}
 
 
 def reply_of(executor: Executor, step: Step | Restart) -> dict[str, Any] | str | None:

@@ -1,0 +1,136 @@
+"""A stream behind a real HTTP server, as the oracle's steps see it: every step is a request."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from railgun.catalog.changes import Warm
+from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.stream_reading import stream_to_json
+from railgun.engine.engine import Engine
+from railgun.task.settings import TaskSettings
+from tests.frontend.serving import Server, server, until
+from tests.oracle.steps import Reply
+
+_NO_CLOCK_MS = 2**63
+_NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+class RefusedOverHttp(Exception):
+    """The server refused a request: with a problem."""
+
+
+class HttpPlayer:
+    """Plays steps on `stream` of a server over an engine in a folder."""
+
+    def __init__(self, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
+        self.folder, self.stream, self._settings = folder, stream, settings
+        self.clock_ms: int | None = None
+        self._held: set[str] = set()
+        self._holds_all = False
+        self._stack = ExitStack()
+        self.server = self._open()
+
+    def _open(self) -> Server:
+        return self._stack.enter_context(server(self.folder, open_engine=self._engine))
+
+    def _engine(self) -> Engine:
+        return Engine(
+            self.folder,
+            durability="os",
+            settings=self._settings,
+            now_ms=lambda: _NO_CLOCK_MS if self.clock_ms is None else self.clock_ms,
+            may_warm=lambda warm: self._may_warm(warm),
+        )
+
+    def _may_warm(self, warm: Warm) -> bool:
+        return not self._holds_all and warm.name not in self._held
+
+    @property
+    def place(self) -> str:
+        return f"/v1/streams/{self.stream}"
+
+    def apply(self, definitions: str) -> None:
+        read = parse_definitions(definitions)
+        for stream in read.streams.values():
+            self._asked("POST", "/v1/streams", stream_to_json(stream))
+        for metric in read.metrics:
+            self._asked("POST", f"/v1/streams/{metric.stream}/metrics", {"sql": metric.sql})
+        self._wait_until_warm()
+
+    def score(self, event: Mapping[str, Any]) -> Reply:
+        return dict(self._asked("POST", f"{self.place}/events", event))
+
+    def score_array(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        return list(self._asked("POST", f"{self.place}/events", list(events)))
+
+    def score_lines(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        body = "".join(json.dumps(event) + "\n" for event in events).encode()
+        response = self.server.client.post(f"{self.place}/events", content=body, headers=_NDJSON)
+        assert response.status_code == 200, response.text
+        return [json.loads(line) for line in response.content.splitlines()]
+
+    def add_metrics(self, sql: str, *, warm: bool = True) -> object:
+        self._holds_all = not warm
+        try:
+            made = self._asked("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
+            if not warm:
+                self._held.update(metric["name"] for metric in made)
+        finally:
+            self._holds_all = False
+        if warm:
+            self._wait_until_warm()
+        return made
+
+    def warm(self, name: str) -> None:
+        self._held.discard(name)
+        self._wait_until_warm()
+
+    def drop_metric(self, name: str) -> None:
+        self._asked("DELETE", f"{self.place}/metrics/{name}")
+
+    def add_field(self, name: str, declared: str) -> None:
+        self._asked("PATCH", self.place, {"fields": {name: declared}})
+
+    def set_lateness(self, duration: str) -> None:
+        self._asked("PATCH", self.place, {"lateness": duration})
+
+    def set_retention(self, duration: str) -> None:
+        self._asked("PATCH", self.place, {"retention": duration})
+
+    def set_clock(self, clock_ms: int) -> None:
+        self.clock_ms = clock_ms
+
+    def restart(self, *, crash: bool) -> None:
+        """Begin anew on the same data; after a crash without the checkpoint that stopping takes."""
+        if crash:
+            self.server.engine().close(checkpoint=False)
+        self._stack.close()
+        self.server = self._open()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _wait_until_warm(self) -> None:
+        def is_warm() -> bool:
+            metrics = self._asked("GET", f"{self.place}/metrics")["metrics"]
+            return not any(each["warming"] and each["name"] not in self._held for each in metrics)
+
+        self.server.engine().wait_until_warm(self.stream)
+        until(is_warm)
+
+    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        response = self.server.client.request(method, path, content=content, headers=headers)
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return None
+        if response.is_success:
+            return json.loads(response.content)
+        assert response.status_code < 500, response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        raise RefusedOverHttp(response.json()["detail"])
