@@ -1,5 +1,6 @@
 """What every Transport promises, asked of each one: the embedded log, and Kafka on a real broker."""
 
+import sys
 import threading
 import time
 import uuid
@@ -139,6 +140,31 @@ def test_many_threads_append_at_once(transport: Transport, t: str) -> None:
         assert firsts == sorted(firsts)
         for i, first in enumerate(firsts):
             assert records[first : first + 3] == [b"%d:%d" % (writer, i)] * 3
+
+
+def test_the_records_of_an_entry_lie_together(transport: Transport, t: str) -> None:
+    where = TopicPartition(t, 0)
+    firsts: dict[int, list[int]] = {writer: [] for writer in range(3)}
+
+    def write(writer: int) -> None:
+        for _ in range(4):
+            entry = Entry(where, [b"%d" % writer] * 1_000)
+            firsts[writer] += transport.submit([entry]).result(60)
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in firsts]
+    patience_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(patience_s)
+    records = all_records(transport, where, 5_000)
+    for writer, offsets in firsts.items():
+        for first in offsets:
+            assert set(records[first : first + 1_000]) == {b"%d" % writer}
 
 
 def test_a_record_that_is_too_large_is_refused_with_all_beside_it(transport: Transport, t: str) -> None:
