@@ -14,6 +14,9 @@ class File(Protocol):
     def write(self, data: bytes | memoryview) -> int:
         """Append; returns how many bytes were taken, which may be fewer than given, and is never 0."""
 
+    def write_at(self, offset: int, data: bytes) -> None:
+        """Overwrite bytes within the file, of one that was opened for that."""
+
     def read(self, offset: int, size_bytes: int) -> bytes:
         """The bytes from offset; fewer only at the end of the file."""
 
@@ -45,6 +48,9 @@ class Files(Protocol):
     def open_append(self, path: Path) -> File:
         """An existing file, for reading, writing at its end and truncating."""
 
+    def open_update(self, path: Path) -> File:
+        """An existing file, for reading and overwriting what it holds."""
+
     def open_read(self, path: Path) -> File:
         """An existing file, for reading; any number of threads may read it."""
 
@@ -65,6 +71,11 @@ class DiskFile:
 
     def write(self, data: bytes | memoryview) -> int:
         return os.write(self._handle, data)
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        while data:
+            taken = os.pwrite(self._handle, data, offset)
+            offset, data = offset + taken, data[taken:]
 
     def read(self, offset: int, size_bytes: int) -> bytes:
         data = os.pread(self._handle, size_bytes, offset)
@@ -107,6 +118,9 @@ class DiskFiles:
 
     def open_append(self, path: Path) -> File:
         return DiskFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+
+    def open_update(self, path: Path) -> File:
+        return DiskFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def open_read(self, path: Path) -> File:
         return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

@@ -126,7 +126,7 @@ def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
 
 def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
     """Raise CatalogError where a stream cannot become what the new definition says."""
-    for what in ("time", "id", "partitioners", "partitions"):
+    for what in ("time", "id", "partitioners", "partitions", "dedup_events"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:
             raise CatalogError(f"{old.name}: {what} is fixed at creation: {before!r}, not {after!r}")

@@ -14,6 +14,7 @@ from railgun.engine.ids import IdMaker
 from railgun.engine.intake import Intake, JsonText
 from railgun.engine.members import Member, Members
 from railgun.engine.noting import note_batch, note_fates, note_refused
+from railgun.engine.record_sizes import check_record_sizes
 from railgun.engine.reply_forms import Reply, empty_reply, merge
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
@@ -159,6 +160,7 @@ class LiveStream:
             admitted = self._table_door.admit(batch, latest_ms, ids, times)
             if admitted.first_bad is not None:
                 raise bad_row(first, admitted.first_bad)
+            check_record_sizes(self._schema.version, admitted.events, first)
             found.append(admitted.events)
             first += n
         return found

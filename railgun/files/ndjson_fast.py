@@ -55,6 +55,16 @@ class FastReader:
             return None
         return batch_of(columns, self._schema, len(lines))
 
+    def unknown_names(self, lines: Sequence[bytes | msgspec.Raw]) -> dict[str, None]:
+        """Names, in the order met, of fields that the schema lacks, in lines that were read."""
+        try:
+            for line in lines:
+                self._decode_known(line)
+        except msgspec.ValidationError:
+            named = (name for fields in map(_decode_fields, lines) for name in fields)
+            return dict.fromkeys(name for name in named if name not in self._known)
+        return {}
+
     def unknown_values(self, lines: Sequence[bytes | msgspec.Raw]) -> int:
         """How many values of fields that the schema lacks are in lines that were read."""
         try:

@@ -19,17 +19,14 @@ _BLANK = b" \t\r"
 
 
 class NdjsonSource:
-    """A Source of an NDJSON file. An absent field is null, as at the front-end.
-
-    ignored: as the first line of each block has them.
-    """
+    """A Source of an NDJSON file. An absent field is null, as at the front-end."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.file, self._schema = str(path), schema
         self.size_bytes = path.stat().st_size
         self.rows: int | None = None
         self._names = [field.name for field in schema.fields]
-        self._ignored: dict[str, None] = {}
+        self._ignored: dict[str, None] = {}  # in the order met
         self._fast = FastReader(schema)
         self._input = path.open("rb")
         try:
@@ -47,8 +44,6 @@ class NdjsonSource:
         done, size = 0, block_rows(len(self._names))
         for text in self._pieces():
             lines = [line for line in text.split(b"\n") if line.strip(_BLANK)]
-            if lines:
-                self._note_ignored(lines[0])
             for start in range(0, len(lines), size):
                 part = lines[start : start + size]
                 batch, refused = self._read(part)
@@ -60,7 +55,10 @@ class NdjsonSource:
 
     def _read(self, lines: list[bytes]) -> tuple[pa.RecordBatch, list[Refusal]]:
         fast = self._fast.read(lines)
-        return (fast, []) if fast is not None else self._one_by_one(lines)
+        if fast is None:
+            return self._one_by_one(lines)
+        self._ignored.update(self._fast.unknown_names(lines))
+        return fast, []
 
     def _one_by_one(self, lines: list[bytes]) -> tuple[pa.RecordBatch, list[Refusal]]:
         events: list[Mapping[str, object]] = []
@@ -68,6 +66,7 @@ class NdjsonSource:
         for row, line in enumerate(lines):
             event, reason = _object(line)
             events.append(event)
+            self._ignored.update(dict.fromkeys(name for name in event if name not in self._names))
             if reason is not None:
                 broken[row] = Refusal(row, None, reason)
         batch, refused = read_columns(
@@ -103,12 +102,6 @@ class NdjsonSource:
             raise UnreadableFileError(
                 self.file, "it is one JSON array; write one object per line, as jq -c '.[]' does"
             )
-
-    def _note_ignored(self, line: bytes) -> None:
-        event, _ = _object(line)
-        for name in event:
-            if name not in self._names:
-                self._ignored[name] = None
 
 
 def _object(line: bytes) -> tuple[Mapping[str, object], str | None]:

@@ -30,6 +30,7 @@ from railgun.messaging.log_database import (
     LogDatabase,
     topic_key,
 )
+from railgun.messaging.log_end import LogEnd
 from railgun.messaging.partition_log import Block, PartitionLog
 from railgun.messaging.transport import (
     FOREVER,
@@ -42,7 +43,7 @@ from railgun.messaging.transport import (
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
 from railgun.wire.encode import Records
-from reservoir.files import DiskFiles
+from reservoir.files import DiskFiles, Files
 
 VERSION = 1
 RECENT_LIMIT_BYTES = 32 << 20
@@ -60,14 +61,20 @@ class Durability(StrEnum):
 class EmbeddedLog:
     """A Transport over the files of one folder, which it holds alone until it is closed.
 
-    database: made for the folder where None is given; tests put failing ones in its place.
+    database: made for the folder where None is given; tests put failing ones in its place, and failing files.
+    Raises TransportShortenedError where records are gone that were acknowledged.
     """
 
     def __init__(
-        self, folder: Path, durability: Durability = Durability.FSYNC, database: LogDatabase | None = None
+        self,
+        folder: Path,
+        durability: Durability = Durability.FSYNC,
+        database: LogDatabase | None = None,
+        files: Files | None = None,
     ) -> None:
         self.folder = folder
         self.durability = durability
+        files = files or DiskFiles()
         DiskFiles().make_folder(folder)
         DiskFiles().sync_folder(folder.parent)
         self._folder_lock = _locked(folder)
@@ -75,6 +82,7 @@ class EmbeddedLog:
         try:
             self._database = LogDatabase(folder / "log") if database is None else database
             try:
+                self._end = LogEnd(files, folder, self._database)
                 self._load()
             except BaseException:
                 self._database.close()
@@ -129,8 +137,10 @@ class EmbeddedLog:
             batch = WriteBatch(raw_mode=True)
             batch.put(NEXT_TOPIC_KEY, (topic_id + 1).to_bytes(4, "big"))
             batch.put(topic_key(topic), topic_id.to_bytes(4, "big") + partitions.to_bytes(4, "big"))
+            self._end.number(batch)
             self._database.write(batch)
-            self._database.sync()
+            self._end.wrote(synced=False)
+            self._end.sync()
             self._add(topic, topic_id, partitions)
 
     def delete_topic(self, topic: str) -> None:
@@ -144,8 +154,10 @@ class EmbeddedLog:
             for log in logs:
                 log.deleted = True
                 log.delete(batch)
+            self._end.number(batch)
             self._database.write(batch)
-            self._database.sync()
+            self._end.wrote(synced=False)
+            self._end.sync()
 
     def topics(self) -> Mapping[str, int]:
         return {topic: len(logs) for topic, logs in self._topics.items()}
@@ -194,9 +206,11 @@ class EmbeddedLog:
         for log, pieces in appended.items():
             blocks, batch = log.write(pieces, batch)
             written.append((log, blocks))
+        self._end.number(batch)
         self._database.write(batch)
         if self.durability is Durability.FSYNC:
             self._database.sync()
+        self._end.wrote(synced=self.durability is Durability.FSYNC)
         self._publish(written)
         for submission, firsts in zip(submissions, offsets):
             submission.offsets = firsts
@@ -280,7 +294,7 @@ class EmbeddedLog:
 
     def sync(self) -> None:
         self._check_open()
-        self._database.sync()
+        self._end.sync()
 
     def close(self) -> None:
         if self._closed:
@@ -291,9 +305,18 @@ class EmbeddedLog:
             self._changed.notify_all()
         try:
             with self._commits.exclusive():
-                self._database.close()
+                self._close_files()
         finally:
             self._folder_lock.release()
+
+    def _close_files(self) -> None:
+        try:
+            # After a failure the next opening says what is there.
+            if not (self._commits.has_failed or self._end.has_failed):
+                self._end.sync()
+        finally:
+            self._end.close()
+            self._database.close()
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         logs = self._topics.get(topic)

@@ -111,6 +111,17 @@ class TransportCorruptionError(TransportError):
         super().__init__(place, reason, "Restore it from a copy: records may be missing from here on")
 
 
+class TransportShortenedError(TransportCorruptionError):
+    """Records that were acknowledged are gone from the end of the log: its newest file is damaged, or was removed."""
+
+    def __init__(self, place: str, missing: int, mark: str) -> None:
+        self.missing = missing
+        super().__init__(
+            place,
+            f"its last {missing} commits are gone; {mark} says that they were there",
+        )
+
+
 class TransportVersionError(TransportError):
     """Stored by a newer version of the program."""
 

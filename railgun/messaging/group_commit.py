@@ -79,6 +79,11 @@ class GroupCommit:
             self._commit()
         return submission.future.result()
 
+    @property
+    def has_failed(self) -> bool:
+        """A write failed: nothing more is taken."""
+        return self._failure is not None
+
     def exclusive(self) -> threading.Lock:
         """Held while nothing is being written."""
         return self._writing

@@ -12,6 +12,9 @@ from pathlib import Path
 from rocksdict import DBCompressionType, DBRecoveryMode, Options, Rdict, WriteBatch
 
 from railgun.messaging.errors import TransportCorruptionError, TransportIOError
+from railgun.state.errors import StoreCorruptionError
+from railgun.state.rocks_files import check_files
+from reservoir.files import DiskFiles
 
 _MIB = 1 << 20
 _RECORD = struct.Struct(">cIIQ")
@@ -19,6 +22,7 @@ _PREFIX = struct.Struct(">cII")
 
 VERSION_KEY = b"v"
 NEXT_TOPIC_KEY = b"n"
+END_KEY = b"e"
 TOPIC_PREFIX = b"t"
 
 
@@ -53,6 +57,8 @@ class LogDatabase:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with self.failures("open"):
+            if folder.is_dir():
+                check_files(DiskFiles(), folder)
             self._db = Rdict(str(folder), log_options())
 
     def get(self, key: bytes) -> bytes | None:
@@ -120,6 +126,8 @@ class LogDatabase:
             yield
         except (TransportIOError, TransportCorruptionError):
             raise
+        except StoreCorruptionError as error:
+            raise TransportCorruptionError(str(self.folder), error.reason) from error
         except Exception as error:
             reason = f"{doing}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
             if "Corruption" in reason:

@@ -16,12 +16,17 @@ from railgun.messaging.errors import (
     TransportCorruptionError,
     TransportIOError,
     TransportReadOnlyError,
+    TransportShortenedError,
     TransportVersionError,
 )
 from railgun.messaging.log_database import TOPIC_PREFIX, VERSION_KEY, LogDatabase, log_options
+from railgun.messaging.log_end import END_MARK, as_transport_errors, check_end
 from railgun.messaging.partition_log import PartitionLog
 from railgun.messaging.transport import FOREVER, Entry, Fetched, TopicPartition, TopicSettings
+from railgun.state.end_marker import read_mark
+from railgun.state.rocks_files import check_files
 from railgun.wire.encode import Records
+from reservoir.files import DiskFiles
 
 _ATTEMPTS, _PAUSE_S = 5, 0.05
 
@@ -38,16 +43,32 @@ class ReadOnlyDatabase(LogDatabase):
             raise TransportIOError(
                 str(folder), "there is no embedded log here", "Name an engine's data folder"
             )
-        for attempt in range(_ATTEMPTS):
-            try:
-                with self.failures("open"):
-                    self._db = Rdict(str(folder), _options(), access_type=AccessType.read_only(False))
-                return
-            except TransportIOError:
-                # The writer may have deleted a file between the list of files and its opening.
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                time.sleep(_PAUSE_S)
+        with self.failures("open"):
+            check_files(DiskFiles(), folder, settle=False)
+            self._db = Rdict(str(folder), _options(), access_type=AccessType.read_only(False))
+
+
+def _opened(folder: Path) -> ReadOnlyDatabase:
+    """The database of a log's folder, with all that was acknowledged before this call."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _opened_once(folder)
+        except (TransportIOError, TransportShortenedError):
+            # The writer may have deleted a file between the list of files and its opening.
+            time.sleep(_PAUSE_S)
+    return _opened_once(folder)
+
+
+def _opened_once(folder: Path) -> ReadOnlyDatabase:
+    with as_transport_errors(folder):
+        mark = read_mark(DiskFiles(), folder / END_MARK) if folder.is_dir() else None
+    database = ReadOnlyDatabase(folder / "log")
+    try:
+        check_end(folder, mark, database)
+    except TransportShortenedError:
+        database.close()
+        raise
+    return database
 
 
 class ReadOnlyLog:
@@ -59,7 +80,7 @@ class ReadOnlyLog:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._database = ReadOnlyDatabase(folder / "log")
+        self._database = _opened(folder)
         self._topics: dict[str, list[PartitionLog]] = {}
         try:
             self._load()
@@ -78,7 +99,7 @@ class ReadOnlyLog:
     def catch_up(self) -> None:
         """See what has been written since."""
         self._database.close()
-        self._database = ReadOnlyDatabase(self.folder / "log")
+        self._database = _opened(self.folder)
         self._load()
 
     def _load(self) -> None:

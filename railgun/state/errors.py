@@ -50,6 +50,14 @@ class StoreVersionError(StoreError):
         super().__init__(folder, "read", reason, "Run the version that wrote it, or a newer one")
 
 
+class EndMarkVersionError(StoreVersionError):
+    """The mark of a log's end was written by a newer version of the program than this one."""
+
+    def __init__(self, folder: Path, name: str, version: int) -> None:
+        self.version = version
+        super().__init__(folder, f"{name} has version {version}")
+
+
 class EpochOrderError(StateError):
     """A defect of the program: an image, a commit or a layout came out of order. Nothing was written."""
 

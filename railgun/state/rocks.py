@@ -16,6 +16,8 @@ from rocksdict import (
 )
 
 from railgun.state.errors import StoreCorruptionError, StoreError
+from railgun.state.rocks_files import check_files
+from reservoir.files import Files
 
 _MIB = 1 << 20
 _BLOCK_BYTES = 4 * 1024
@@ -30,7 +32,7 @@ class StoreLimits:
     open_files: int = 256
 
 
-def open_database(folder: Path, limits: StoreLimits) -> Rdict:
+def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
     """The database in a folder, made when there is none. One column family, so that one WAL orders all."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
@@ -54,6 +56,7 @@ def open_database(folder: Path, limits: StoreLimits) -> Rdict:
     options.set_stats_dump_period_sec(0)
     _refuse_headless(folder)
     with failures(folder, "open"):
+        check_files(files, folder)
         database = Rdict(str(folder), options)
     database.set_write_options(WriteOptions())
     return database
@@ -118,6 +121,8 @@ def failures(folder: Path, doing: str) -> Iterator[None]:
     """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""
     try:
         yield
+    except StoreError:
+        raise
     except Exception as error:
         raise failure(folder, doing, error) from error
 

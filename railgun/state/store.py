@@ -9,6 +9,7 @@ from rocksdict import WriteBatch
 
 from railgun.state import keys
 from railgun.state.commit_record import pack_commit, unpack_commit
+from railgun.state.end_marker import EndMarker
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
@@ -17,12 +18,16 @@ from railgun.state.rocks import StoreLimits, failure, failures, items, items_bac
 from railgun.state.rollback import WrittenKeys
 from railgun.state.undo import undo_entries
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
+from reservoir.files import DiskFiles, Files
 
 # A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
 
 # What is listed by epoch. Graves last: they outlive the commit.
 _OF_EPOCHS = (keys.written_key, keys.undo_key, keys.graves_key)
+
+# Beside the database: the last epoch that was committed.
+END_MARK = "end.mark"
 
 Stored: TypeAlias = tuple[int, bytes | None]
 
@@ -36,12 +41,15 @@ class Store:
     every further write raises that error again.
     """
 
-    def __init__(self, folder: Path, limits: StoreLimits | None = None) -> None:
+    def __init__(self, folder: Path, limits: StoreLimits | None = None, files: Files | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
+        files = files or DiskFiles()
         try:
-            self._database = open_database(folder, limits or StoreLimits())
+            with failures(folder, "open"):
+                self._end = EndMarker(files, folder / END_MARK)
+            self._database = open_database(folder, limits or StoreLimits(), files)
         except BaseException:
             self._lock.release()
             raise
@@ -67,15 +75,23 @@ class Store:
         """Undo the epochs that did not commit, newest first; (epoch, meta) of the last one that did, or None.
 
         Idempotent, and safe to be cut off anywhere: undo entries go once all of them have been restored.
+        Raises StoreCorruptionError, having changed nothing, where a commit is gone that was durable.
         """
         stored = self._read_meta()
         committed = stored[0] if stored else 0
+        self._check_end(committed)
         for _ in self.recovery_steps(committed):
             pass
         self._committed = committed
         while not self.settle(1 << 20):
             pass
         return stored
+
+    def _check_end(self, committed: int) -> None:
+        """RocksDB takes a damaged end of its log for the end: an older checkpoint would come back in silence."""
+        if self._end.found is not None and committed < self._end.found.synced:
+            reason = f"checkpoint {self._end.found.synced} is gone, {committed} is the newest"
+            raise StoreCorruptionError(self.folder, "recover", reason)
 
     def recovery_steps(self, committed: int) -> Iterable[None]:
         """The steps of undoing every epoch after `committed`, one write each: for tests to stop between."""
@@ -101,6 +117,7 @@ class Store:
             with failures(self.folder, "close"):
                 self._database.close()
         finally:
+            self._end.close()
             self._lock.release()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -234,6 +251,8 @@ class Store:
         self._write(batch)
         try:
             self._database.flush_wal(True)
+            self._end.note(epoch, epoch)
+            self._end.sync()
         except Exception as error:
             self._failed = failure(self.folder, "sync", error)
             raise self._failed from error

@@ -13,8 +13,10 @@ from railgun.state import keys
 from railgun.state.commit_record import unpack_commit
 from railgun.state.errors import StoreCorruptionError, StoreError
 from railgun.state.rocks import failure, items
+from railgun.state.rocks_files import check_files
 from railgun.state.undo import undo_entries
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
+from reservoir.files import DiskFiles
 
 _CURRENT = "CURRENT"
 
@@ -52,6 +54,7 @@ class StoredState:
         self._folder = folder
         if not (folder / _CURRENT).is_file():
             raise StoreCorruptionError(folder, "open", "its file CURRENT is missing")
+        check_files(DiskFiles(), folder, settle=False)
         self._links = tempfile.TemporaryDirectory(prefix="railgun-")
         options = Options(raw_mode=True)
         # The owner takes what is whole before any damage; here damage is to be found.

@@ -253,6 +253,10 @@ class TaskProcessor:
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
+        if self.stream is not None and stream.dedup_events != self.stream.dedup_events:
+            raise TaskError(
+                str(self.identity), "a record of its log changes dedup_events, which is fixed at creation"
+            )
         if self.stream is None:
             self.admission = Admission(
                 stream.lateness_ms, stream.late_policy is LatePolicy.DISCARD, stream.dedup_events

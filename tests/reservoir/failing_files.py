@@ -17,6 +17,10 @@ class FailingFile:
         taken = self._guarded("write", len(data))
         return self._file.write(memoryview(data)[:taken])
 
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._guarded("write_at")
+        self._file.write_at(offset, data)
+
     def sync(self) -> None:
         self._guarded("sync")
         self._file.sync()
@@ -90,6 +94,10 @@ class FailingFiles:
     def open_append(self, path: Path) -> FailingFile:
         self.call("open_append")
         return FailingFile(self, self._files.open_append(path))
+
+    def open_update(self, path: Path) -> FailingFile:
+        self.call("open_update")
+        return FailingFile(self, self._files.open_update(path))
 
     def open_read(self, path: Path) -> FailingFile:
         self.call("open_read")

@@ -26,6 +26,11 @@ class MemoryFile:
         self._inode.data += data
         return len(data)
 
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._files.step("overwrite", self._name, (offset, data))
+        assert offset + len(data) <= len(self._inode.data)
+        self._inode.data[offset : offset + len(data)] = data
+
     def read(self, offset: int, size_bytes: int) -> bytes:
         return bytes(self._inode.data[offset : offset + size_bytes])
 
@@ -75,7 +80,7 @@ class MemoryFiles:
             raise FileNotFoundError(errno.ENOENT, "no such file", path.name)
         return MemoryFile(self, self.names[path.name], path.name)
 
-    open_read = open_append
+    open_read = open_update = open_append
 
     def delete(self, path: Path) -> None:
         self.step("delete", path.name, None)
@@ -104,6 +109,10 @@ class MemoryFiles:
                 files.delete(folder / name)
             else:
                 file = files.open_append(folder / name)
+                if action == "overwrite":
+                    assert isinstance(what, tuple)
+                    file.write_at(*what)
+                    continue
                 arguments = () if what is None else (what,)
                 getattr(file, action)(*arguments)
         return files

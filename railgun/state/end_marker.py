@@ -1,0 +1,127 @@
+"""How far a log was written, kept beside it: so that a log which comes back shorter is not taken for a whole one.
+
+RocksDB recovers a prefix of its write-ahead log. Where a bit has flipped the prefix is short, and nothing says so.
+"""
+
+import zlib
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from railgun.state.errors import EndMarkVersionError, StoreCorruptionError
+from reservoir.files import File, Files
+
+VERSION = 1
+
+# Version, number of the mark, written, synced, boot; the CRC-32 of these bytes follows. See FORMAT.md.
+_MARK = Struct("<IQQQ16s")
+_CRC = Struct("<I")
+_SLOT_BYTES = 512  # a disk writes at least so much as a whole
+_SLOTS = 2
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_NO_BOOT = bytes(16)
+
+
+class EndMark(NamedTuple):
+    """Up to where everything was written, and up to where it was synced; both numbers only grow.
+
+    is_of_this_boot: whatever was written then is still there, whether or not it was synced: no power was lost since.
+    """
+
+    written: int
+    synced: int
+    is_of_this_boot: bool
+
+    @property
+    def least(self) -> int:
+        """What must be found again."""
+        return self.written if self.is_of_this_boot else self.synced
+
+
+class EndMarker:
+    """A file of two slots that are overwritten in turn, so that a torn write leaves the mark before it.
+
+    One thread at a time. `found`: the newest mark, None in a new file; it stays until the first `note`.
+    boot: 16 bytes that are others after a restart of the machine.
+    Raises StoreCorruptionError where no slot can be read, EndMarkVersionError for a newer version's, OSError.
+    """
+
+    def __init__(self, files: Files, path: Path, boot: bytes | None = None) -> None:
+        self.path = path
+        self._boot = boot_id() if boot is None else boot
+        if path.name not in files.list(path.parent):
+            _create(files, path)
+        self._file: File = files.open_update(path)
+        try:
+            self._number, self.found = _newest(path, self._file, self._boot)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def note(self, written: int, synced: int) -> None:
+        """Overwrite the older slot. It outlives this process at once, a loss of power after `sync`."""
+        self._number += 1
+        body = _MARK.pack(VERSION, self._number, written, synced, self._boot)
+        self._file.write_at(self._number % _SLOTS * _SLOT_BYTES, body + _CRC.pack(zlib.crc32(body)))
+
+    def sync(self) -> None:
+        """Returns when the mark would survive a loss of power."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Let the file go; the mark stays."""
+        self._file.close()
+
+
+def read_mark(files: Files, path: Path) -> EndMark | None:
+    """The newest mark, None where there is none; nothing is changed. Raises as EndMarker does."""
+    if path.name not in files.list(path.parent):
+        return None
+    file = files.open_read(path)
+    try:
+        return _newest(path, file, boot_id())[1]
+    finally:
+        file.close()
+
+
+def _newest(path: Path, file: File, boot: bytes) -> tuple[int, EndMark | None]:
+    """The number of the newest slot, 0 where all are empty, and its mark."""
+    stored = file.read(0, _SLOTS * _SLOT_BYTES)
+    if not any(stored):
+        return 0, None
+    slots = [_slot(path, stored[at : at + _SLOT_BYTES], boot) for at in range(0, len(stored), _SLOT_BYTES)]
+    marks = [slot for slot in slots if slot is not None]
+    if not marks:
+        raise StoreCorruptionError(
+            path.parent, "open", f"{path.name}, which says where the log ends, is damaged"
+        )
+    return max(marks)
+
+
+def _slot(path: Path, slot: bytes, boot_now: bytes) -> tuple[int, EndMark] | None:
+    crc_end = _MARK.size + _CRC.size
+    if len(slot) < crc_end or zlib.crc32(slot[: _MARK.size]) != _CRC.unpack_from(slot, _MARK.size)[0]:
+        return None
+    version, number, written, synced, boot = _MARK.unpack_from(slot)
+    if version != VERSION:
+        raise EndMarkVersionError(path.parent, path.name, version)
+    return number, EndMark(written, synced, boot == boot_now and boot != _NO_BOOT)
+
+
+def boot_id() -> bytes:
+    """16 bytes that are the same until the machine starts anew; zeros where it does not say."""
+    try:
+        return bytes.fromhex(_BOOT_ID.read_text(encoding="ascii").strip().replace("-", ""))
+    except (OSError, ValueError):
+        return _NO_BOOT
+
+
+def _create(files: Files, path: Path) -> None:
+    """A file of zeros: nothing was acknowledged before it is there for good."""
+    file = files.create(path)
+    try:
+        file.write(bytes(_SLOTS * _SLOT_BYTES))
+        file.sync()
+    finally:
+        file.close()
+    files.sync_folder(path.parent)
