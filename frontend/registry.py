@@ -64,7 +64,7 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
         """All streams."""
         return {"streams": [stream_to_json(each) for each in await backend.streams()]}
 
-    @router.get("/streams/{stream}", response_model=Stream)
+    @router.get("/streams/{stream}", response_model=Stream, response_model_exclude_none=True)
     async def show_stream(stream: str) -> dict[str, Any]:
         """A stream."""
         return stream_to_json(backend.view(stream).definition)
@@ -165,4 +165,7 @@ def _evolution(body: object) -> Mapping[str, Any]:
 
 
 def _sql(body: object) -> str:
-    return str(Table(body, (), ("sql",)).required("sql", "a query"))
+    sql = Table(body, (), ("sql",)).required("sql", "a query")
+    if not isinstance(sql, str):
+        raise DefinitionError(("sql",), "a query is text")
+    return sql

@@ -106,9 +106,11 @@ class Service:
         self._stop: Callable[[], object] | None = None
 
     def stop(self) -> None:
-        """End `run` as a first signal does. From any thread, while it runs."""
+        """End `run` as a first signal does. From any thread; harmless when it is over."""
         if self._stop is not None:
-            self._stop()
+            # The loop may be closed by the time it is asked.
+            with contextlib.suppress(RuntimeError):
+                self._stop()
 
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""

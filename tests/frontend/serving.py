@@ -20,10 +20,11 @@ PATIENCE_S = 60.0
 
 
 class Server:
-    """A server that runs. client: over its own connections."""
+    """A server that runs. client: over its own connections.  code: what `serve` returned, once it has."""
 
     def __init__(self, service: Service, backend: EmbeddedBackend, engine: Callable[[], Engine]) -> None:
         self.service, self.backend, self.engine = service, backend, engine
+        self.code: int | None = None
         self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
 
     @property
@@ -64,13 +65,13 @@ def server(
 
     def run() -> None:
         try:
-            uvloop.run(service.run())
+            running.code = uvloop.run(service.run())
         except BaseException as error:  # noqa: BLE001 - the test raises it
             failures.append(error)
 
+    running = Server(service, backend, lambda: opened[-1])
     thread = threading.Thread(target=run, name="server")
     thread.start()
-    running = Server(service, backend, lambda: opened[-1])
     try:
         if wait:
             until(lambda: running.client.get("/readyz").status_code == 200 or bool(failures))

@@ -1,0 +1,186 @@
+"""Starting, stopping and failing: what clients see meanwhile, what is kept, what the process says at its end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from railgun.engine.engine import Engine
+from railgun.messaging.errors import TransportIOError
+from tests.frontend.conftest import PAYMENTS, Payments
+from tests.frontend.raw_client import RawClient, chunked, head
+from tests.frontend.serving import PATIENCE_S, server, until
+
+Event = Callable[..., dict[str, Any]]
+EVENTS = "/v1/streams/payments/events"
+ROOT = Path(__file__).parents[2]
+
+
+# --- in this process -------------------------------------------------------------------------------
+
+
+def test_the_port_answers_while_it_starts(tmp_path: Path, event: Event) -> None:
+    may_open = threading.Event()
+
+    def opening() -> Engine:
+        assert may_open.wait(PATIENCE_S)
+        engine = Engine(tmp_path / "data", durability="os")
+        engine.apply(PAYMENTS)
+        return engine
+
+    with server(tmp_path / "data", open_engine=opening, wait=False) as running:
+        assert running.client.get("/healthz").status_code == 200
+        for response in (
+            running.client.get("/readyz"),
+            running.client.get("/v1/streams"),
+            running.post(EVENTS, event()),
+            running.client.post(EVENTS, content=b"{}\n", headers={"Content-Type": "application/x-ndjson"}),
+        ):
+            assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+            assert "starting" in response.json()["detail"]
+        may_open.set()
+        until(lambda: running.client.get("/readyz").status_code == 200)
+        assert running.score("payments", event())["metrics"]["n7"] == 1
+
+
+def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:
+    sent = event()
+    with ThreadPoolExecutor(1) as pool, payments.serve() as running:
+        payments.gate.shut()
+        held = pool.submit(running.score, "payments", sent)
+        payments.gate.wait_for_event()
+        running.service.stop()
+        until(lambda: is_closed(running.address))
+        payments.gate.open()
+        assert held.result()["metrics"]["n7"] == 1
+    with payments.serve() as running:
+        assert running.score("payments", sent)["duplicate"] == ["card", "*"]
+
+
+def test_a_stream_of_lines_ends_with_the_server(payments: Payments, event: Event) -> None:
+    with payments.serve() as running, RawClient(running.address) as client:
+        client.send(head(EVENTS, "application/x-ndjson", "Transfer-Encoding: chunked"))
+        client.send(chunked(json.dumps(event()).encode() + b"\n", end=False))
+        assert client.head()[0] == 200
+        assert json.loads(client.chunk())["metrics"]["n7"] == 1
+        running.service.stop()
+        assert client.chunk() == b""
+        assert client.is_ended()
+
+
+def is_closed(address: tuple[str, int]) -> bool:
+    try:
+        with RawClient(address):
+            return False
+    except OSError:
+        return True
+
+
+def test_an_engine_that_stops(payments: Payments, event: Event) -> None:
+    """A log that cannot be written: clients are told, and the process ends with a failure."""
+    kept = event()
+    with payments.serve() as running:
+        running.score("payments", kept)
+
+        def failing(entries: object) -> "Future[list[int]]":
+            future: Future[list[int]] = Future()
+            future.set_exception(
+                TransportIOError(str(payments.folder), "no space left on device", "Free space")
+            )
+            return future
+
+        running.engine()._streams._log.submit = failing  # type: ignore[method-assign]
+        response = running.post(EVENTS, event())
+        assert response.status_code == 503
+        assert "no space left" in response.json()["detail"]
+        until(lambda: running.code is not None)
+        assert running.code == 1
+    with payments.serve() as running:
+        assert running.score("payments", kept)["duplicate"] == ["card", "*"]
+
+
+# --- a process of its own --------------------------------------------------------------------------
+
+
+@contextmanager
+def process(data: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
+    """`railgun serve` on a free port, with payments, ready."""
+    definitions = data.parent / "payments.toml"
+    definitions.write_text(PAYMENTS)
+    command = [sys.executable, "-m", "railgun", "serve", "--data", str(data), "--http", "127.0.0.1:0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAILGUN_HTTP")}
+    child = subprocess.Popen(
+        [*command, "--definitions", str(definitions), *words],
+        cwd=ROOT,
+        env=environment | {"RAILGUN_LOGGING__FORMAT": "json"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stderr is not None
+        url = ""
+        while not url:
+            line = child.stderr.readline()
+            assert line, "it ended before it was ready"
+            url = json.loads(line).get("url", "")
+        with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as client:
+            yield child, client
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stderr is not None
+        child.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(tmp_path: Path, event: Event, number: signal.Signals) -> None:
+    with process(tmp_path / "data") as (child, client):
+        for _ in range(3):
+            assert client.post(EVENTS, json=event(card="c")).status_code == 200
+        child.send_signal(number)
+        assert child.wait(PATIENCE_S) == 0
+    with Engine(tmp_path / "data") as engine:
+        (stream,) = engine.status().streams
+        # The checkpoint covers all: there is no log to read again.
+        assert all(task.checkpoint == task.position for task in stream.tasks)
+        assert engine.score("payments", event(card="c"))["metrics"]["n7"] == 4
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path, event: Event) -> None:
+    with process(tmp_path / "data") as (child, client):
+        assert client.post(EVENTS, json=event(card="c")).status_code == 200
+        host, port = str(client.base_url.host), client.base_url.port
+        assert port is not None
+        with RawClient((host, port)) as slow:
+            # A request that does not come to its end keeps it waiting.
+            slow.send(head(EVENTS, "application/json", "Content-Length: 100") + b"{")
+            time.sleep(0.1)
+            child.send_signal(signal.SIGTERM)
+            until(lambda: is_closed((host, port)))
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(PATIENCE_S) == 128 + signal.SIGTERM
+    with Engine(tmp_path / "data") as engine:
+        assert engine.score("payments", event(card="c"))["metrics"]["n7"] == 2
+
+
+def test_a_folder_that_another_holds(tmp_path: Path) -> None:
+    with Engine(tmp_path / "data"):
+        command = [sys.executable, "-m", "railgun", "serve", "--data", str(tmp_path / "data")]
+        done = subprocess.run(
+            [*command, "--http", "127.0.0.1:0"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+        )
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("railgun serve: ")]
+    assert len(lines) == 1
+    assert str(tmp_path / "data") in lines[0]

@@ -1,0 +1,220 @@
+"""Registration over HTTP: streams and metrics made, shown, changed, ended; problems with places; the pages."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.frontend.serving import Server, until
+
+FIELDS = {"id": "string", "ts": "timestamp", "k": "string", "x": "double"}
+STREAM = {"time": "ts", "id": "id", "partitioners": ["k"], "fields": FIELDS}
+COUNT = "SELECT count(*) AS n FROM {} GROUP BY k OVER SLIDING 1 HOUR"
+
+
+def made(server: Server, name: str, **more: Any) -> str:
+    response = server.post("/v1/streams", {"name": name, **STREAM, **more})
+    assert response.status_code == 201, response.text
+    return f"/v1/streams/{name}"
+
+
+def refused(response: Any, status: int) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = dict(response.json())
+    assert problem["status"] == status
+    assert problem["title"]
+    return problem
+
+
+def test_a_stream_through_its_life(shared: Server) -> None:
+    place = made(shared, "life", lateness="2s")
+    shown = shared.client.get(place).json()
+    assert {key: shown[key] for key in (*STREAM, "name", "lateness", "retention")} == {
+        **STREAM,
+        "name": "life",
+        "lateness": "2s",
+        "retention": "30d",
+    }
+    assert "life" in [each["name"] for each in shared.client.get("/v1/streams").json()["streams"]]
+    assert shared.post("/v1/streams", {"name": "life", **STREAM, "lateness": "2s"}).status_code == 200
+    assert shared.client.delete(place).status_code == 204
+    refused(shared.client.get(place), 404)
+    refused(shared.client.delete(place), 404)
+    refused(shared.post(f"{place}/events", {}), 404)
+    made(shared, "life")
+
+
+def test_a_stream_that_is_there_otherwise(shared: Server) -> None:
+    made(shared, "other")
+    told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "lateness": "7s"}), 409)
+    assert "lateness" in told["detail"]
+    assert "7000" in told["errors"][0]["msg"]
+    for fields in ({**FIELDS, "y": "long"}, {name: FIELDS[name] for name in ("id", "ts", "k")}):
+        told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "fields": fields}), 409)
+        assert told["errors"][0]["loc"] == ["fields"]
+
+
+@pytest.mark.parametrize(
+    ("change", "loc", "said"),
+    [
+        ({"lateness": "soon"}, ["lateness"], "soon"),
+        ({"latenes": "1s"}, ["latenes"], "lateness"),
+        ({"partitioners": ["card"]}, ["partitioners"], "card"),
+        ({"fields": {**FIELDS, "y": "longer"}}, ["fields", "y"], "longer"),
+        ({"name": "1"}, ["name"], "1"),
+        ({"name": "replies"}, ["name"], "replies"),
+        ({"partitions": "many"}, ["partitions"], "whole number"),
+        ({"time": "x"}, ["time"], "double"),
+    ],
+)
+def test_a_definition_with_a_mistake(
+    shared: Server, change: dict[str, Any], loc: list[str], said: str
+) -> None:
+    told = refused(shared.post("/v1/streams", {"name": "mistaken", **STREAM, **change}), 422)
+    assert told["errors"][0]["loc"] == loc
+    assert said in told["detail"]
+
+
+def test_evolution(shared: Server) -> None:
+    place = made(shared, "evolving")
+    changed = shared.client.patch(
+        place, json={"fields": {"y": "long"}, "lateness": "9s", "retention": "forever"}
+    )
+    assert changed.status_code == 200
+    assert changed.json()["fields"] == {**FIELDS, "y": "long"}
+    assert (changed.json()["lateness"], changed.json()["retention"]) == ("9s", "forever")
+    assert shared.client.get(place).json() == changed.json()
+    assert shared.client.patch(place, json={"fields": {"y": "long"}}).json() == changed.json()
+    assert refused(shared.client.patch(place, json={"fields": {"y": "double"}}), 422)["errors"][0]["loc"] == [
+        "fields",
+        "y",
+    ]
+    refused(shared.client.patch(place, json={"partitions": 2}), 422)
+    refused(shared.client.patch(place, json={"lateness": 5}), 422)
+    refused(shared.client.patch("/v1/streams/evolvin", json={"lateness": "5s"}), 404)
+    sent = {"id": "1", "ts": 1, "k": "a", "y": 2**40}
+    assert shared.score("evolving", sent)["id"] == "1"
+
+
+def test_metrics_through_their_lives(shared: Server) -> None:
+    place = made(shared, "measured")
+    shared.score("measured", {"id": "1", "ts": 1, "k": "a", "x": 2})
+    sql = "SELECT count(*) AS n, sum(x) AS s FROM measured GROUP BY k OVER SLIDING 1 HOUR"
+    response = shared.post(f"{place}/metrics", {"sql": sql})
+    assert response.status_code == 201
+    assert [each["name"] for each in response.json()["metrics"]] == ["n", "s"]
+    assert shared.post(f"{place}/metrics", {"sql": sql}).status_code == 200
+    until(
+        lambda: not any(each["warming"] for each in shared.client.get(f"{place}/metrics").json()["metrics"])
+    )
+    shown = shared.client.get(f"{place}/metrics/s").json()
+    assert (shown["home"], shown["warming"], shown["filled"]) == ("k", False, 1.0)
+    assert shown["sql"] == "SELECT sum(x) AS s FROM measured GROUP BY k OVER SLIDING 1 HOUR"
+    assert shared.score("measured", {"id": "2", "ts": 2, "k": "a", "x": 3})["metrics"] == {"n": 2, "s": 5.0}
+    assert shared.client.delete(f"{place}/metrics/s").status_code == 204
+    assert shared.score("measured", {"id": "3", "ts": 3, "k": "a"})["metrics"] == {"n": 3}
+    assert "n" in refused(shared.client.get(f"{place}/metrics/m"), 404)["detail"]
+    refused(shared.client.delete(f"{place}/metrics/s"), 404)
+
+
+def test_a_metric_that_is_there_otherwise(shared: Server) -> None:
+    place = made(shared, "twice")
+    assert shared.post(f"{place}/metrics", {"sql": COUNT.format("twice")}).status_code == 201
+    other = "SELECT count(*) AS n, max(x) AS m FROM twice GROUP BY k OVER SLIDING 2 HOURS"
+    told = refused(shared.post(f"{place}/metrics", {"sql": other}), 409)
+    assert told["errors"][0]["loc"] == ["metric n"]
+    assert "1 HOUR" in told["errors"][0]["msg"]
+    assert [each["name"] for each in shared.client.get(f"{place}/metrics").json()["metrics"]] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT count(* FROM wrong OVER INFINITE", "column"),
+        ("SELECT sum(k) AS s FROM wrong GROUP BY k OVER INFINITE", "string"),
+        ("SELECT sum(z) AS s FROM wrong GROUP BY k OVER INFINITE", "z"),
+        ("SELECT count(*) AS n FROM wrong OVER INFINITE", "home"),
+        ("SELECT count(*) AS n FROM wrung GROUP BY k OVER INFINITE", "wrong"),
+        (7, "text"),
+    ],
+)
+@pytest.mark.parametrize("route", ["metrics", "explain"])
+def test_a_query_with_a_mistake(shared: Server, sql: Any, said: str, route: str) -> None:
+    if shared.client.get("/v1/streams/wrong").status_code == 404:
+        made(shared, "wrong")
+    told = refused(shared.post(f"/v1/streams/wrong/{route}", {"sql": sql}), 422)
+    assert told["errors"][0]["loc"] == ["sql"]
+    assert said in told["detail"]
+
+
+def test_explain_registers_nothing(shared: Server) -> None:
+    place = made(shared, "planned")
+    shared.post(f"{place}/metrics", {"sql": COUNT.format("planned")})
+    body = {"sql": "SELECT avg(x) AS a FROM planned GROUP BY k OVER SLIDING 1 HOUR"}
+    plan = shared.post(f"{place}/explain", body).json()
+    (partitioner,) = plan["streams"][0]["partitioners"]
+    assert (partitioner["partitioner"], partitioner["metrics"], len(partitioner["windows"])) == ("k", 2, 1)
+    assert [each["name"] for each in shared.client.get(f"{place}/metrics").json()["metrics"]] == ["n"]
+    refused(shared.post("/v1/streams/planed/explain", body), 404)
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "status"),
+    [(b"{", "application/json", 400), (b"[" * 10**5, "application/json", 400), (b"{}", "text/plain", 415)],
+)
+def test_bodies_that_are_no_definition(
+    shared: Server, content: bytes, content_type: str, status: int
+) -> None:
+    headers = {"Content-Type": content_type}
+    refused(shared.client.post("/v1/streams", content=content, headers=headers), status)
+    refused(shared.client.patch("/v1/streams/payments", content=content, headers=headers), status)
+    refused(shared.client.post("/v1/streams/payments/metrics", content=content, headers=headers), status)
+
+
+def test_status(shared: Server) -> None:
+    made(shared, "standing")
+    (stream,) = [
+        each for each in shared.client.get("/v1/status").json()["streams"] if each["name"] == "standing"
+    ]
+    assert [task["partitioner"] for task in stream["tasks"]] == ["k"]
+
+
+def test_the_description_names_every_route(shared: Server) -> None:
+    described = shared.client.get("/openapi.json").json()
+    streams, metrics = "/v1/streams/{stream}", "/v1/streams/{stream}/metrics"
+    routes = {(path, method) for path, of in described["paths"].items() for method in of}
+    assert routes == {
+        ("/v1/streams", "get"),
+        ("/v1/streams", "post"),
+        (streams, "get"),
+        (streams, "patch"),
+        (streams, "delete"),
+        (metrics, "get"),
+        (metrics, "post"),
+        (f"{metrics}/{{name}}", "get"),
+        (f"{metrics}/{{name}}", "delete"),
+        (f"{streams}/explain", "post"),
+        (f"{streams}/events", "post"),
+        ("/v1/status", "get"),
+        ("/healthz", "get"),
+        ("/readyz", "get"),
+        ("/metrics", "get"),
+    }
+    known = set(described["components"]["schemas"])
+    assert set(re.findall(r'#/components/schemas/(\w+)"', shared.client.get("/openapi.json").text)) <= known
+
+
+def test_the_page_needs_nothing_from_elsewhere(shared: Server) -> None:
+    page = shared.client.get("/docs").text
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "src=" not in page
+    assert "/v1/streams/{stream}/events" in page
+    assert "timeout_ms" in page
+
+
+def test_liveness(shared: Server) -> None:
+    assert shared.client.get("/healthz").json() == {"status": "alive"}
+    assert shared.client.head("/healthz").status_code == 200
+    assert shared.client.get("/readyz").json() == {"status": "ready"}
