@@ -19,10 +19,10 @@ from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, UnknownNameError
-from railgun.engine.evolution import unknown_name
 from railgun.engine.intake import JsonText, MalformedEventError
 from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus, disk_status
+from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 

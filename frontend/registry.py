@@ -13,9 +13,9 @@ from frontend.registry_models import Metric, MetricList, Problem, Query, Stream,
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.catalog.tables import Table
-from railgun.engine.evolution import unknown_name
 from railgun.engine.intake import no_json
 from railgun.engine.status import MetricStatus
+from railgun.registry.evolution import unknown_name
 
 _EVOLVABLE = ("fields", "lateness", "retention")
 _decode = msgspec.json.Decoder().decode

@@ -58,6 +58,15 @@ class Catalog:
             self.apply(change)
         self.last_place = max(self.last_place, last_place)
 
+    def copy(self) -> "Catalog":
+        """One that later changes of this one do not reach."""
+        copied = Catalog(last_place=self.last_place)
+        for name, entry in self.streams.items():
+            copied.streams[name] = StreamEntry(
+                entry.stream, entry.created, dict(entry.schemas), dict(entry.metrics)
+            )
+        return copied
+
     @property
     def definitions(self) -> dict[str, StreamDefinition]:
         """The streams' definitions by name."""

@@ -3,6 +3,7 @@
 import re
 
 from railgun.catalog.errors import DefinitionError, Location
+from railgun.catalog.model import ALL
 
 NAME_LIMIT = 63
 RESERVED_STREAMS = frozenset({"replies", "catalog", "positions"})
@@ -47,3 +48,8 @@ def check_metric_name(name: object, id_field: str | None, loc: Location) -> str:
                 "give it a name with AS",
             )
     return checked
+
+
+def column_name(partitioner: str) -> str:
+    """A partitioner in the names of columns, topics and folders."""
+    return "all" if partitioner == ALL else partitioner

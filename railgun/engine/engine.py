@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.engine import evolution
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
 from railgun.engine.explaining import explained
@@ -26,6 +25,7 @@ from railgun.engine.scored import Scored
 from railgun.engine.status import EngineStatus, MetricStatus, disk_status
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
+from railgun.registry import evolution
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream, Warm
-from railgun.engine.catalog_log import CatalogLog, change_stream
-from railgun.engine.evolution import stream_entry
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
@@ -18,15 +16,19 @@ from railgun.engine.status import (
     filled_share,
     task_status,
 )
-from railgun.engine.task_log import TaskLog, topic_of, topics_of_stream
 from railgun.engine.upkeep import Upkeep
 from railgun.messaging.embedded import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
+from railgun.registry.catalog_log import CatalogLog
+from railgun.registry.entries import change_stream
+from railgun.registry.evolution import stream_entry
+from railgun.registry.topics import topic_of, topics_of_stream
 from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
 
 

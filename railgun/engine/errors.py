@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from railgun.catalog.catalog import Difference
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.messaging.errors import (
     RecordTooLargeError,
@@ -11,32 +10,19 @@ from railgun.messaging.errors import (
     TransportLockedError,
     TransportVersionError,
 )
+from railgun.registry.errors import (
+    CatalogVersionError,
+    RegistryError,
+)
+from railgun.registry.errors import DefinitionsError as DefinitionsError
+from railgun.registry.errors import DifferentDefinitionsError as DifferentDefinitionsError
+from railgun.registry.errors import EngineError as EngineError
+from railgun.registry.errors import UnknownNameError as UnknownNameError
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
 from railgun.wire.door import EventRefusedError, FieldError
 from railgun.wire.door_table import BadRow, TableError
 from reservoir.errors import FormatVersionError, ReservoirError
-
-
-class EngineError(Exception):
-    """An engine could not do what it was asked to. The message is for people, one line."""
-
-
-class DefinitionsError(EngineError):
-    """What was to be registered cannot be: the place in the definition or query, and what may be meant."""
-
-
-class DifferentDefinitionsError(DefinitionsError):
-    """Definitions differ from what is registered where `apply` changes nothing; nothing was applied."""
-
-    def __init__(self, differences: Sequence[Difference]) -> None:
-        self.differences = tuple(differences)
-        shown = "; ".join(map(str, self.differences))
-        super().__init__(f"nothing was applied: {shown}; change the definition, or drop what is registered")
-
-
-class UnknownNameError(EngineError):
-    """There is no stream or metric of that name."""
 
 
 class EventError(EngineError):
@@ -68,8 +54,14 @@ class EngineStoppedError(EngineError):
 
 
 _LOCKED = (TransportLockedError, StoreLockedError)
-_NEWER = (TransportVersionError, StoreVersionError, CheckpointVersionError, FormatVersionError)
-_STORED = (TransportError, StateError, ReservoirError, TaskError)
+_NEWER = (
+    TransportVersionError,
+    StoreVersionError,
+    CheckpointVersionError,
+    FormatVersionError,
+    CatalogVersionError,
+)
+_STORED = (TransportError, StateError, ReservoirError, TaskError, RegistryError)
 
 
 def refused_row(row: int, error: EventRefusedError) -> EventError:

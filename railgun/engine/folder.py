@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from railgun.catalog.names import column_name
 from railgun.engine.errors import FolderError, FolderVersionError
-from railgun.engine.result_table import column_name
 from reservoir.files import Files
 
 VERSION = 1

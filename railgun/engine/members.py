@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from railgun.engine.errors import EngineStoppedError
-from railgun.engine.task_log import TaskLog, unanswered
 from railgun.messaging.transport import Entry, Transport
 from railgun.task.processor import TaskProcessor
+from railgun.unit.task_log import TaskLog, unanswered
 from railgun.wire.encode import Records
 
 

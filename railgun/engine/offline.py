@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
-from railgun.engine.result_table import column_name, result_table
+from railgun.catalog.names import column_name
+from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
-from railgun.engine.task_log import unanswered
 from railgun.engine.tasks import StreamTasks
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
+from railgun.unit.task_log import unanswered
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_columns, encode_control
 from reservoir.files import DiskFiles

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.catalog.names import column_name
 from railgun.engine.answers import NOT_SENT, Answers
 from railgun.language.types import STRING
 from railgun.plan.outputs import MetricColumn
@@ -18,11 +19,6 @@ LATE_WORDS = {1: "rewritten", 2: "discarded"}
 
 _LATE = pa.array([None, *LATE_WORDS.values()], pa.string())
 _EMPTY = np.zeros(0, np.uint8)
-
-
-def column_name(partitioner: str) -> str:
-    """A partitioner in the names of columns, topics and folders."""
-    return "all" if partitioner == ALL else partitioner
 
 
 def result_table(

@@ -143,3 +143,10 @@ class TransportReadOnlyError(TransportError):
 
     def __init__(self, place: str) -> None:
         super().__init__(place, "it is open for reading alone", "Open the log itself to write to it")
+
+
+class WriterFencedError(TransportError):
+    """Another writer took over: this one may not append any more. Make another one, and look at what was appended."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "another process took over writing", "Try again")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from railgun.engine.task_log import topic_of
 from railgun.messaging.errors import TransportError
 from railgun.messaging.read_only import ReadOnlyLog
+from railgun.registry.topics import topic_of
 from railgun.spark.errors import PlaceError
 from railgun.spark.record_log import Bounds, Piece, RawRecords
 

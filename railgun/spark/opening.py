@@ -6,12 +6,12 @@ from railgun.catalog.catalog import FIRST_VERSION, Catalog
 from railgun.catalog.definitions import load_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.engine.catalog_log import TOPIC, CatalogLog
-from railgun.engine.errors import EngineError
-from railgun.engine.result_table import column_name
+from railgun.catalog.names import column_name
 from railgun.language.errors import nearest
 from railgun.messaging.errors import TransportError
 from railgun.messaging.read_only import ReadOnlyLog
+from railgun.registry.catalog_log import TOPIC, CatalogLog
+from railgun.registry.errors import RegistryError
 from railgun.spark.embedded_log import EmbeddedRecordLog
 from railgun.spark.errors import OptionError, PlaceError
 from railgun.spark.options import ReadOptions, SourceKind
@@ -86,7 +86,7 @@ def read_catalog(data: Path) -> Catalog:
             if TOPIC not in log.topics():
                 raise PlaceError(f"{data}: its log has no catalogue: nothing was ever registered there")
             return CatalogLog(log, str(data)).catalog
-    except (TransportError, EngineError, DefinitionError, CatalogError) as error:
+    except (TransportError, RegistryError, DefinitionError, CatalogError) as error:
         raise PlaceError(str(error)) from error
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import railgun
-from railgun.engine.catalog_log import CatalogLog
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Members
 from railgun.messaging.embedded import EmbeddedLog
+from railgun.registry.catalog_log import CatalogLog
 
 DEFINITIONS = """
 [streams.s]

@@ -17,8 +17,8 @@ from railgun.catalog.definitions import load_definitions, metrics_from_sql, pars
 from railgun.catalog.errors import DefinitionError, meant
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
-from railgun.engine.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
 from railgun.language.errors import nearest
+from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
 
 
 def read_definitions(source: Definitions | Path | str) -> Definitions:

@@ -1,11 +1,10 @@
-"""The log of one task in a transport: its topic's name, reading it for recovery, writing to it."""
+"""The log of one task in a transport: reading it for recovery, catching up with it, trimming it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from railgun.engine.errors import FolderError
-from railgun.engine.result_table import column_name
 from railgun.messaging.transport import TopicPartition, Transport
+from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.wire.encode import Records
@@ -13,21 +12,9 @@ from railgun.wire.encode import Records
 _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
 
-def topic_of(stream: str, partitioner: str) -> str:
-    """The topic that a partitioner's tasks read."""
-    name = column_name(partitioner)
-    return f"railgun.{stream}.{name}" if name != partitioner else f"railgun.{stream}.by.{name}"
-
-
-def topics_of_stream(log: Transport, stream: str) -> list[str]:
-    """All topics of a stream's tasks that there are."""
-    own = f"railgun.{stream}."
-    return [topic for topic in log.topics() if topic.startswith(own)]
-
-
 @dataclass(frozen=True, slots=True)
 class TaskLog:
-    """One partition of one topic. Only this process writes to it."""
+    """One partition of one topic."""
 
     log: Transport
     where: TopicPartition
@@ -45,13 +32,14 @@ class TaskLog:
     def catch_up(self, task: TaskProcessor) -> None:
         """Let a task that was just opened process what it has not seen. Nobody waits for the replies any more.
 
-        Raises FolderError where the log ends before what the task has seen: they are not of one folder.
+        Raises LogGapError where the log ends before what the task has seen: they are not of one folder.
         """
         end = self.log.end_offset(*self.where)
         if task.position > end:
-            raise FolderError(
-                f"{task.identity}: its state is at offset {task.position}, its log ends at {end}; restore the whole "
-                "folder from one copy"
+            raise LogGapError(
+                str(task.identity),
+                f"its state is at offset {task.position}, its log ends at {end}; restore the whole folder "
+                "from one copy",
             )
         for offset, records in self._fetch(task.position, end):
             task.process(records, offset, unanswered)

@@ -1,0 +1,79 @@
+"""The catalogue kept in a topic of a log that one process writes. See FORMAT.md."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change, PutStream
+from railgun.messaging.transport import Transport
+from railgun.registry.entries import KEY_BYTES, CatalogState, begin_entry, check, done_entry
+from railgun.registry.topics import Topics
+
+TOPIC = Topics().catalog
+
+_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
+
+
+class CatalogLog:
+    """The catalogue as its topic tells it. One change, or several that belong together, is made at a time:
+
+    `begin` records it; then the tasks are told, `finish` records that they were. What began and did not finish is
+    `pending` when the log is opened again: tasks are told again and skip what they know.
+
+    Raises CatalogDamagedError, CatalogVersionError.
+    """
+
+    def __init__(self, log: Transport, place: str) -> None:
+        self._log = log
+        self._state = CatalogState(place)
+        log.create_topic(TOPIC, 1)
+        read_on(log, TOPIC, log.start_offset(TOPIC, 0), self._state)
+
+    @property
+    def catalog(self) -> Catalog:
+        """With all that began."""
+        return self._state.catalog
+
+    @property
+    def keys(self) -> Mapping[str, bytes]:
+        """The streams' keys by name."""
+        return self._state.keys
+
+    @property
+    def pending(self) -> Sequence[Change]:
+        """What began and is not done, in order."""
+        return self._state.pending
+
+    def check(self, changes: Sequence[Change]) -> None:
+        """Raise CatalogError where changes, one after another, do not fit the catalogue."""
+        check(self.catalog, changes)
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Make changes that `check` has found right, and record them before any task is told."""
+        known = set(self.catalog.streams)
+        entries: list[bytes] = []
+        for change in changes:
+            is_new = isinstance(change, PutStream) and change.stream.name not in known
+            entries.append(begin_entry(change, os.urandom(KEY_BYTES) if is_new else None))
+        self._append(entries)
+
+    def finish(self) -> None:
+        """Record that all tasks were told of all that is pending."""
+        if self.pending:
+            self._append([done_entry(self.pending[-1].place)])
+
+    def _append(self, entries: list[bytes]) -> None:
+        first = self._log.append(TOPIC, 0, entries)
+        for offset, entry in enumerate(entries, first):
+            self._state.take(offset, entry)
+
+
+def read_on(log: Transport, topic: str, offset: int, state: CatalogState) -> int:
+    """Follow what a catalogue's topic has from an offset on; returns where to go on."""
+    end = log.end_offset(topic, 0)
+    while offset < end:
+        fetched = log.read(topic, 0, offset, _READ_RECORDS, _READ_BYTES)
+        for at, value in zip(fetched.offsets.tolist(), fetched.values()):
+            state.take(at, value)
+        offset = fetched.next_offset
+    return offset

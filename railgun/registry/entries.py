@@ -1,0 +1,147 @@
+"""The entries of the catalogue's log, and what they add up to. See FORMAT.md. Does no I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import (
+    AddMetric,
+    Change,
+    DropMetric,
+    DropStream,
+    PutStream,
+    Warm,
+    change_from_json,
+    change_to_json,
+)
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.catalog.model import StreamDefinition
+from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
+
+VERSION = 1
+KEY_BYTES = 16
+# Requests of which it is remembered what they began: whoever was cut in the middle looks for its own.
+_AUTHORS = 256
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A dropped stream whose topics are still there. place: of its DropStream.  due_ms: when they are deleted."""
+
+    place: int
+    stream: StreamDefinition
+    due_ms: int
+
+
+class CatalogState:
+    """What the entries read so far add up to.
+
+    catalog: with all that began.  done: with what all tasks were told of, and no more.  keys: of streams, by name.
+    pending: began and not done.  removals: dropped streams that still have topics, where those outlive the drop.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self.catalog, self.done = Catalog(), Catalog()
+        self.keys: dict[str, bytes] = {}
+        self.pending: list[Change] = []
+        self.removals: list[Removal] = []
+        self._made_by: dict[str, list[Change]] = {}
+
+    def take(self, offset: int, value: bytes) -> None:
+        """Follow an entry. Raises CatalogDamagedError, CatalogVersionError."""
+        try:
+            entry = _decode(value)
+            version = int(entry["version"])
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+            raise CatalogDamagedError(self._place, offset, str(error)) from error
+        if version > VERSION:
+            raise CatalogVersionError(self._place, offset, version, VERSION)
+        try:
+            self._take(entry)
+        except (DefinitionError, CatalogError, KeyError, TypeError) as error:
+            raise CatalogDamagedError(self._place, offset, str(error)) from error
+
+    def made_by(self, author: str) -> list[Change]:
+        """The changes of one request, as far as it has begun."""
+        return self._made_by.get(author, [])
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        if "done" in entry:
+            self._finish(entry["done"])
+        elif "removed" in entry:
+            self.removals = [each for each in self.removals if each.place != entry["removed"]]
+        else:
+            self._begin(entry)
+
+    def _begin(self, entry: Mapping[str, Any]) -> None:
+        change = change_from_json(entry["change"], self.catalog.definitions)
+        if isinstance(change, Warm):
+            raise CatalogError("it belongs into a task's log")
+        name = change_stream(change)
+        if "key" in entry:
+            self.keys[name] = bytes.fromhex(entry["key"])
+        if isinstance(change, DropStream) and "due_ms" in entry:
+            self.removals.append(Removal(change.place, self.catalog.entry(name).stream, entry["due_ms"]))
+        self.catalog.apply(change)
+        self.pending.append(change)
+        if "by" in entry:
+            self._made_by.setdefault(entry["by"], []).append(change)
+            while len(self._made_by) > _AUTHORS:
+                del self._made_by[next(iter(self._made_by))]
+
+    def _finish(self, place: int) -> None:
+        for change in self.pending:
+            if change.place <= place:
+                self.done.apply(change)
+        self.pending = [change for change in self.pending if change.place > place]
+
+
+def check(catalog: Catalog, changes: Sequence[Change]) -> None:
+    """Raise CatalogError where changes, one after another, do not fit a catalogue."""
+    trial = catalog.copy()
+    for change in changes:
+        trial.apply(change)
+
+
+def begin_entry(
+    change: Change, key: bytes | None = None, author: str | None = None, due_ms: int | None = None
+) -> bytes:
+    """A change begins. key: of a new stream.  author: the request it belongs to.  due_ms: `Removal.due_ms`."""
+    entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change)}
+    if key is not None:
+        entry["key"] = key.hex()
+    if author is not None:
+        entry["by"] = author
+    if due_ms is not None:
+        entry["due_ms"] = due_ms
+    return _encode(entry)
+
+
+def done_entry(place: int) -> bytes:
+    """All tasks were told of all changes up to a place."""
+    return _encode({"version": VERSION, "done": place})
+
+
+def removed_entry(place: int) -> bytes:
+    """The topics of the stream that was dropped at a place are gone."""
+    return _encode({"version": VERSION, "removed": place})
+
+
+def change_stream(change: Change) -> str:
+    """The name of the stream that a change is about."""
+    match change:
+        case PutStream():
+            return change.stream.name
+        case DropStream():
+            return change.name
+        case AddMetric():
+            return change.metric.stream
+        case DropMetric():
+            return change.stream

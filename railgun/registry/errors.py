@@ -1,0 +1,66 @@
+"""What can go wrong with what is registered: each error is one line with the place and the remedy."""
+
+from collections.abc import Sequence
+
+from railgun.catalog.catalog import Difference
+
+
+class EngineError(Exception):
+    """An engine, or a cluster in its place, could not do what it was asked to. The message is for people, one line."""
+
+
+class DefinitionsError(EngineError):
+    """What was to be registered cannot be: the place in the definition or query, and what may be meant."""
+
+
+class DifferentDefinitionsError(DefinitionsError):
+    """Definitions differ from what is registered where `apply` changes nothing; nothing was applied."""
+
+    def __init__(self, differences: Sequence[Difference]) -> None:
+        self.differences = tuple(differences)
+        shown = "; ".join(map(str, self.differences))
+        super().__init__(f"nothing was applied: {shown}; change the definition, or drop what is registered")
+
+
+class UnknownNameError(EngineError):
+    """There is no stream or metric of that name."""
+
+
+class RegistryError(Exception):
+    """The log that the catalogue is kept in cannot be used as it is."""
+
+
+class CatalogDamagedError(RegistryError):
+    """An entry of the catalogue cannot be read."""
+
+    def __init__(self, place: str, offset: int, reason: str) -> None:
+        self.place, self.offset = place, offset
+        super().__init__(
+            f"{place}: the catalogue's entry at offset {offset} cannot be read ({reason}); restore it from a copy"
+        )
+
+
+class CatalogVersionError(RegistryError):
+    """The catalogue was written by a newer version of the program."""
+
+    def __init__(self, place: str, offset: int, version: int, newest: int) -> None:
+        self.place, self.offset = place, offset
+        super().__init__(
+            f"{place}: the catalogue's entry at offset {offset} has version {version}, this program reads up to "
+            f"{newest}; run the version that wrote it, or a newer one"
+        )
+
+
+class RegistryBusyError(RegistryError):
+    """Other processes changed the catalogue again and again at the same time; whether this change was made is known."""
+
+    def __init__(self, place: str, attempts: int, is_made: bool) -> None:
+        self.is_made = is_made
+        what = (
+            "it is recorded, and will be finished by whoever changes the catalogue next"
+            if is_made
+            else "nothing changed"
+        )
+        super().__init__(
+            f"{place}: {attempts} attempts to change the catalogue were cut by others ({what}); try again"
+        )

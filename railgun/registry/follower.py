@@ -1,0 +1,73 @@
+"""Whoever wants to know of every change of the catalogue, told by a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportIOError
+from railgun.registry.errors import RegistryError
+
+if TYPE_CHECKING:
+    from railgun.registry.kafka_registry import Snapshot
+
+_WAIT_S = 0.25
+_AWAY_S = 0.5
+# Removing what is due is looked at so often, by each follower at its own times: the first one does it for all.
+_SWEEP_S = 1.0
+
+_log = logging.getLogger("railgun.registry")
+
+
+class Follower:
+    """error: why it follows no more; None while it does."""
+
+    def __init__(
+        self,
+        wait: Callable[[float], bool],
+        snapshot: Callable[[], Snapshot],
+        callback: Callable[[Snapshot], None],
+        sweep: Callable[[], None],
+    ) -> None:
+        self._wait, self._snapshot, self._callback, self._sweep = wait, snapshot, callback, sweep
+        self.error: Exception | None = None
+        self._stopped = threading.Event()
+        self._place = -1
+        self._tell()
+        self._thread = threading.Thread(target=self._follow, name="catalogue", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Return once the callback is not called any more."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        snapshot = self._snapshot()
+        if snapshot.catalog.last_place != self._place:
+            self._place = snapshot.catalog.last_place
+            self._callback(snapshot)
+
+    def _follow(self) -> None:
+        sweep_at = time.monotonic() + _SWEEP_S
+        while not self._stopped.is_set():
+            try:
+                self._wait(_WAIT_S)
+                self._tell()
+                if time.monotonic() >= sweep_at:
+                    self._sweep()
+                    sweep_at = time.monotonic() + _SWEEP_S * (1 + random.random())
+            except TransportClosedError:
+                return
+            except TransportIOError as error:
+                _log.warning("the catalogue cannot be followed for now: %s", error)
+                self._stopped.wait(_AWAY_S)
+            except (TransportError, RegistryError) as error:
+                _log.error("the catalogue is followed no more: %s", error)
+                self.error = error
+                return

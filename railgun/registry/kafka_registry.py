@@ -1,0 +1,246 @@
+"""The catalogue in a compacted topic of Kafka, changed by one process at a time, followed by all. See FORMAT.md."""
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry.catalog_log import read_on
+from railgun.registry.entries import (
+    KEY_BYTES,
+    CatalogState,
+    begin_entry,
+    check,
+    done_entry,
+    removed_entry,
+)
+from railgun.registry.errors import RegistryBusyError
+from railgun.registry.follower import Follower
+from railgun.registry.telling import Telling
+from railgun.registry.topics import PREFIX, Topics
+
+Request = Sequence[Change] | Callable[[Catalog], Sequence[Change]]
+
+_ATTEMPTS = 30
+_BACKOFF_S = 0.02
+_BACKOFF_MAX_S = 1.0
+# Whoever is in the middle of a change gets so long to finish before it is shut out.
+_COURTESY_S = 1.0
+_COURTESY_STEP_S = 0.02
+_APPEARS_S = 0.002
+
+_log = logging.getLogger("railgun.registry")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The catalogue at one moment. Not to be changed.
+
+    catalog: what is done: all tasks were told.  keys: the streams' 16 secret bytes, by name.  pending: what began
+    and is not done.
+    """
+
+    catalog: Catalog
+    keys: Mapping[str, bytes]
+    pending: tuple[Change, ...]
+
+
+class KafkaRegistry:
+    """The catalogue of a cluster. Every method may be called from any thread.
+
+    drop_grace_s: how long a dropped stream's topics stay.  log_retention_ms: how long records of tasks are kept;
+    None: for ever.  Raises TransportError, RegistryError (CatalogDamagedError, CatalogVersionError: somebody has to
+    mend it).
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        prefix: str = PREFIX,
+        *,
+        drop_grace_s: float = 60.0,
+        log_retention_ms: int | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._topics, self._now = settings, Topics(prefix), now
+        self._drop_grace_s = drop_grace_s
+        self._where = TopicPartition(self._topics.catalog, 0)
+        # One change at a time in this process; and one reader of the topic.
+        self._changing, self._reading = threading.Lock(), threading.Lock()
+        self._state = CatalogState(f"{settings.broker} {self._where.topic}")
+        self._followers: list[Follower] = []
+        self._transport = KafkaTransport(settings)
+        try:
+            self._transport.create_topic(self._where.topic, 1, TopicSettings(is_compacted=True))
+            self._position = self._transport.start_offset(*self._where)
+            self._telling = Telling(self._transport, self._topics, TopicSettings(log_retention_ms))
+            self.snapshot()
+        except BaseException:
+            self._transport.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def topics(self) -> Topics:
+        """The names of the cluster's topics."""
+        return self._topics
+
+    def snapshot(self) -> Snapshot:
+        """The catalogue as it is now."""
+        with self._reading:
+            self._position = read_on(self._transport, self._where.topic, self._position, self._state)
+            state = self._state
+            return Snapshot(state.done.copy(), dict(state.keys), tuple(state.pending))
+
+    def follow(self, callback: Callable[[Snapshot], None]) -> Follower:
+        """Call back with the catalogue as it is, before this returns, and from a thread of its own whenever more is
+        done, until the follower or the registry is closed. Where the broker is away it waits for it."""
+        follower = Follower(self._wait, self.snapshot, callback, self._remove_what_is_due)
+        self._followers.append(follower)
+        return follower
+
+    def change(self, request: Request) -> list[Change]:
+        """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
+
+        request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
+        come to be made; it may be asked several times.  Returns them with their places.
+
+        Raises what `request` raises, CatalogError, DefinitionsError, having changed nothing; RegistryBusyError.
+        """
+        author = os.urandom(8).hex()
+        with self._changing:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    return self._attempt(request, author)
+                except WriterFencedError:
+                    self._pause(attempt)
+            with self._reading:
+                is_made = bool(self._state.made_by(author))
+        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
+
+    def close(self) -> None:
+        """Stop following, and let go of the broker."""
+        for follower in self._followers:
+            follower.close()
+        self._transport.close()
+
+    def _wait(self, timeout_s: float) -> bool:
+        return self._transport.wait({self._where: self._position}, timeout_s)
+
+    def _attempt(self, request: Request, author: str) -> list[Change]:
+        self._be_courteous()
+        with KafkaSoleWriter(self._settings, self._where.topic) as writer:
+            self.snapshot()
+            self._finish(writer)
+            begun = self._state.made_by(author)
+            if begun:
+                return begun
+            self._remove_due(writer)
+            catalog = self._state.catalog
+            changes = _placed(request(catalog.copy()) if callable(request) else request, catalog)
+            if not changes:
+                return []
+            check(catalog, changes)
+            self._clear_the_ground(writer, changes)
+            self._begin(writer, changes, author)
+            self._finish(writer)
+            return changes
+
+    def _be_courteous(self) -> None:
+        """Let whoever is in the middle of a change finish it."""
+        deadline = time.monotonic() + _COURTESY_S
+        while self.snapshot().pending and time.monotonic() < deadline:
+            time.sleep(_COURTESY_STEP_S * (0.5 + random.random()))
+
+    def _pause(self, attempt: int) -> None:
+        longest_s = min(_BACKOFF_S * 2**attempt, _BACKOFF_MAX_S)
+        time.sleep(longest_s * random.random())
+
+    def _clear_the_ground(self, writer: KafkaSoleWriter, changes: Sequence[Change]) -> None:
+        """See to it that the topics of new streams are theirs alone."""
+        known = self._state.catalog.streams
+        new = [
+            each.stream for each in changes if isinstance(each, PutStream) and each.stream.name not in known
+        ]
+        for stream in new:
+            for removal in [each for each in self._state.removals if each.stream.name == stream.name]:
+                self._remove(writer, removal.place)
+            self._telling.check_free(stream)
+
+    def _begin(self, writer: KafkaSoleWriter, changes: Sequence[Change], author: str) -> None:
+        known = set(self._state.catalog.streams)
+        entries: list[tuple[bytes, bytes]] = []
+        for change in changes:
+            key, due_ms = None, None
+            if isinstance(change, PutStream) and change.stream.name not in known:
+                key = os.urandom(KEY_BYTES)
+            elif isinstance(change, DropStream):
+                due_ms = int(1000 * (self._now() + self._drop_grace_s))
+            entries.append((b"%d" % change.place, begin_entry(change, key, author, due_ms)))
+        self._append(writer, entries)
+
+    def _finish(self, writer: KafkaSoleWriter) -> None:
+        """Tell the tasks of what is pending; those that know skip it."""
+        pending = list(self._state.pending)
+        if pending:
+            streams = {name: entry.stream for name, entry in self._state.catalog.streams.items()}
+            dropped = {each.place: each.stream for each in self._state.removals}
+            self._telling.tell(pending, streams, dropped)
+            self._append(writer, [(b"done", done_entry(pending[-1].place))])
+
+    def _remove_what_is_due(self) -> None:
+        """Delete the topics of streams that were dropped long enough ago; whoever comes first does it."""
+        with self._reading:
+            is_due = self._due_places()
+        if is_due:
+            self.change(())
+
+    def _remove_due(self, writer: KafkaSoleWriter) -> None:
+        for place in self._due_places():
+            self._remove(writer, place)
+
+    def _due_places(self) -> list[int]:
+        now_ms = 1000 * self._now()
+        return [each.place for each in self._state.removals if each.due_ms <= now_ms]
+
+    def _remove(self, writer: KafkaSoleWriter, place: int) -> None:
+        removal = next(each for each in self._state.removals if each.place == place)
+        _log.info("the topics of the dropped stream %s are deleted", removal.stream.name)
+        self._telling.delete(removal.stream)
+        self._append(writer, [(b"removed %d" % place, removed_entry(place))])
+
+    def _append(self, writer: KafkaSoleWriter, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        last = writer.append(self._where, entries)
+        deadline = time.monotonic() + self._settings.answer_timeout_s
+        self.snapshot()
+        while self._position <= last:
+            if time.monotonic() > deadline:
+                raise TransportUnavailableError(
+                    str(self._where), "what was written does not appear", "Check the broker; then try again"
+                )
+            time.sleep(_APPEARS_S)
+            self.snapshot()
+
+
+def _placed(changes: Sequence[Change], catalog: Catalog) -> list[Change]:
+    """The changes with the next places of a catalogue."""
+    return [replace(change, place=place) for place, change in enumerate(changes, catalog.last_place + 1)]

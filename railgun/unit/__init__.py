@@ -1,0 +1,1 @@
+"""Processor units: processes that own tasks, read their topics and send their replies."""

@@ -1,0 +1,307 @@
+"""The catalogue on a real broker: one order of changes, told to every task, finished by successors."""
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change, DropStream
+from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.errors import WriterFencedError
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry.errors import (
+    CatalogDamagedError,
+    CatalogVersionError,
+    DefinitionsError,
+    DifferentDefinitionsError,
+    UnknownNameError,
+)
+from railgun.registry.evolution import dropped_stream, missing, new_metrics
+from railgun.registry.kafka_registry import KafkaRegistry, Request, Snapshot
+from railgun.registry.telling import Telling
+from railgun.registry.topics import Topics
+from railgun.wire.encode import decode_control
+
+_STREAM = """
+[streams.s]
+id = "id"
+partitioners = ["card", "*"]
+partitions = 2
+[streams.s.fields]
+id = "string"
+card = "string"
+"""
+_METRIC = "SELECT count(*) AS {} FROM s GROUP BY card OVER SLIDING 1 SECOND"
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A cluster of its own on the broker that all tests share."""
+    return f"r{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def opened(kafka: str, prefix: str) -> Iterator[Callable[..., KafkaRegistry]]:
+    """Opens registries of one cluster, each as a process of its own would."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(
+            KafkaRegistry(KafkaSettings(kafka, pass_through={"fetch.wait.max.ms": 10}), prefix, **settings)
+        )
+
+
+def create(definitions: str = _STREAM) -> Request:
+    return lambda catalog: missing(catalog, parse_definitions(definitions))
+
+
+def add(name: str) -> Request:
+    return lambda catalog: new_metrics(catalog, "s", _METRIC.format(name))
+
+
+def drop(catalog: Catalog) -> Sequence[Change]:
+    return [dropped_stream(catalog, "s")]
+
+
+def controls(kafka: str, where: TopicPartition) -> list[dict[str, Any]]:
+    """What a task is told."""
+    found: list[dict[str, Any]] = []
+    with KafkaTransport(KafkaSettings(kafka, pass_through={"fetch.wait.max.ms": 10})) as transport:
+        offset, end = 0, transport.end_offset(*where)
+        while offset < end:
+            fetched = transport.read(*where, offset, 1_000, 1 << 20)
+            found += map(decode_control, fetched.values())
+            offset = fetched.next_offset
+    return found
+
+
+def places(told: Sequence[dict[str, Any]]) -> list[int]:
+    """Of what is told for the first time: tasks skip what they know."""
+    new: list[int] = []
+    for each in told:
+        if not new or each["place"] > new[-1]:
+            new.append(each["place"])
+    return new
+
+
+def awaited(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_what_one_changes_all_see_and_all_tasks_are_told(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    one, other = opened(), opened()
+    seen: list[Snapshot] = []
+    other.follow(seen.append)
+    assert [each.catalog.last_place for each in seen] == [0]
+    one.change(create())
+    made = one.change(add("a"))
+    assert [each.place for each in made] == [2]
+    assert one.change(create()) == []
+    awaited(lambda: seen[-1].catalog.last_place == 2)
+    assert list(seen[-1].catalog.streams["s"].metrics) == ["a"]
+    assert seen[-1].keys == one.snapshot().keys == other.snapshot().keys
+    assert len(seen[-1].keys["s"]) == 16
+    assert seen[-1].pending == ()
+    partitions = Topics(prefix).partitions(seen[-1].catalog.streams["s"].stream)
+    assert len(partitions) == 3
+    for where in partitions:
+        assert [each["kind"] for each in controls(kafka, where)] == ["stream", "add"]
+
+
+def test_conflicts_are_the_errors_of_the_engine(opened: Callable[..., KafkaRegistry]) -> None:
+    registry = opened()
+    registry.change(create())
+    registry.change(add("a"))
+    with pytest.raises(DifferentDefinitionsError, match="lateness"):
+        registry.change(create(_STREAM.replace('id = "id"\n', 'id = "id"\nlateness = "9s"\n')))
+    with pytest.raises(DefinitionsError, match="has a metric a already"):
+        registry.change(add("a"))
+    registry.change(drop)
+    with pytest.raises(UnknownNameError):
+        registry.change(add("b"))
+    assert registry.snapshot().catalog.last_place == 3
+
+
+def _writer(kafka: str, prefix: str, name: str, count: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.registry.registry_writer", kafka, prefix, name, str(count)]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
+
+
+@pytest.mark.timeout(300)
+def test_three_writers_at_once_one_of_them_killed(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry = opened()
+    registry.change(create())
+    writers = [_writer(kafka, prefix, name, 20) for name in ("a", "b", "c")]
+    try:
+        outputs = [writer.stdout for writer in writers]
+        assert outputs[0] is not None
+        said = [outputs[0].readline() for _ in range(8)]
+        writers[0].kill()
+        said += outputs[0].readlines()
+        done = {f"a_{line.strip()}" for line in said if line.endswith("\n") and line != "ready\n"}
+        for writer in writers[1:]:
+            assert writer.wait(240) == 0
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    registry.change(add("last"))
+    snapshot = registry.snapshot()
+    assert snapshot.pending == ()
+    metrics = snapshot.catalog.streams["s"].metrics
+    assert {f"{name}_{number}" for name in "bc" for number in range(20)} | done <= set(metrics)
+    # What the killed one had begun is whole.
+    assert len([name for name in metrics if name.startswith("a_")]) <= len(done) + 1
+    everything = [1, *(each.place for each in metrics.values())]
+    for where in Topics(prefix).partitions(snapshot.catalog.streams["s"].stream):
+        assert places(controls(kafka, where)) == everything == list(range(1, len(everything) + 1))
+
+
+def test_a_successor_finishes_what_was_begun(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    first.change(create())
+
+    class CutError(Exception):
+        pass
+
+    def cut(*_: object) -> None:
+        raise CutError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Telling, "tell", cut)
+        with pytest.raises(CutError):
+            first.change(add("a"))
+    second = opened()
+    snapshot = second.snapshot()
+    assert [each.place for each in snapshot.pending] == [2]
+    assert "a" not in snapshot.catalog.streams["s"].metrics
+    second.change(add("b"))
+    assert list(second.snapshot().catalog.streams["s"].metrics) == ["a", "b"]
+    for where in Topics(prefix).partitions(snapshot.catalog.streams["s"].stream):
+        assert places(controls(kafka, where)) == [1, 2, 3]
+
+
+def test_whoever_is_shut_out_in_the_middle_makes_its_change_once(
+    opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened(), opened()
+    first.change(create())
+    tell = Telling.tell
+    cuts = iter([True])
+
+    def overtaken(self: Telling, *arguments: Any) -> None:
+        if next(cuts, False):
+            other = threading.Thread(target=second.change, args=[add("b")])
+            other.start()
+            other.join()
+        tell(self, *arguments)
+
+    monkeypatch.setattr(Telling, "tell", overtaken)
+    made = first.change(add("a"))
+    assert [each.place for each in made] == [2]
+    assert list(first.snapshot().catalog.streams["s"].metrics) == ["a", "b"]
+
+
+def test_a_dropped_streams_topics_go_after_a_while(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    now = [1000.0]
+    registry = opened(drop_grace_s=60, now=lambda: now[0])
+    registry.change(create())
+    topics = Topics(prefix).of_tasks(registry.snapshot().catalog.streams["s"].stream)
+    partition = TopicPartition(next(iter(topics)), 0)
+    registry.change(drop)
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        assert set(topics) <= set(transport.topics())
+        assert [each["kind"] for each in controls(kafka, partition)] == ["stream", DropStream.kind]
+        registry.close()
+        # Whoever follows does it when it is time; nobody has to ask for anything.
+        now[0] += 61
+        successor = opened(now=lambda: now[0])
+        successor.follow(lambda _: None)
+        awaited(lambda: not set(topics) & set(transport.topics()))
+
+
+def test_a_stream_of_the_same_name_begins_with_empty_logs(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry = opened()
+    registry.change(create())
+    key = registry.snapshot().keys["s"]
+    registry.change(drop)
+    registry.change(create())
+    assert registry.snapshot().keys["s"] != key
+    where = TopicPartition(Topics(prefix).tasks("s", "*"), 0)
+    assert [(each["kind"], each["place"]) for each in controls(kafka, where)] == [("stream", 3)]
+
+
+def test_topics_of_somebody_else_are_left_alone(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry = opened()
+    topic = Topics(prefix).tasks("s", "*")
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.create_topic(topic, 1)
+        transport.append(topic, 0, [b"something"])
+    with pytest.raises(DefinitionsError, match=topic):
+        registry.change(create())
+    assert registry.snapshot().catalog.last_place == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        (b"{", CatalogDamagedError),
+        (b'{"version": 1}', CatalogDamagedError),
+        (b'{"version": 1, "change": {"kind": "drop_stream", "place": 1, "name": "s"}}', CatalogDamagedError),
+        (b'{"version": 2}', CatalogVersionError),
+    ],
+)
+def test_entries_that_cannot_be_read(kafka: str, prefix: str, entry: bytes, error: type[Exception]) -> None:
+    topic = Topics(prefix).catalog
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.create_topic(topic, 1, TopicSettings(is_compacted=True))
+        with KafkaSoleWriter(KafkaSettings(kafka), topic) as writer:
+            writer.append(TopicPartition(topic, 0), [(b"1", entry)])
+        awaited(lambda: transport.end_offset(topic, 0) > 0)
+    with pytest.raises(error, match="offset 0"):
+        KafkaRegistry(KafkaSettings(kafka), prefix)
+
+
+def test_of_two_writers_of_one_name_the_later_one_writes(kafka: str, prefix: str) -> None:
+    settings = KafkaSettings(kafka)
+    where = TopicPartition(prefix, 0)
+    with KafkaTransport(settings) as transport:
+        transport.create_topic(prefix, 1)
+        with KafkaSoleWriter(settings, prefix) as first:
+            first.append(where, [(b"k", b"1"), (b"k", b"2")])
+            with KafkaSoleWriter(settings, prefix) as second:
+                with pytest.raises(WriterFencedError):
+                    first.append(where, [(b"k", b"lost")])
+                second.append(where, [(b"k", b"3")])
+        values: list[bytes] = []
+        offset = 0
+        while len(values) < 3:
+            fetched = transport.read(*where, offset, 100, 1 << 20)
+            values += fetched.values()
+            offset = fetched.next_offset
+    assert values == [b"1", b"2", b"3"]
