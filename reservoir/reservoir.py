@@ -268,19 +268,17 @@ class Reservoir:
         INT64_MIN where there are not as many. Rows are sealed in order of time, not of position: what came last
         may lie in chunks far apart.
         """
-        chunks = sorted(
-            range(self._index.base, self._index.next),
-            key=lambda k: self._index[k].span.greatest_seq,
-            reverse=True,
-        )
-        count, least_seq, first_time = 0, at.INT64_MAX, at.INT64_MAX
-        for chunk in chunks:
-            span = self._index[chunk].span
-            if count >= rows and span.greatest_seq < least_seq:
-                return max(at.INT64_MIN, first_time - 1)
-            count += span.rows
-            least_seq, first_time = min(least_seq, span.least_seq), min(first_time, span.first_time)
-        return at.INT64_MIN
+        spans = [self._index[chunk].span for chunk in range(self._index.base, self._index.next)]
+        count, least_seq = 0, at.INT64_MAX
+        for span in sorted(spans, key=lambda span: span.least_seq, reverse=True):
+            if count >= rows:
+                break
+            count, least_seq = count + span.rows, span.least_seq
+        if count < rows:
+            return at.INT64_MIN
+        # As many rows lie at or behind least_seq, so the latest ones do.
+        first_times = [span.first_time for span in spans if span.greatest_seq >= least_seq]
+        return max(at.INT64_MIN, min(first_times, default=at.INT64_MAX) - 1)
 
     def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""

@@ -129,9 +129,10 @@ def _whole(value: object) -> int:
 
 
 def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> MetricDefinition:
-    stream = streams.get(body["stream"])
+    name = str(body["stream"])
+    stream = streams.get(name)
     if stream is None:
-        raise DefinitionError(("stream",), f"there is no stream {body['stream']!r}")
+        raise DefinitionError(("stream",), f"there is no stream {name!r}")
     try:
         resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name)
     except QueryError as error:

@@ -35,16 +35,19 @@ class HttpSettings:
 class EngineSettings:
     """The engine: where its data is, what an answered event survives, how much memory it may use.
 
-    durability: "fsync", the loss of power; "os", the death of the process.  Caches are of each task.
+    durability: "fsync", the loss of power; "os", the death of the process.  memory_limit_bytes: of the caches and
+    buffers of all tasks together; row_cache_bytes to write_buffer_bytes: of one task at most.
     """
 
     data_folder: str = text("data")
     durability: Literal["fsync", "os"] = choice("fsync", "os")
     checkpoint_interval_s: float = seconds(10.0, 100, 24 * _HOUR_MS)
+    memory_limit_bytes: int = bytes_(2 * _GIB, 16 * _MIB, _TIB)
     row_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
-    page_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    page_cache_bytes: int = bytes_(64 * _MIB, 4 * _MIB, _TIB)
     chunk_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
     block_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    write_buffer_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
 
 
 @dataclass(frozen=True, slots=True)

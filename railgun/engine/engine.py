@@ -20,6 +20,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
+from railgun.engine.memory import LIMIT_BYTES, MemoryShares
 from railgun.engine.reply_forms import Reply
 from railgun.engine.scored import Scored
 from railgun.engine.status import EngineStatus, MetricStatus, disk_status
@@ -51,8 +52,9 @@ class Engine:
     """An engine over a folder, which it holds alone until it is closed. Threads may share it.
 
     folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
-    the loss of power, "os" the death of the process.  settings: limits of each task.  now_ms: the clock that
-    `max_future` and arrival times are read from.  may_warm: whether a metric that has filled may answer now.
+    the loss of power, "os" the death of the process.  settings: the most that each task gets.  memory_limit_bytes: of
+    the caches and buffers of all tasks together (`railgun.engine.memory`).  now_ms: the clock that `max_future` and
+    arrival times are read from.  may_warm: whether a metric that has filled may answer now.
     `recording`: what it notes for monitoring.
 
     Every method raises EngineError: EventError for an event that is refused, DefinitionsError for a definition,
@@ -67,6 +69,7 @@ class Engine:
         *,
         durability: Durability | str = Durability.FSYNC,
         settings: TaskSettings | None = None,
+        memory_limit_bytes: int = LIMIT_BYTES,
         now_ms: Callable[[], int] = wall_clock_ms,
         may_warm: Callable[[Warm], bool] = _always,
     ) -> None:
@@ -80,10 +83,11 @@ class Engine:
         self._closed = False
         self._failure: BaseException | None = None
         try:
+            memory = MemoryShares(settings or TaskSettings(), memory_limit_bytes)
             self._streams = EngineStreams(
                 self.folder,
                 Durability(durability),
-                settings or TaskSettings(),
+                memory,
                 may_warm,
                 os.cpu_count() or 1,
                 self.recording,

@@ -1,6 +1,7 @@
 """All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, P
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
+from railgun.engine.memory import MemoryShares
 from railgun.engine.reading import TaskReader
 from railgun.engine.status import (
     MetricStatus,
@@ -35,21 +37,21 @@ from reservoir.files import DiskFiles
 class EngineStreams:
     """One thread uses it at a time. Raises the errors of the rooms below.
 
-    threads: how many a long table may keep busy.
+    threads: how many opening, and a long table, may keep busy.  memory: what tasks get of it.
     """
 
     def __init__(
         self,
         folder: Path,
         durability: Durability,
-        settings: TaskSettings,
+        memory: MemoryShares,
         may_warm: Callable[[Warm], bool],
         threads: int,
         recording: Recording,
     ) -> None:
         self._files = DiskFiles()
         self._folder = DataFolder(folder, self._files)
-        self._settings, self._may_warm, self._threads = settings, may_warm, threads
+        self._memory, self._may_warm, self._threads = memory, may_warm, threads
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
         self._upkeep: dict[str, Upkeep] = {}
@@ -153,8 +155,7 @@ class EngineStreams:
         for change in pending:
             if isinstance(change, DropStream) and change.name not in self.catalog.streams:
                 self._remove(change.name)
-        for entry in self.catalog.streams.values():
-            self._open(entry)
+        self._open(list(self.catalog.streams.values()))
         self._force([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
 
@@ -168,41 +169,51 @@ class EngineStreams:
                 self._remove(stream)
                 continue
             if stream not in self._live:
-                self._open(self.catalog.streams[stream])
+                self._open([self.catalog.streams[stream]])
             self._live[stream].tell(own)
 
-    def _open(self, entry: StreamEntry) -> None:
-        """Open the tasks of a stream and let them process what their logs hold."""
-        stream, key = entry.stream, self._changes.keys[entry.stream.name]
-        members: list[Member] = []
-        try:
+    def _open(self, entries: Sequence[StreamEntry]) -> None:
+        """Open the tasks of streams, several at once, and let them process what their logs hold."""
+        places: list[tuple[TaskIdentity, TaskLog]] = []
+        for entry in entries:
+            stream, key = entry.stream, self._changes.keys[entry.stream.name]
             for partitioner in stream.partitioners:
-                topic = topic_of(stream.name, partitioner)
-                partitions = stream.partitions_of(partitioner)
+                topic, partitions = topic_of(stream.name, partitioner), stream.partitions_of(partitioner)
                 self._log.create_topic(topic, partitions)
                 for partition in range(partitions):
                     identity = TaskIdentity(stream.name, partitioner, partition, key)
-                    members.append(
-                        self._member(identity, TaskLog(self._log, TopicPartition(topic, partition)))
-                    )
-        except BaseException:
-            for member in members:
-                member.task.close()
-            raise
-        together = Members(self._log, members)
-        self._live[stream.name] = LiveStream(
-            entry, together, self._threads, self._recording.stream(stream.name)
-        )
-        self._upkeep[stream.name] = Upkeep(together, self._may_warm)
+                    places.append((identity, TaskLog(self._log, TopicPartition(topic, partition))))
+        members = self._members(places)
+        for entry in entries:
+            name = entry.stream.name
+            own = Members(self._log, [each for each in members if each.task.identity.stream == name])
+            self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
+            self._upkeep[name] = Upkeep(own, self._may_warm)
 
-    def _member(self, identity: TaskIdentity, log: TaskLog) -> Member:
+    def _members(self, places: Sequence[tuple[TaskIdentity, TaskLog]]) -> list[Member]:
+        """Tasks opened and caught up. Where one fails none is left open; the first failure is raised."""
+        if not places:
+            return []
+        at_once = min(self._threads, len(places))
+        settings, readers = self._memory.take(len(places)), max(1, self._threads // at_once)
+        with ThreadPoolExecutor(at_once, "recovery") as pool:
+            futures = [pool.submit(self._member, *place, settings, readers) for place in places]
+        failures = [error for each in futures if (error := each.exception()) is not None]
+        if failures:
+            for each in futures:
+                if each.exception() is None:
+                    each.result().task.close()
+            raise failures[0]
+        return [each.result() for each in futures]
+
+    def _member(self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int) -> Member:
         folder = self._folder.task(identity.stream, identity.partitioner, identity.partition)
         sync = partial(_sync, self._log)
         task = open_task(
-            folder, identity, self._files, log.read, self._settings, sync_log=sync, log_start=log.start
+            folder, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
         )
         try:
-            log.catch_up(task)
+            log.catch_up(task, readers)
         except BaseException:
             task.close()
             raise
@@ -215,6 +226,7 @@ class EngineStreams:
         self._recording.forget(stream)
         if live is not None:
             live.close()
+            self._memory.give_back(member.task.settings for member in live.members)
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from railgun.engine.errors import EngineStoppedError
 from railgun.messaging.transport import Entry, Transport
 from railgun.task.processor import TaskProcessor
-from railgun.unit.task_log import TaskLog, unanswered
+from railgun.task.replies import unanswered
+from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
 

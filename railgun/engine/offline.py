@@ -12,13 +12,14 @@ import pyarrow as pa
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.engine.memory import LIMIT_BYTES, MemoryShares
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
 from railgun.engine.tasks import StreamTasks
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
+from railgun.task.replies import unanswered
 from railgun.task.settings import TaskSettings
-from railgun.unit.task_log import unanswered
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_columns, encode_control
 from reservoir.files import DiskFiles
@@ -31,7 +32,8 @@ class OfflineRun:
     """Scores events of one stream in the order given, as if they stood in its log in that order.
 
     metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
-    must be empty and is left behind; None makes a temporary one, which `close` removes.
+    must be empty and is left behind; None makes a temporary one, which `close` removes.  settings: the most that each
+    task gets of `railgun.engine.memory`'s limit.
 
     Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
     """
@@ -49,7 +51,9 @@ class OfflineRun:
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
         self._folder = self._temporary or Path(folder or "")
         try:
-            self._tasks = self._open(replace(settings or TaskSettings(), checkpoint_interval_s=_NEVER_S))
+            never = replace(settings or TaskSettings(), checkpoint_interval_s=_NEVER_S, replay_s=_NEVER_S)
+            tasks = sum(stream.partitions_of(partitioner) for partitioner in stream.partitioners)
+            self._tasks = self._open(MemoryShares(never, LIMIT_BYTES).take(tasks))
         except BaseException:
             self._remove()
             raise

@@ -1,6 +1,7 @@
 """Items in RocksDB: each value carries its epoch; what an epoch overwrites can be undone until it commits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +14,7 @@ from railgun.state.end_marker import EndMarker
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
+from railgun.state.readers import Readers
 from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits, failure, failures, items, items_backwards, open_database
 from railgun.state.rollback import WrittenKeys
@@ -61,6 +63,7 @@ class Store:
         self._kept_bytes = 0
         self._failed: StoreError | None = None
         self.written_bytes = 0
+        self._readers = Readers(1)
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -120,6 +123,16 @@ class Store:
             self._end.close()
             self._lock.release()
 
+    @contextmanager
+    def reading_with(self, threads: int) -> Iterator[None]:
+        """In the block, reads of many keys are shared among so many threads."""
+        self._readers = Readers(threads)
+        try:
+            yield
+        finally:
+            self._readers.close()
+            self._readers = Readers(1)
+
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, wanted: list[bytes]) -> list[Stored]:
@@ -129,7 +142,7 @@ class Store:
     def get_values(self, wanted: list[bytes]) -> list[bytes | None]:
         """The values as stored, with their headers: for kernels that take them apart."""
         try:
-            values: list[bytes | None] = self._database.get(wanted)
+            values: list[bytes | None] = self._readers.get(self._database, wanted)
         except Exception as error:
             raise failure(self.folder, "read", error) from error
         return values

@@ -43,26 +43,61 @@ LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
     13, 22
 )
 _MET = 22  # uint8[n] (MET_...), or 0: every record is met for the first time
-_WORDS = 23
+# While the index grows: the one before, from which entries _MOVED to _OLD_COUNT are still to be taken over.
+(_OLD_INDEX, _OLD_MASK, _MOVED, _OLD_COUNT) = range(23, 27)
+_WORDS = 27
 
 _u = np.uint64
-_FIRST_RING_EVENTS = 1024
+_FIRST_SLOTS = 2048
+_MOVED_PER_ID = 4  # so that a doubled index is complete long before it is full
 _AHEAD = 12  # records ahead that the index is asked for
 
 
 @jit
 def _find(ctx: Any, hi: Any, lo: Any) -> Any:
     """1 when the id is among the remembered ones."""
+    if _is_in(ctx, ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8), hi, lo):
+        return 1
+    old = ldi64(ctx + _OLD_INDEX * 8)
+    if old != 0 and _is_in(ctx, old, ldi64(ctx + _OLD_MASK * 8), hi, lo):
+        return 1
+    return 0
+
+
+@jit
+def _is_in(ctx: Any, index: Any, mask: Any, hi: Any, lo: Any) -> Any:
     ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
-    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
     at = np.int64(lo & _u(mask))
     while True:
         entry = np.int64(ld32(index + at * 4))
         if entry == 0:
-            return 0
+            return False
         if ld64(ring_lo + (entry - 1) * 8) == lo and ld64(ring_hi + (entry - 1) * 8) == hi:
-            return 1
+            return True
         at = (at + 1) & mask
+
+
+@jit
+def _enter(ctx: Any, entry: Any, lo: Any) -> Any:
+    """Put ring entry (counted from 1), whose id ends in lo, into the index."""
+    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
+    at = np.int64(lo & _u(mask))
+    while ld32(index + at * 4) != np.uint32(0):
+        at = (at + 1) & mask
+    st32(index + at * 4, np.uint32(entry))
+
+
+@jit
+def take_over(ctx: Any, n: Any) -> Any:
+    """Enter up to n more of the old index's entries; nothing is forgotten as long as there are any."""
+    ring_lo = ldi64(ctx + _RING_LO * 8)
+    moved, count = ldi64(ctx + _MOVED * 8), ldi64(ctx + _OLD_COUNT * 8)
+    end = min(count, moved + n)
+    for entry in range(moved, end):
+        _enter(ctx, entry + 1, ld64(ring_lo + entry * 8))
+    sti64(ctx + _MOVED * 8, end)
+    if end == count:
+        sti64(ctx + _OLD_INDEX * 8, np.int64(0))
 
 
 @jit
@@ -98,17 +133,15 @@ def remember(ctx: Any, hi: Any, lo: Any) -> Any:
     )
     if size == 0:
         return
+    if ldi64(ctx + _OLD_INDEX * 8) != 0:
+        take_over(ctx, np.int64(_MOVED_PER_ID) if count < size else size)
     if count == size:
         _forget(ctx, position + 1)
     else:
         sti64(ctx + _RING_COUNT * 8, count + 1)
     st64(ring_hi + position * 8, hi)
     st64(ring_lo + position * 8, lo)
-    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
-    at = np.int64(lo & _u(mask))
-    while ld32(index + at * 4) != np.uint32(0):
-        at = (at + 1) & mask
-    st32(index + at * 4, np.uint32(position + 1))
+    _enter(ctx, position + 1, lo)
     sti64(ctx + _RING_NEXT * 8, (position + 1) % size)
 
 
@@ -195,17 +228,6 @@ def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
         remember(ctx, ld64(hi_address + i * 8), ld64(lo_address + i * 8))
 
 
-@jit
-def _reindex(ctx: Any) -> Any:
-    index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
-    ring_lo = ldi64(ctx + _RING_LO * 8)
-    for entry in range(1, ldi64(ctx + _RING_COUNT * 8) + 1):
-        at = np.int64(ld64(ring_lo + (entry - 1) * 8) & _u(mask))
-        while ld32(index + at * 4) != np.uint32(0):
-            at = (at + 1) & mask
-        st32(index + at * 4, np.uint32(entry))
-
-
 @dataclass(slots=True)
 class Admitted:
     """What `Admission.admit` decided, one entry per record of the batch (arrays are reused by the next call).
@@ -225,7 +247,8 @@ class Admitted:
 class Admission:
     """The clock, the floor and the duplicate memory of one task.
 
-    Memory: at most 24 bytes per remembered id, grown by doubling up to `dedup_events`.
+    Memory: about 24 bytes per remembered id: the ring takes what it is filled with, the index doubles, and takes
+    over its entries in small steps.
     """
 
     def __init__(self, lateness_ms: int, discard: bool, dedup_events: int) -> None:
@@ -238,10 +261,13 @@ class Admission:
         self._context[_DISCARD] = int(discard)
         self._horizon = dedup_events
         self._bound: tuple[Any, Any, Any] = (None, None, None)
-        self._hold_ring(
-            np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64),
-            np.zeros(min(dedup_events, _FIRST_RING_EVENTS), np.uint64),
-        )
+        self._old_index: npt.NDArray[np.uint32] | None = None
+        # All at once: the system gives memory for the part that is written to.
+        self._ring_hi, self._ring_lo = np.zeros(dedup_events, np.uint64), np.zeros(dedup_events, np.uint64)
+        self._context[_RING_HI], self._context[_RING_LO] = address(self._ring_hi), address(self._ring_lo)
+        self._context[_RING_SIZE] = dedup_events
+        self._index: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._hold_index(_FIRST_SLOTS)
         self._hold_outputs(256)
 
     @property
@@ -347,29 +373,28 @@ class Admission:
         remember_many(self.context_address, address(id_hi), address(id_lo), len(id_hi))
 
     def _make_room(self, n: int) -> None:
-        """Grow the ring, while it is below the horizon, so that n more ids fit without forgetting early."""
-        size, count = int(self._context[_RING_SIZE]), int(self._context[_RING_COUNT])
-        if size >= self._horizon or count + n <= size:
-            return
-        target = min(self._horizon, max(2 * size, count + n))
-        # Below the horizon nothing was ever forgotten, so the ring is in order from its first entry.
-        hi, lo = np.zeros(target, np.uint64), np.zeros(target, np.uint64)
-        hi[:count], lo[:count] = self._ring_hi[:count], self._ring_lo[:count]
-        self._hold_ring(hi, lo)
-        self._context[_RING_COUNT] = count
-        self._context[_RING_NEXT] = count % target if target else 0
-        _reindex(self.context_address)
+        """Grow the index, while it is too small for the horizon, so that it stays half empty with n more ids."""
+        words = self._words
+        if self._old_index is not None and not words[_OLD_INDEX]:
+            self._old_index = None
+        entries = min(self._horizon, words[_RING_COUNT] + n)
+        slots = words[_INDEX_MASK] + 1
+        if 2 * entries > slots:
+            while slots < 2 * entries:
+                slots *= 2
+            self._hold_index(slots)
 
-    def _hold_ring(self, hi: npt.NDArray[np.uint64], lo: npt.NDArray[np.uint64]) -> None:
-        self._ring_hi, self._ring_lo = hi, lo
-        slots = 16
-        while slots < 2 * len(hi):
-            slots *= 2
+    def _hold_index(self, slots: int) -> None:
+        """An index of so many slots, which will take over what is in the one before."""
+        words, count = self._words, self._words[_RING_COUNT]
+        if words[_OLD_INDEX]:
+            take_over(self.context_address, count)
+        if count:
+            self._old_index = self._index
+            words[_OLD_INDEX], words[_OLD_MASK] = words[_INDEX], words[_INDEX_MASK]
+            words[_MOVED], words[_OLD_COUNT] = 0, count
         self._index = np.zeros(slots, np.uint32)
-        context = self._context
-        context[_RING_HI], context[_RING_LO], context[_RING_SIZE] = address(hi), address(lo), len(hi)
-        context[_INDEX], context[_INDEX_MASK] = address(self._index), slots - 1
-        context[_RING_COUNT] = context[_RING_NEXT] = 0
+        words[_INDEX], words[_INDEX_MASK] = address(self._index), slots - 1
 
     def _hold_outputs(self, n: int) -> None:
         self._capacity = n

@@ -1,9 +1,7 @@
 """When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import astuple
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,11 +9,7 @@ from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
 from railgun.task.machine import less
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from railgun.task.processor import TaskProcessor
+from railgun.task.view import TaskView
 
 _BURY_PAGES = 64
 
@@ -26,15 +20,15 @@ class CheckpointWork:
     taken: how many became durable.  last_s: how long the last of them took.
     """
 
-    def __init__(self, task: TaskProcessor, sync_log: Callable[[int], None] | None = None) -> None:
+    def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
         self._task = task
         self._sync_log = sync_log
-        self._ended_s = task.now()
+        self._begun_s = self._ended_s = task.now()
+        self._begun_busy_s = task.busy_s
         self._closing: tuple[int, int | None, int, list[int]] | None = None
         self.durable_position = task.position
         self.durable_log_start = task.position
         self.taken = 0
-        self._begun_s = self._ended_s
         self.last_s = 0.0
 
     def step(self) -> bool:
@@ -45,22 +39,34 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
-        due = task.now() - self._ended_s >= task.settings.checkpoint_interval_s
-        if (due and task.position > self.durable_position) or self._has_new_fill():
+        if (self._is_due() and task.position > self.durable_position) or self._has_new_fill():
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
         return False
 
+    def _is_due(self) -> bool:
+        """By the clock; or earlier, where what a recovery would have to process again has grown long.
+
+        Replaying takes about as long as processing did.  An early checkpoint is paid from the time in which the task
+        idles: the less of that there is, the later it comes, and under full load only the clock counts.
+        """
+        task, settings = self._task, self._task.settings
+        now_s = task.now()
+        if now_s - self._ended_s >= settings.checkpoint_interval_s:
+            return True
+        busy_s, passed_s = task.busy_s - self._begun_busy_s, now_s - self._begun_s
+        return busy_s * (passed_s - busy_s) > settings.replay_s * passed_s
+
     def begin(self) -> None:
         """Close the epoch at the present position."""
         task = self._task
+        self._begun_s, self._begun_busy_s = task.now(), task.busy_s
         chunks, position = task.reservoir.chunks, task.position
         oldest = task.journal.first_offset
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
         self._closing = position, oldest, needed_ms, full
-        self._begun_s = task.now()
         sync_log = self._sync_log
 
         def make_durable() -> bytes:

@@ -4,12 +4,11 @@ Of state: for each full metric the content of its cells in every row, pages foll
 reservoir: every event later than R. Layouts, page numbers and what a fill has not finished are left out.
 """
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from railgun.aggregators import codes
 from railgun.aggregators.sum_double import SQUARES_WORDS, SUM_WORDS, WIDE_SQUARES_WORDS, WIDE_SUM_WORDS
@@ -18,12 +17,8 @@ from railgun.state.page_access import page_address
 from railgun.state.row_context import ROW_HEAD_BYTES
 from railgun.task.machine import less
 from railgun.task.retirement import CellKind, cell_kinds
+from railgun.task.view import TaskView
 from reservoir.compiled import address, array_at
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from railgun.task.processor import TaskProcessor
 
 _TREES = (codes.DEQUE_MIN, codes.DEQUE_MAX, codes.QUEUE)
 _SETS = (codes.MULTISET, codes.VALUE_SET)
@@ -47,7 +42,7 @@ class _Part(NamedTuple):
     bucket: tuple[int, int] | None
 
 
-def digest(task: TaskProcessor) -> str:
+def digest(task: TaskView) -> str:
     """128 bits in hex. Between batches; reads all of the state and the reservoir."""
     total = _hash(_settings(task))
     for group, parts in _parts(task).items():
@@ -60,7 +55,7 @@ def digest(task: TaskProcessor) -> str:
     return f"{(total + _events(task)) % _MODULUS:032x}"
 
 
-def _settings(task: TaskProcessor) -> bytes:
+def _settings(task: TaskView) -> bytes:
     admission = task.admission
     metrics = [(m.definition.name, m.added, m.after_ms, m.warm) for m in task.metrics.by_name.values()]
     said = (
@@ -74,7 +69,7 @@ def _settings(task: TaskProcessor) -> bytes:
     return repr(said).encode()
 
 
-def _events(task: TaskProcessor) -> int:
+def _events(task: TaskView) -> int:
     total = 0
     for rows in task.reservoir.scan():
         for i in np.flatnonzero(rows.time > task.retained_ms).tolist():
@@ -83,7 +78,7 @@ def _events(task: TaskProcessor) -> int:
     return total
 
 
-def _parts(task: TaskProcessor) -> dict[int, list[_Part]]:
+def _parts(task: TaskView) -> dict[int, list[_Part]]:
     """By group the full metrics and their cells, in the order of names."""
     program, kinds = task.machine.program, cell_kinds(task.machine.program)
     sizes = {
@@ -109,7 +104,7 @@ def _parts(task: TaskProcessor) -> dict[int, list[_Part]]:
     return {group: sorted(parts, key=lambda part: part.name) for group, parts in found.items()}
 
 
-def _part(task: TaskProcessor, part: _Part, row: npt.NDArray[np.uint64]) -> bytes:
+def _part(task: TaskView, part: _Part, row: npt.NDArray[np.uint64]) -> bytes:
     """What a row holds for a metric; nothing where its window is empty."""
     if part.bucket is not None and int(row[part.bucket[0]].view(np.int64)) != part.bucket[1]:
         return b""
@@ -118,7 +113,7 @@ def _part(task: TaskProcessor, part: _Part, row: npt.NDArray[np.uint64]) -> byte
     return part.name + b"\0" + b"".join(_cell(task, cell, row) for cell in part.cells)
 
 
-def _cell(task: TaskProcessor, cell: _Cell, row: npt.NDArray[np.uint64]) -> bytes:
+def _cell(task: TaskView, cell: _Cell, row: npt.NDArray[np.uint64]) -> bytes:
     """A cell's content, page numbers replaced by what the pages hold."""
     op = cell.kind.op
     words = np.ascontiguousarray(row[cell.word : cell.word + cell.words])
@@ -134,7 +129,7 @@ def _cell(task: TaskProcessor, cell: _Cell, row: npt.NDArray[np.uint64]) -> byte
     return whole
 
 
-def _wide(task: TaskProcessor, page: int, words: int) -> bytes:
+def _wide(task: TaskView, page: int, words: int) -> bytes:
     if page == 0:
         return b""
     while (where := int(page_address(task.pool.context, page))) < 0:

@@ -19,3 +19,10 @@ class LogGapError(TaskError):
 
 class UnknownSchemaError(TaskError):
     """A record names a schema version that no `stream` record before it has brought: copies must not diverge."""
+
+
+class MalformedControlError(TaskError):
+    """A control record that cannot be understood: copies must not diverge, so the task stops there.
+
+    Written by a newer version of the program, or damaged: go on with that version, or with a copy of the folder.
+    """

@@ -1,17 +1,11 @@
 """New metrics fill themselves from the reservoir, in slices between live batches (decision 10)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from railgun.interpreter import layout as at
 from railgun.language.ast import WindowKind
+from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.task.machine import FIRST_FILL_SET, less
-
-if TYPE_CHECKING:
-    from railgun.language.resolve import ResolvedMetric
-    from railgun.task.processor import TaskProcessor
+from railgun.task.view import TaskView
 
 _SETS_MAX = 255
 
@@ -19,7 +13,7 @@ _SETS_MAX = 255
 class FillWork:
     """The fills under way in one task, in the order of their generations, one slice at a time."""
 
-    def __init__(self, task: TaskProcessor) -> None:
+    def __init__(self, task: TaskView) -> None:
         self._task = task
         self._cursors: dict[int, int] = {}
 

@@ -2,7 +2,9 @@
 
 The open rows are not stored.  Recovery reads the log again from the oldest unsealed position; for that the
 checkpoint keeps one accepted-bit per position and, at the start of each page of them, the clock and the
-settings in force there (decision 7 of the architecture).
+settings in force there (decision 7 of the architecture).  Pages of which nothing was accepted are left out: a
+flood of duplicates behind one open row takes no memory and is not read again.  It does hold the log back, though:
+the log is kept from the oldest open row on, until its chunk has its number of events.
 """
 
 from collections import deque
@@ -32,9 +34,14 @@ class JournalPage:
         """The offset behind its last record."""
         return self.first_offset + len(self.accepted)
 
+    @property
+    def any_accepted(self) -> bool:
+        """Is there anything in it that may be open?"""
+        return 1 in self.accepted
+
 
 class Journal:
-    """The pages from the oldest unsealed position on."""
+    """The pages from the oldest unsealed position on; between them lie records of which none was accepted."""
 
     def __init__(self) -> None:
         self.pages: deque[JournalPage] = deque()
@@ -50,6 +57,8 @@ class Journal:
         if last is not None and last.end_offset == offset and len(last.accepted) < _PAGE_RECORDS:
             if (last.lateness_ms, last.discard) == (lateness_ms, discard):
                 return
+        if last is not None and not last.any_accepted:
+            self.pages.pop()
         self.pages.append(JournalPage(offset, clock_ms, floor_ms, lateness_ms, discard))
 
     def note(self, accepted: npt.NDArray[np.uint8]) -> None:

@@ -1,13 +1,14 @@
 """One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_from_json
+from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import LatePolicy, StreamDefinition
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
@@ -18,7 +19,7 @@ from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork
 from railgun.task.digest import digest
-from railgun.task.errors import LogGapError, TaskError, UnknownSchemaError
+from railgun.task.errors import LogGapError, MalformedControlError, TaskError, UnknownSchemaError
 from railgun.task.fills import FillWork
 from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
@@ -26,11 +27,11 @@ from railgun.task.journal import Journal
 from railgun.task.machine import Deriver, Machine, less
 from railgun.task.metrics import TaskMetrics
 from railgun.task.partials import partials_of
-from railgun.task.replies import Replies, ReplyWriter
+from railgun.task.replies import Replies, ReplyWriter, unanswered
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded
-from railgun.wire.encode import Records, decode_control
+from railgun.wire.encode import ControlRecordError, Records, decode_control
 from railgun.wire.msgpack import Status
 from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
@@ -46,7 +47,7 @@ class TaskProcessor:
     """Processes the records of one task in log order. One thread uses it.
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
-    `unreadable_records`: how many it has skipped since it was opened.
+    `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class TaskProcessor:
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
         self.unreadable_records = 0
+        self.busy_s = 0.0
         self.names: tuple[str, ...] = ()
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
@@ -91,12 +93,12 @@ class TaskProcessor:
         """Process consecutive records: a list of bytes, or many in one buffer.
 
         `deliver` gets the replies to the events among them, in order.
-        Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, and what storage raises;
-        after an error the task must be opened anew.
+        Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, MalformedControlError, and what
+        storage raises; after an error the task must be opened anew.
         """
         if first_offset != self.position:
             raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
-        done = 0
+        done, begun_s = 0, self.now()
         while done < len(records):
             part = _part(records, done, self._batch_max)
             decoded = self._read(part)
@@ -106,6 +108,13 @@ class TaskProcessor:
             if decoded is None or decoded.control:
                 self._control(records.record(done) if isinstance(records, Records) else records[done])
                 done += 1
+        self.busy_s += self.now() - begun_s
+
+    def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
+        """Process (offset of the first, records) whose replies nobody waits for; so many threads read the state."""
+        with self.store.reading_with(threads):
+            for first_offset, records in batches:
+                self.process(records, first_offset, unanswered)
 
     def work(self) -> bool:
         """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now."""
@@ -225,9 +234,12 @@ class TaskProcessor:
     # --- control records ---------------------------------------------------------------------------
 
     def _control(self, record: bytes) -> None:
-        body = decode_control(record)
         streams = {} if self.stream is None else {self.stream.name: self.stream}
-        self.apply(change_from_json(body, streams))
+        try:
+            change = change_from_json(decode_control(record), streams)
+        except (ControlRecordError, DefinitionError) as error:
+            raise MalformedControlError(f"{self.identity} offset {self.position}", str(error)) from error
+        self.apply(change)
         self.journal.begin(self.position, *self.admission.settings_in_force)
         self.journal.note(np.zeros(1, np.uint8))
         self.position += 1
@@ -312,7 +324,8 @@ def _part(records: Sequence[bytes] | Records, first: int, at_most: int) -> Seque
 
 def open_state(folder: Path, settings: TaskSettings) -> Store:
     """The state store of a task's folder."""
-    return Store(folder / "state", StoreLimits(block_cache_bytes=settings.block_cache_bytes))
+    limits = StoreLimits(settings.write_buffer_bytes, settings.block_cache_bytes)
+    return Store(folder / "state", limits)
 
 
 def open_reservoir(

@@ -112,3 +112,7 @@ def _offsets(replies: Replies) -> npt.NDArray[np.int64]:
 def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:
     shape = Shape.STRING if type_.kind is Kind.STRING else Shape.WIDE if is_wide(type_) else Shape.WORD
     return ReplyMetric(name, str(type_.kind), type_.precision, type_.scale, shape, warming)
+
+
+def unanswered(replies: Replies) -> None:
+    """Takes replies that nobody waits for."""

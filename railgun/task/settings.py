@@ -10,23 +10,27 @@ class TaskSettings:
     """Limits in bytes, events, seconds. None of them changes a result, only speed and memory.
 
     row_cache_bytes: entity rows in memory. page_cache_bytes: pages of trees, strings and wide sums in memory.
-    chunk_cache_bytes: decoded chunks in memory. chunk_events, segment_bytes: fixed at a task's creation, since
-    the bytes of its files follow from them. batch_events_max: records run in one go. crossings_max: crossing
+    chunk_cache_bytes: decoded chunks in memory. block_cache_bytes: blocks of stored state in memory.
+    write_buffer_bytes: state written and not in tables yet. chunk_events, segment_bytes: fixed at a task's creation,
+    since the bytes of its files follow from them. batch_events_max: records run in one go. crossings_max: crossing
     rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of the next.
-    trickle_bytes: state written between two batches while a checkpoint is under way. sweep_interval_s: between two
-    slices of the sweep for rows that hold nothing any more.
+    replay_s: a checkpoint comes earlier where a recovery would have to do again what took longer than this, as far as
+    the task has time to spare. trickle_bytes: state written between two batches while a checkpoint is under way.
+    sweep_interval_s: between two slices of the sweep for rows that hold nothing any more.
     """
 
     row_cache_bytes: int = 64 * MIB
     page_cache_bytes: int = 64 * MIB
     chunk_cache_bytes: int = 64 * MIB
     block_cache_bytes: int = 64 * MIB
+    write_buffer_bytes: int = 64 * MIB
     chunk_events: int = 4096
     segment_bytes: int = 64 * MIB
     batch_events_max: int = 2048
     result_bytes_max: int = 16 * MIB
     crossings_max: int = 1 << 20
     checkpoint_interval_s: float = 10.0
+    replay_s: float = 1.0
     trickle_bytes: int = 256 * 1024
     fill_rows_max: int = 2048
     sweep_interval_s: float = 0.1

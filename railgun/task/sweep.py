@@ -5,11 +5,8 @@ entity not heard of for long costs nothing. What the sweep does changes no resul
 between batches; it runs a slice now and then (`TaskSettings.sweep_interval_s`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
 from railgun.interpreter import layout as at
 from railgun.interpreter import rare
@@ -23,12 +20,8 @@ from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from railgun.task.machine import less
 from railgun.task.retirement import HeldCell, cell_kinds, is_retired
 from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
+from railgun.task.view import TaskView
 from reservoir.compiled import address, entry_address
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from railgun.task.processor import TaskProcessor
 
 # Rows looked at in a slice: well under a millisecond's worth. Where an eighth of them goes, the next slice comes soon.
 _ROWS_MAX = 128
@@ -39,7 +32,7 @@ _HASTE = 16
 class SweepWork:
     """The sweeps of one task. `deleted`: rows; `rounds`: times that all rows were looked at."""
 
-    def __init__(self, task: TaskProcessor) -> None:
+    def __init__(self, task: TaskView) -> None:
         self._task = task
         self._rows = RowSweep(task.table)
         self._reset = entry_address(rare.reset_rare)

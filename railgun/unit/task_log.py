@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
-from railgun.task.replies import Replies
 from railgun.wire.encode import Records
 
 _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
@@ -29,8 +28,8 @@ class TaskLog:
         for offset, records in self._fetch(first, end):
             yield offset, records.to_list()
 
-    def catch_up(self, task: TaskProcessor) -> None:
-        """Let a task that was just opened process what it has not seen. Nobody waits for the replies any more.
+    def catch_up(self, task: TaskProcessor, threads: int) -> None:
+        """Let a task that was just opened process what it has not seen, with so many threads reading its state.
 
         Raises LogGapError where the log ends before what the task has seen: they are not of one folder.
         """
@@ -41,8 +40,7 @@ class TaskLog:
                 f"its state is at offset {task.position}, its log ends at {end}; restore the whole folder "
                 "from one copy",
             )
-        for offset, records in self._fetch(task.position, end):
-            task.process(records, offset, unanswered)
+        task.catch_up(self._fetch(task.position, end), threads)
 
     def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
         while first < end:
@@ -56,7 +54,3 @@ class TaskLog:
     def trim(self, before_offset: int) -> None:
         """Forget records before an offset."""
         self.log.trim(*self.where, before_offset)
-
-
-def unanswered(replies: Replies) -> None:
-    """Takes replies that nobody waits for."""

@@ -1,0 +1,45 @@
+"""What the works of a task (checkpoints, fills, sweep, digest) see of it: its parts, and where it stands."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from railgun.catalog.model import StreamDefinition
+from railgun.state.checkpoint import Checkpointer
+from railgun.state.pages import PagePool
+from railgun.state.rows import EntityTable
+from railgun.state.store import Store
+from railgun.task.admission import Admission
+from railgun.task.identity import TaskIdentity
+from railgun.task.inputs import InputMemory
+from railgun.task.journal import Journal
+from railgun.task.machine import Machine
+from railgun.task.metrics import TaskMetrics
+from railgun.task.settings import TaskSettings
+from reservoir.reservoir import Reservoir
+
+
+class TaskView(Protocol):
+    """A task as its works see it. One thread uses it.
+
+    position: the offset of the next record it wants.  retained_ms: R.  busy_s: seconds spent in processing records,
+    by `now`.
+    """
+
+    identity: TaskIdentity
+    settings: TaskSettings
+    now: Callable[[], float]
+    reservoir: Reservoir
+    store: Store
+    table: EntityTable
+    pool: PagePool
+    checkpointer: Checkpointer
+    machine: Machine
+    admission: Admission
+    journal: Journal
+    inputs: InputMemory
+    metrics: TaskMetrics
+    stream: StreamDefinition | None
+    schemas: dict[int, StreamDefinition]
+    position: int
+    retained_ms: int
+    busy_s: float

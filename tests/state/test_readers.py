@@ -1,0 +1,65 @@
+"""Reads shared among threads: the values in the order of the keys, and errors as they come."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railgun.state.errors import StoreError
+from railgun.state.readers import Readers
+from railgun.state.rocks import StoreLimits
+from railgun.state.store import Store
+
+
+class Database:
+    """Answers with the keys themselves, None for those that end in 7; notes how many were asked for at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def get(self, wanted: list[bytes]) -> list[bytes | None]:
+        """As RocksDB's."""
+        self.asked.append(len(wanted))
+        if b"bad" in wanted:
+            raise Exception("Corruption: a block")
+        return [None if key.endswith(b"7") else key for key in wanted]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 4_096])
+def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
+    wanted = [b"%d" % k for k in range(n)]
+    readers, database = Readers(threads), Database()
+    found = readers.get(database, wanted)  # type: ignore[arg-type]
+    readers.close()
+    assert found == [None if key.endswith(b"7") else key for key in wanted]
+    assert len(database.asked) == (threads if n >= 256 else 1)
+    assert sum(database.asked) == n
+
+
+@pytest.mark.parametrize("bad", [0, 600, 999])
+def test_an_error_of_any_thread_is_the_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int
+) -> None:
+    store = Store(tmp_path, StoreLimits(1 << 20, 1 << 20))
+    own = store._database
+    wanted = [b"%d" % k for k in range(1_000)]
+    wanted[bad] = b"bad"
+    monkeypatch.setattr(store, "_database", Database())
+    with store.reading_with(3), pytest.raises(StoreError, match="a block"):
+        store.get_values(wanted)
+    monkeypatch.setattr(store, "_database", own)
+    store.close()
+
+
+def test_only_in_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, StoreLimits(1 << 20, 1 << 20))
+    own, database = store._database, Database()
+    monkeypatch.setattr(store, "_database", database)
+    wanted: list[Any] = [b"%d" % k for k in range(1_000)]
+    with store.reading_with(2):
+        store.get_values(wanted)
+    store.get_values(wanted)
+    assert sorted(database.asked) == [500, 500, 1_000]
+    monkeypatch.setattr(store, "_database", own)
+    store.close()

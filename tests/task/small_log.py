@@ -1,0 +1,81 @@
+"""A short log of one task, written by hand: its stream, its events, and a task that reads it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.definitions import parse_definitions
+from railgun.task.processor import TaskIdentity, TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.wire.encode import encode_control, encode_event
+from reservoir.files import DiskFiles
+
+IDENTITY = TaskIdentity("s", "k", 0, bytes(16))
+
+
+@dataclass
+class SmallLog:
+    """Records from offset 0 on. read_from: the offsets at which a recovery began to read it."""
+
+    definitions: str
+    records: list[bytes] = field(default_factory=list)
+    read_from: list[int] = field(default_factory=list)
+    read_records: int = 0
+
+    def __post_init__(self) -> None:
+        definitions = parse_definitions(self.definitions)
+        self.stream = definitions.streams["s"]
+        changes: list[Change] = [PutStream(1, self.stream, 1)]
+        changes += [AddMetric(place, metric) for place, metric in enumerate(definitions.metrics, 2)]
+        self.records += [encode_control(change_to_json(change)) for change in changes]
+
+    def event(self, id_: str, time_ms: int, key: str = "a") -> int:
+        """Append an event; its offset."""
+        self.records.append(encode_event(1, id_, time_ms, [id_, time_ms, key]))
+        return len(self.records) - 1
+
+    def read(self, first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+        """What a recovery reads."""
+        self.read_from.append(first)
+        self.read_records += end - first
+        yield first, self.records[first:end]
+
+    def open(self, folder: Path, settings: TaskSettings, *, log_start: int = 0, now=None) -> TaskProcessor:
+        """The task as its last checkpoint left it."""
+        clock = {} if now is None else {"now": now}
+        return open_task(folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, **clock)
+
+    def feed(self, task: TaskProcessor, batch: int = 64) -> list[bool]:
+        """Let a task process what it has not seen; of each event, whether it was a duplicate."""
+        duplicates: list[bool] = []
+
+        def deliver(replies: Replies) -> None:
+            duplicates.extend(bool(each) for each in replies.duplicate[: replies.n])
+
+        while task.position < len(self.records):
+            first = task.position
+            task.process(self.records[first : first + batch], first, deliver)
+            task.work()
+        return duplicates
+
+
+def stream_text(settings: Sequence[str] = (), window: str = "SLIDING 1 SECOND") -> str:
+    """Definitions of stream `s`: id `i`, time `t`, key `k`, and a count over a window."""
+    return "\n".join(
+        [
+            "[streams.s]",
+            'time = "t"',
+            'id = "i"',
+            'partitioners = ["k"]',
+            *settings,
+            "[streams.s.fields]",
+            'i = "string"',
+            't = "timestamp"',
+            'k = "string"',
+            "[[metrics]]",
+            f'sql = "SELECT count(*) AS n FROM s GROUP BY k OVER {window}"',
+        ]
+    )
