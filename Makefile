@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-quick bench-compare
+.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -63,6 +63,7 @@ lock: setup  ## resolve the dependencies anew and pin them with their hashes
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 RUNS ?= 3
+EVENTS ?= 1000000
 SCALE ?= 1
 BENCH_UNIT = $(BIN)/python -m bench.unit
 BENCH_HTTP = $(BIN)/python -m bench.http
@@ -82,6 +83,9 @@ bench-quick: kernels  ## every figure at a small scale: does it run, roughly how
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
+
+bench-spark: kernels  ## how fast Spark validates: EVENTS=1000000
+	@$(BIN)/python -m bench.spark --events $(EVENTS)
 
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }

@@ -19,8 +19,9 @@ from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
 from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
+from railgun.cli.validate import VALIDATE
 
-COMMANDS = (SERVE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, BROKER)
+COMMANDS = (SERVE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from railgun.catalog.model import MetricDefinition, StreamDefinition
-from railgun.cli.checked_events import CheckedBlock, EventChecks, RowRefusedError
 from railgun.cli.pipeline import Ahead, Behind
+from railgun.engine.checked_events import CheckedBlock, EventChecks, RowRefusedError
 from railgun.files.reading import EventFiles
 from railgun.files.writing import ResultFile
 from railgun.language.types import Kind

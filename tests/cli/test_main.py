@@ -69,7 +69,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explian"], "railgun: unknown command 'explian'; did you mean explain?"),
         (
             ["fly"],
-            "railgun: unknown command 'fly'; there are: serve, apply, score, status, run, explain, inspect, broker",
+            "railgun: unknown command 'fly'; there are: " + ", ".join(command.name for command in COMMANDS),
         ),
         (
             ["explain", "x", "--formt", "dot"],

@@ -14,7 +14,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from railgun.catalog.model import FieldDefinition, StreamDefinition
-from railgun.cli.checked_events import CheckedBlock, EventChecks
+from railgun.engine.checked_events import CheckedBlock, EventChecks
 from railgun.files.reading import EventFiles
 from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, decimal
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.folders import START_MS, STEP_MS, filled, payments
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_a_log_and_its_reservoirs_are_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""What a validation found: for people as a table, for programs as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A reply that is wrong. row: of the events, from 0."""
+
+    row: int
+    id: str
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCheck:
+    """One column of the replies.
+
+    compared: values.  mismatches: values that are wrong.  beyond: values that doubles cannot decide, since a sum of
+    them leaves their range on the way.  difference: the largest of doubles, None for what is compared exactly.
+    not_checked: why nothing was compared.
+    """
+
+    name: str
+    compared: int = 0
+    mismatches: int = 0
+    beyond: int = 0
+    difference: float | None = None
+    not_checked: str | None = None
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at."""
+
+    stream: str
+    events: int
+    refused: int
+    seconds: float
+    checks: Sequence[MetricCheck]
+    sample: float | None = None
+
+    @property
+    def values(self) -> int:
+        """Values compared."""
+        return sum(check.compared for check in self.checks)
+
+    @property
+    def mismatches(self) -> int:
+        """Values that are wrong."""
+        return sum(check.mismatches for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "stream": self.stream,
+            "equal": self.mismatches == 0,
+            "events": self.events,
+            "refused": self.refused,
+            "values": self.values,
+            "mismatches": self.mismatches,
+            "seconds": round(self.seconds, 3),
+            "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
+            "sample": self.sample,
+            "metrics": [asdict(check) for check in self.checks],
+        }
+
+    def as_text(self) -> str:
+        """For people."""
+        width = max([len(check.name) for check in self.checks] + [len("reply")])
+        lines = [f"{'reply':{width}}  {'compared':>14}  {'wrong':>10}  {'largest difference':>18}"]
+        for check in self.checks:
+            if check.not_checked is not None:
+                lines.append(f"{check.name:{width}}  not checked: {check.not_checked}")
+                continue
+            off = "exact" if check.difference is None else f"{check.difference:.3g}"
+            lines.append(f"{check.name:{width}}  {check.compared:14,}  {check.mismatches:10,}  {off:>18}")
+            if check.beyond:
+                lines.append(
+                    f"{'':{width}}  {check.beyond:,} values could not be decided: beyond the range of doubles"
+                )
+        for check in self.checks:
+            for each in check.examples:
+                lines.append(
+                    f"{check.name}: row {each.row}, id {each.id}: recorded {each.got}, should be {each.expected}"
+                )
+        sampled = "" if self.sample is None else f", of {self.sample:.4%} of the entities"
+        refused = f" ({self.refused:,} rows refused)" if self.refused else ""
+        verdict = "all equal" if not self.mismatches else f"{self.mismatches:,} WRONG"
+        lines.append(f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {verdict}")
+        return "\n".join(lines)

@@ -1,0 +1,102 @@
+"""Off-line runs with everything in them, for validation: definitions, events, and the replies of the engine."""
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from railgun.cli.main import main
+from railgun.spark.run_source import RunFiles
+
+STREAM = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card", "*"]
+partitions = 3
+lateness = "8s"
+dedup_events = 40
+late_policy = "{policy}"
+
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+card = "string"
+shop = "long"
+amount = "double"
+count = "long"
+price = "decimal(9,2)"
+note = "string"
+ok = "boolean"
+"""
+WINDOWS = (
+    "SLIDING 30 SECONDS",
+    "SLIDING 3 SECONDS",
+    "SLIDING 20 SECONDS DELAYED BY 6 SECONDS",
+    "TUMBLING 25 SECONDS",
+    "TUMBLING 10 SECONDS DELAYED BY 3 SECONDS",
+    "INFINITE",
+    "INFINITE DELAYED BY 9 SECONDS",
+)
+NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "var_samp", "var_pop")
+ANY = ("count", "min", "max", "first", "last", "prev")
+FIELDS = ("amount", "count", "price", "note", "ok", "ts")
+START_MS = 1_700_000_000_000
+
+
+def definitions(policy: str, windows: Iterable[int] = range(len(WINDOWS)), *, full: bool = False) -> str:
+    """Every aggregate over windows of every kind, with a predicate here and there; with `full` of every type too."""
+    parts = [STREAM.format(policy=policy)]
+    for number in windows:
+        window = WINDOWS[number]
+        numeric = FIELDS[:3] if full else FIELDS[number % 3 : number % 3 + 1]
+        items = ["count(*)"] + [f"{name}({field})" for name in NUMERIC for field in numeric]
+        items += [
+            f"{name}({field})"
+            for place, name in enumerate(ANY)
+            for field in (FIELDS if full else [FIELDS[(number + place) % len(FIELDS)]])
+        ]
+        items += ["count_distinct(note)"] if full or number in (0, 2, 3) else []
+        named = ", ".join(f"{item} AS m{number}_{place}" for place, item in enumerate(items))
+        where = "WHERE LOWER(note) LIKE '%a%' OR amount > 1 " if number % 3 == 1 else ""
+        group = ("card, shop", "card", "shop")[number % 3]
+        parts.append(f'[[metrics]]\nsql = """SELECT {named} FROM s {where}GROUP BY {group} OVER {window}"""')
+    return "\n".join(parts)
+
+
+def events(seed: int, n: int) -> list[dict[str, Any]]:
+    """Late, duplicate and null ones among them; a third of them of one card."""
+    source = random.Random(seed)
+    made: list[dict[str, Any]] = []
+    clock = START_MS
+    for number in range(n):
+        clock += source.choice((0, 0, 100, 400, 1_500))
+        lag = source.choice((0, 0, 0, 700, 4_000, 7_900, 15_000))
+        made.append(
+            {
+                "id": f"e{number}" if source.random() > 0.1 or not made else source.choice(made[-60:])["id"],
+                "ts": clock - lag,
+                "card": None
+                if source.random() < 0.05
+                else source.choice(("hot", "hot", "c1", "c2", "c3", "c4")),
+                "shop": source.choice((None, 1, 2)),
+                "amount": source.choice((None, 0.1, 1e6, -2.25, source.random() * 100)),
+                "count": source.choice((None, 0, 7, -(1 << 63), (1 << 63) - 1)),
+                "price": source.choice((None, "0.01", "-9999999.99", f"{number}.50")),
+                "note": source.choice((None, "a", "B", "Ä", "ǅ", "zß", "\U0001f600", "")),
+                "ok": source.choice((None, True, False)),
+            }
+        )
+    return made
+
+
+def run(folder: Path, definition: str, rows: list[dict[str, Any]], suffix: str = ".parquet") -> RunFiles:
+    """Run the engine over rows; what it read and wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places = [folder / "d.toml", folder / "events.ndjson", folder / f"out{suffix}"]
+    places[0].write_text(definition, encoding="utf-8")
+    places[1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = [str(each) for each in places]
+    assert main(["run", words[0], words[1], "--out", words[2]]) == 0
+    return RunFiles(words[0], "s", (words[1],), words[2])

@@ -1,0 +1,121 @@
+"""Validation against the engine: equal on logs with everything in them, and one planted cent is found."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from railgun.cli.main import main
+from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.validate import check_files, validate_run
+from tests.spark.runs import START_MS, definitions, events, run
+from tests.strategies.case import STREAM
+from tests.strategies.generate import Profile
+from tests.strategies.seeded import case
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+CENTS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card"]
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+card = "string"
+amount = "double"
+price = "decimal(9,2)"
+[[metrics]]
+sql = '''SELECT sum(amount) AS total, sum(price) AS exact_total, avg(price) AS mean, stddev(amount) AS spread
+         FROM s WHERE amount < 50 GROUP BY card OVER SLIDING 30 SECONDS'''
+"""
+
+
+def payments(n: int) -> list[dict[str, object]]:
+    return [
+        {"id": f"e{i}", "ts": START_MS + i * 900, "card": f"c{i % 3}", "amount": i / 7, "price": f"{i}.33"}
+        for i in range(n)
+    ]
+
+
+@pytest.mark.parametrize(("policy", "windows"), [("rewrite", (0, 1, 3, 6)), ("discard", (2, 4, 5))])
+def test_everything_is_equal(
+    spark: SparkSession, tmp_path: Path, policy: str, windows: tuple[int, ...]
+) -> None:
+    report = validate_run(spark, run(tmp_path, definitions(policy, windows), events(len(policy), 300)))
+    assert report.mismatches == 0, report.as_text()
+    assert report.events == 300
+    assert not [check for check in report.checks if check.not_checked or not check.compared]
+    beyond = {check.name for check in report.checks if check.beyond}
+    assert not beyond, beyond
+
+
+def test_a_planted_cent_is_found(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = run(tmp_path, CENTS, payments(90))
+    words = ["validate", files.definitions, *files.events, "--out", files.out]
+    assert main([*words, "--sample", "0.9"]) == 0
+    assert "all equal" in capsys.readouterr().out
+    table = pq.read_table(files.out)
+    for name, row, cent in (("total", 41, 0.01), ("exact_total", 7, Decimal("0.01"))):
+        values = table.column(name).to_pylist()
+        values[row] += cent
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+    late = table.column("duplicate_card").to_pylist()
+    late[3] = True
+    table = table.set_column(table.schema.get_field_index("duplicate_card"), "duplicate_card", pa.array(late))
+    pq.write_table(table, files.out)
+    assert main([*words, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    wrong = {each["name"]: each for each in report["metrics"] if each["mismatches"]}
+    assert {name: each["mismatches"] for name, each in wrong.items()} == {
+        "total": 1,
+        "exact_total": 1,
+        "duplicate_card": 1,
+    }
+    assert [(each["row"], each["id"]) for each in wrong["total"]["examples"]] == [(41, "e41")]
+    assert wrong["total"]["difference"] == pytest.approx(0.01)
+    [example] = wrong["exact_total"]["examples"]
+    assert Decimal(example["got"]) - Decimal(example["expected"]) == Decimal("0.01")
+
+
+def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    files = run(tmp_path, CENTS, payments(20))
+    table = pq.read_table(files.out)
+    pq.write_table(table.slice(0, 19), files.out)
+    with pytest.raises(Exception, match="ends after 19 replies"):
+        validate_run(spark, files)
+    pq.write_table(table.drop_columns(["spread"]), files.out)
+    with pytest.raises(ReplyFileError, match="no column spread"):
+        check_files(files)
+    pq.write_table(table.set_column(2, "exact_total", table["total"]), files.out)
+    with pytest.raises(ReplyFileError, match="exact_total is double"):
+        check_files(files)
+    with pytest.raises(OptionError, match="sample"):
+        validate_run(spark, files, 0.0)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(20))
+def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    drawn = case(seed, 500, Profile(control_percent=0))
+    rows = [dict(step.event) for step in drawn.steps if hasattr(step, "event")]
+    suffix = (".parquet", ".ndjson", ".csv", ".arrow")[seed % 4]
+    report = validate_run(spark, run(tmp_path, drawn.definitions, rows, suffix))
+    assert report.mismatches == 0, report.as_text()
+    assert report.stream == STREAM
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_a_million_events_are_equal(spark: SparkSession, tmp_path: Path) -> None:
+    report = validate_run(spark, run(tmp_path, definitions("rewrite", full=True), events(1, 1_000_000)))
+    assert (report.mismatches, report.events) == (0, 1_000_000), report.as_text()
