@@ -25,10 +25,10 @@ def note_fates(
     record: StreamRecord, partitioner: str, late: NDArray[np.uint8], duplicate: NDArray[np.uint8]
 ) -> None:
     """Count what a partitioner's tasks say of events that were sent there, or not (`answers.NOT_SENT`)."""
-    if late.any():
+    if _says_something(late):
         for code, word in LATE_WORDS.items():
             _add(record.late, (partitioner, word), int(np.count_nonzero(late == code)))
-    if duplicate.any():
+    if _says_something(duplicate):
         _add(record.duplicates, partitioner, int(np.count_nonzero(duplicate == 1)))
 
 
@@ -36,6 +36,12 @@ def note_refused(record: StreamRecord, refused: Iterable[EventRefusedError]) -> 
     """Count events that were not taken."""
     for error in refused:
         record.refused["malformed" if isinstance(error, MalformedEventError) else "invalid"] += 1
+
+
+def _says_something(codes: NDArray[np.uint8]) -> bool:
+    """Is one of them not 0? In a tenth of the time that numpy takes to begin, where there are few."""
+    octets = codes.tobytes()
+    return octets.count(0) < len(octets)
 
 
 def _add(counts: Any, key: Any, count: int) -> None:

@@ -49,6 +49,8 @@ VERSION = 1
 RECENT_LIMIT_BYTES = 32 << 20
 PARTITIONS_LIMIT = 4_096
 TOPIC_NAME_LIMIT_BYTES = 249
+# Handing a few records to the page cache takes less than waking the thread that would do it.
+_AT_ONCE_BYTES = 64 << 10
 
 
 class Durability(StrEnum):
@@ -164,7 +166,10 @@ class EmbeddedLog:
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         submission = self._submission(entries)
-        self._commits.submit(submission)
+        if self.durability is Durability.OS and submission.size_bytes <= _AT_ONCE_BYTES:
+            self._commits.submit_here(submission)
+        else:
+            self._commits.submit(submission)
         return submission.future
 
     def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:

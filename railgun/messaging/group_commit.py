@@ -71,12 +71,16 @@ class GroupCommit:
                 self._thread.start()
             self._arrived.notify()
 
-    def append(self, submission: Submission) -> list[int]:
-        """Write it, with whatever waits before it; returns its offsets."""
+    def submit_here(self, submission: Submission) -> None:
+        """Have it written by this thread, after whatever waits: where that takes less than waking another one."""
         with self._arrived:
             self._enqueue(submission)
         while not submission.is_taken:
             self._commit()
+
+    def append(self, submission: Submission) -> list[int]:
+        """Write it, with whatever waits before it; returns its offsets."""
+        self.submit_here(submission)
         return submission.future.result()
 
     @property

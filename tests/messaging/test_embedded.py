@@ -300,3 +300,19 @@ def test_memory_and_disk_stay_bounded_while_trimming(tmp_path: Path) -> None:
         assert log._recent_bytes <= embedded.RECENT_LIMIT_BYTES
         disk_bytes = sum(path.stat().st_size for path in (tmp_path / "log").iterdir())
         assert disk_bytes < 220 << 20
+
+
+def test_few_records_for_the_page_cache_wake_no_thread(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log", Durability.OS) as log:
+        log.create_topic("t", 1)
+        threads = threading.active_count()
+        for place in range(5):
+            future = log.submit([Entry(T0, [b"%d" % place])])
+            assert future.done()
+            assert future.result() == [place]
+        assert threading.active_count() == threads
+        # Many go through the thread; few that come after them are written after them.
+        many = log.submit([Entry(T0, [bytes(1_000)] * 100)])
+        few = log.submit([Entry(T0, [b"last"])])
+        assert (many.result(), few.result()) == ([5], [105])
+        assert log.read("t", 0, 105, 1, 100).buffer.tobytes().endswith(b"last")
