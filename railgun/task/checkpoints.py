@@ -24,7 +24,7 @@ class CheckpointWork:
         self._task = task
         self._sync_log = sync_log
         self._begun_s = self._ended_s = task.now()
-        self._begun_busy_s = task.busy_s
+        self._begun_busy_s, self._begun_used_s = task.busy_s, task.used_s()
         self._closing: tuple[int, int | None, int, list[int]] | None = None
         self.durable_position = task.position
         self.durable_log_start = task.position
@@ -48,20 +48,24 @@ class CheckpointWork:
     def _is_due(self) -> bool:
         """By the clock; or earlier, where what a recovery would have to process again has grown long.
 
-        Replaying takes about as long as processing did.  An early checkpoint is paid from the time in which the task
-        idles: the less of that there is, the later it comes, and under full load only the clock counts.
+        Replaying takes about as long as processing did.  An early checkpoint is paid from the time in which this
+        process has nothing to do: the less of that there is, the later it comes; under full load only the clock counts.
         """
         task, settings = self._task, self._task.settings
         now_s = task.now()
         if now_s - self._ended_s >= settings.checkpoint_interval_s:
             return True
-        busy_s, passed_s = task.busy_s - self._begun_busy_s, now_s - self._begun_s
-        return busy_s * (passed_s - busy_s) > settings.replay_s * passed_s
+        busy_s = task.busy_s - self._begun_busy_s
+        if busy_s < settings.replay_s:
+            return False
+        passed_s = now_s - self._begun_s
+        idle_s = passed_s - (task.used_s() - self._begun_used_s)
+        return busy_s * idle_s > settings.replay_s * passed_s
 
     def begin(self) -> None:
         """Close the epoch at the present position."""
         task = self._task
-        self._begun_s, self._begun_busy_s = task.now(), task.busy_s
+        self._begun_s, self._begun_busy_s, self._begun_used_s = task.now(), task.busy_s, task.used_s()
         chunks, position = task.reservoir.chunks, task.position
         oldest = task.journal.first_offset
         needed_ms = min(task.retained_ms, *self._window_starts())

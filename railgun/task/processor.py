@@ -58,6 +58,7 @@ class TaskProcessor:
         deriver: Deriver,
         settings: TaskSettings,
         now: Callable[[], float] = time.monotonic,
+        used_s: Callable[[], float] = time.process_time,
     ) -> None:
         self.identity, self.settings = identity, settings
         self.reservoir, self.store = reservoir, store
@@ -77,7 +78,7 @@ class TaskProcessor:
         self.names: tuple[str, ...] = ()
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
-        self.now = now
+        self.now, self.used_s = now, used_s
         self.sweep = SweepWork(self)
         self.checkpoints = CheckpointWork(self)
 

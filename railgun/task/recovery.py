@@ -35,6 +35,7 @@ def open_task(
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
     now: Callable[[], float] = time.monotonic,
+    used_s: Callable[[], float] = time.process_time,
 ) -> TaskProcessor:
     """A task as its last durable checkpoint left it; `position` says which record it wants next.
 
@@ -54,7 +55,7 @@ def open_task(
     except BaseException:
         store.close()
         raise
-    task = TaskProcessor(identity, reservoir, store, deriver, settings, now)
+    task = TaskProcessor(identity, reservoir, store, deriver, settings, now, used_s)
     try:
         if meta is not None:
             _restore(task, meta, read_log)

@@ -22,12 +22,13 @@ class TaskView(Protocol):
     """A task as its works see it. One thread uses it.
 
     position: the offset of the next record it wants.  retained_ms: R.  busy_s: seconds spent in processing records,
-    by `now`.
+    by `now`.  used_s: seconds of the processors' time that this process has used.
     """
 
     identity: TaskIdentity
     settings: TaskSettings
     now: Callable[[], float]
+    used_s: Callable[[], float]
     reservoir: Reservoir
     store: Store
     table: EntityTable

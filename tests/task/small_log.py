@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
@@ -43,10 +44,11 @@ class SmallLog:
         self.read_records += end - first
         yield first, self.records[first:end]
 
-    def open(self, folder: Path, settings: TaskSettings, *, log_start: int = 0, now=None) -> TaskProcessor:
-        """The task as its last checkpoint left it."""
-        clock = {} if now is None else {"now": now}
-        return open_task(folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, **clock)
+    def open(
+        self, folder: Path, settings: TaskSettings, *, log_start: int = 0, **clocks: Any
+    ) -> TaskProcessor:
+        """The task as its last checkpoint left it. clocks: `now` and `used_s` of open_task."""
+        return open_task(folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, **clocks)
 
     def feed(self, task: TaskProcessor, batch: int = 64) -> list[bool]:
         """Let a task process what it has not seen; of each event, whether it was a duplicate."""

@@ -10,15 +10,19 @@ from tests.task.small_log import SmallLog, stream_text
 SETTINGS = TaskSettings(checkpoint_interval_s=10.0, replay_s=1.0)
 
 
-def began_after_s(folder: Path, load: float, settings: TaskSettings = SETTINGS) -> float:
-    """Seconds until a task begins a checkpoint that processes for this share of the time."""
-    clock_s = 0.0
+def began_after_s(folder: Path, load: float, others: float = 0.0, settings: TaskSettings = SETTINGS) -> float:
+    """Seconds until a task begins a checkpoint that processes for this share of the time, in a process that does
+    other things for the share `others`."""
+    clock_s = used_s = 0.0
 
     def now() -> float:
         return clock_s
 
+    def used() -> float:
+        return used_s
+
     log = SmallLog(stream_text())
-    task = log.open(folder, settings, now=now)
+    task = log.open(folder, settings, now=now, used_s=used)
     try:
         log.feed(task)
         task.checkpoints.take()
@@ -27,7 +31,7 @@ def began_after_s(folder: Path, load: float, settings: TaskSettings = SETTINGS) 
             log.event(f"e{n}", 1_000_000 + n)
             task.process(log.records[task.position :], task.position, lambda replies: None)
             task.busy_s += 0.1 * load
-            clock_s += 0.1
+            clock_s, used_s = clock_s + 0.1, used_s + 0.1 * (load + others)
             task.work()
             if task.checkpointer.is_in_flight:
                 return clock_s - begun_s
@@ -48,11 +52,19 @@ def test_under_full_load_only_the_clock_counts(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 1.0) == pytest.approx(10.0, abs=0.15)
 
 
-def test_it_is_never_early_by_more_than_four_times_the_replay(tmp_path: Path) -> None:
+def test_what_the_process_does_otherwise_leaves_less_to_spare(tmp_path: Path) -> None:
+    assert began_after_s(tmp_path, 0.3, 0.2) == pytest.approx(1.0 / (0.3 * 0.5), abs=0.25)
+
+
+def test_nor_does_a_process_that_keeps_several_processors_busy_checkpoint_early(tmp_path: Path) -> None:
+    assert began_after_s(tmp_path, 0.5, 1.2) == pytest.approx(10.0, abs=0.15)
+
+
+def test_the_soonest_is_four_times_what_would_be_replayed(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 0.5) == pytest.approx(4.0, abs=0.25)
 
 
 def test_never_means_never(tmp_path: Path) -> None:
     never = float("inf")
     with pytest.raises(AssertionError, match="never began"):
-        began_after_s(tmp_path, 0.5, TaskSettings(checkpoint_interval_s=never, replay_s=never))
+        began_after_s(tmp_path, 0.5, settings=TaskSettings(checkpoint_interval_s=never, replay_s=never))
