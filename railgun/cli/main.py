@@ -14,6 +14,7 @@ from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
 from railgun.cli.inspect import INSPECT
+from railgun.cli.node import NODE
 from railgun.cli.parser import help_text, parse
 from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
@@ -21,7 +22,7 @@ from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
 
-COMMANDS = (SERVE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
+COMMANDS = (SERVE, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

@@ -1,6 +1,6 @@
 """The keys there are, by their full names, and the names of their variables in the environment."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 
 from railgun.config.kinds import Kind
 from railgun.config.settings import Settings
@@ -30,6 +30,7 @@ def _keys() -> dict[str, Key]:
     found = [
         Key(section.name, each.name, each.metadata["kind"])
         for section in fields(Settings)
+        if is_dataclass(getattr(defaults, section.name))
         for each in fields(getattr(defaults, section.name))
     ]
     return {str(key): key for key in found}
@@ -37,4 +38,6 @@ def _keys() -> dict[str, Key]:
 
 KEYS = _keys()
 """By full name, in the order of the sections."""
-SECTIONS = tuple(section.name for section in fields(Settings))
+PASSED_THROUGH = "kafka"
+"""The section whose keys are librdkafka's."""
+SECTIONS = tuple(section.name for section in fields(Settings) if section.name != PASSED_THROUGH)

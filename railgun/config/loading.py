@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from railgun.config.errors import ConfigError
-from railgun.config.keys import ENVIRONMENT_PREFIX, KEYS, SECTIONS, Key
+from railgun.config.keys import ENVIRONMENT_PREFIX, KEYS, PASSED_THROUGH, SECTIONS, Key
 from railgun.config.kinds import KindError, said
-from railgun.config.settings import Settings
+from railgun.config.settings import PassedThrough, Settings
 from railgun.language.errors import nearest
+
+_PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,13 +29,18 @@ def load_settings(
 ) -> Settings:
     """The settings in force. Raises ConfigError, and OSError for a file that cannot be read."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    passed: dict[str, PassedThrough] = {}
     if file is not None:
-        _put(values, _of_file(Path(file)))
+        tables = _tables(Path(file))
+        passed.update(_passed_of_file(str(file), tables.pop(PASSED_THROUGH, {})))
+        _put(values, _of_file(Path(file), tables))
+    passed.update(_passed_of_environment(environment or {}))
     _put(values, _of_environment(environment or {}))
     _put(values, ((flag.option, KEYS[flag.key], flag.value) for flag in flags))
     defaults = Settings()
     return Settings(
-        **{name: dataclasses.replace(getattr(defaults, name), **own) for name, own in values.items()}
+        **{name: dataclasses.replace(getattr(defaults, name), **own) for name, own in values.items()},
+        kafka=passed,
     )
 
 
@@ -45,13 +52,16 @@ def _put(values: dict[str, dict[str, Any]], found: Iterable[tuple[str, Key, obje
             raise ConfigError(place, str(error)) from None
 
 
-def _of_file(file: Path) -> Iterator[tuple[str, Key, object]]:
+def _tables(file: Path) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), f"it is no UTF-8 text (byte {error.start})") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(str(file), f"it is no TOML: {error}") from None
+
+
+def _of_file(file: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Key, object]]:
     for section, body in tables.items():
         if section not in SECTIONS:
             raise ConfigError(f"{file}: {section[:80]}", f"unknown section; {_meant_section(section, body)}")
@@ -64,11 +74,36 @@ def _of_file(file: Path) -> Iterator[tuple[str, Key, object]]:
             yield place, _key(place, f"{section}.{name}"), value
 
 
+def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThrough]]:
+    """`security.protocol = "SSL"` is a table in a table to TOML; with quotes around the name it is one key."""
+    if not isinstance(body, dict):
+        raise ConfigError(
+            f"{file}: {PASSED_THROUGH}", f"a table belongs here, as in [{PASSED_THROUGH}], not {said(body)}"
+        )
+    for name, value in body.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{below}", each) for below, each in _passed_of_file(file, value))
+        elif isinstance(value, PassedThrough):
+            yield name, value
+        else:
+            place = f"{file}: {PASSED_THROUGH}.{name[:80]}"
+            raise ConfigError(place, f"text, a number, true or false belongs here, not {said(value)}")
+
+
+def _passed_of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, PassedThrough]]:
+    """RAILGUN_KAFKA__SECURITY_PROTOCOL is security.protocol."""
+    for variable in sorted(environment):
+        if variable.startswith(_PASSED_VARIABLE):
+            yield variable.removeprefix(_PASSED_VARIABLE).lower().replace("_", "."), environment[variable]
+
+
 def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, object]]:
     """Variables with a section, that is with two underscores: RAILGUN_URL and the like are no settings."""
     by_variable = {key.variable: key for key in KEYS.values()}
     for variable in sorted(environment):
         if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
+            continue
+        if variable.startswith(_PASSED_VARIABLE):
             continue
         key = by_variable.get(variable)
         if key is None:
@@ -90,7 +125,11 @@ def _key(place: str, full_name: str) -> Key:
 def _meant_section(section: str, body: object) -> str:
     """A key may have been written without its section."""
     sections = [str(key) for key in KEYS.values() if key.name == section]
-    return _hint(sections[0]) if sections and not isinstance(body, dict) else _meant(section, SECTIONS)
+    return (
+        _hint(sections[0])
+        if sections and not isinstance(body, dict)
+        else _meant(section, (*SECTIONS, PASSED_THROUGH))
+    )
 
 
 def _meant(word: str, known: Iterable[str], shown: Iterable[str] | None = None) -> str:

@@ -1,5 +1,6 @@
 """What can be set: one class per section, its fields the keys, with their defaults and bounds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -7,6 +8,8 @@ from railgun.config.kinds import BYTES_BY_UNIT, bytes_, choice, milliseconds, se
 
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
+
+PassedThrough = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,24 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """A cluster on Kafka: its broker, its topics, its nodes.
+
+    broker: HOST:PORT, or several with commas.  replication: of new topics; -1 leaves it to the broker.  node_name:
+    "auto" is the name of the machine.  units: processes of a node; 0: one for each core.  positions_interval_ms:
+    between two reports of how tasks stand.  drop_grace_s: how long topics and folders outlive a dropped stream.
+    """
+
+    broker: str = text("127.0.0.1:9092")
+    topic_prefix: str = text("railgun")
+    replication: int = whole(-1, -1, 100)
+    node_name: str = text("auto")
+    units: int = whole(0, 0, 1_024)
+    positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)
+    drop_grace_s: float = seconds(60.0, 0, 24 * _HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
 class LoggingSettings:
     """What the program says about itself on stderr. format "auto": text on a terminal, else JSON lines."""
 
@@ -60,8 +81,10 @@ class LoggingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set, by section."""
+    """Everything that can be set, by section. kafka: settings of librdkafka by their own names, passed through."""
 
     http: HttpSettings = field(default_factory=HttpSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
+    kafka: Mapping[str, PassedThrough] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
-from railgun.task.settings import TaskSettings
+from railgun.unit.configured import task_settings
 
 
 def open_engine(settings: EngineSettings) -> Engine:
@@ -12,16 +12,4 @@ def open_engine(settings: EngineSettings) -> Engine:
         durability=settings.durability,
         settings=task_settings(settings),
         memory_limit_bytes=settings.memory_limit_bytes,
-    )
-
-
-def task_settings(settings: EngineSettings) -> TaskSettings:
-    """The most that each task gets."""
-    return TaskSettings(
-        row_cache_bytes=settings.row_cache_bytes,
-        page_cache_bytes=settings.page_cache_bytes,
-        chunk_cache_bytes=settings.chunk_cache_bytes,
-        block_cache_bytes=settings.block_cache_bytes,
-        write_buffer_bytes=settings.write_buffer_bytes,
-        checkpoint_interval_s=settings.checkpoint_interval_s,
     )

@@ -20,7 +20,6 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
-from railgun.engine.memory import LIMIT_BYTES, MemoryShares
 from railgun.engine.reply_forms import Reply
 from railgun.engine.scored import Scored
 from railgun.engine.status import EngineStatus, MetricStatus, disk_status
@@ -30,6 +29,7 @@ from railgun.registry import evolution
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.unit.memory import LIMIT_BYTES, MemoryShares
 
 C = TypeVar("C", bound=Change)
 
@@ -53,7 +53,7 @@ class Engine:
 
     folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
     the loss of power, "os" the death of the process.  settings: the most that each task gets.  memory_limit_bytes: of
-    the caches and buffers of all tasks together (`railgun.engine.memory`).  now_ms: the clock that `max_future` and
+    the caches and buffers of all tasks together (`railgun.unit.memory`).  now_ms: the clock that `max_future` and
     arrival times are read from.  may_warm: whether a metric that has filled may answer now.
     `recording`: what it notes for monitoring.
 

@@ -10,7 +10,6 @@ from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, P
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
-from railgun.engine.memory import MemoryShares
 from railgun.engine.reading import TaskReader
 from railgun.engine.status import (
     MetricStatus,
@@ -30,6 +29,7 @@ from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.unit.memory import MemoryShares
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
 

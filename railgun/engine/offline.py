@@ -12,7 +12,6 @@ import pyarrow as pa
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
-from railgun.engine.memory import LIMIT_BYTES, MemoryShares
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
 from railgun.engine.tasks import StreamTasks
@@ -20,6 +19,7 @@ from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import unanswered
 from railgun.task.settings import TaskSettings
+from railgun.unit.memory import LIMIT_BYTES, MemoryShares
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_columns, encode_control
 from reservoir.files import DiskFiles
@@ -33,7 +33,7 @@ class OfflineRun:
 
     metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
     must be empty and is left behind; None makes a temporary one, which `close` removes.  settings: the most that each
-    task gets of `railgun.engine.memory`'s limit.
+    task gets of `railgun.unit.memory`'s limit.
 
     Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
     """

@@ -241,6 +241,9 @@ class EmbeddedLog:
         self._check_open()
         return self._log(topic, partition).end
 
+    def known_end(self, topic: str, partition: int) -> int:
+        return self.end_offset(topic, partition)
+
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         self._check_open()
         log = self._log(topic, partition)

@@ -73,6 +73,10 @@ class KafkaTransport:
         self._check_open()
         return self._topics.bounds(TopicPartition(topic, partition))[1]
 
+    def known_end(self, topic: str, partition: int) -> int:
+        self._check_open()
+        return self._reading.known_end(TopicPartition(topic, partition))
+
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         return self._reading.read(TopicPartition(topic, partition), from_offset, max_records, max_bytes)
 

@@ -112,6 +112,11 @@ class KafkaReading:
     def _any_record(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
         return any(len(each[0]) and not self._is_elsewhere(*each) for each in followed)
 
+    def known_end(self, where: TopicPartition) -> int:
+        """As `Transport.known_end`: what the newest fetch of the partition said."""
+        known = self._consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
+        return 0 if known is None else max(0, known[1])
+
     def drop(self, where: TopicPartition) -> None:
         """Forget what has come from a partition, and fetch no more of it."""
         with self._changed:

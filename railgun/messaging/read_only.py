@@ -121,6 +121,9 @@ class ReadOnlyLog:
     def end_offset(self, topic: str, partition: int) -> int:
         return self._log(topic, partition).end
 
+    def known_end(self, topic: str, partition: int) -> int:
+        return self.end_offset(topic, partition)
+
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         log = self._log(topic, partition)
         known_end = log.end

@@ -112,6 +112,9 @@ class Transport(Protocol):
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset after the newest record that can be read."""
 
+    def known_end(self, topic: str, partition: int) -> int:
+        """The end as far as is known without asking anybody: 0 where nothing is."""
+
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         """Records from an offset: none at the end of the log, otherwise at least one, within the limits but
         for a first record that is larger. Fewer than there are may come. None, and a `next_offset` that went on,

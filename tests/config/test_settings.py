@@ -30,7 +30,7 @@ def another(kind: Kind, default: object) -> str:
         case Choice():
             return next(word for word in kind.words if word != default)
         case Whole() | Size():
-            return str(kind.least)
+            return str(kind.least if kind.least != default else kind.greatest)
         case Duration():
             return f"{kind.greatest_ms}ms"
     raise AssertionError(kind)
@@ -180,3 +180,20 @@ def test_times_are_in_the_unit_of_their_name() -> None:
     for kind, value in ((in_s, float("nan")), (in_ms, 2.5), (in_ms, 10_001), (in_s, "1.5s"), (in_s, None)):
         with pytest.raises(KindError):
             kind.read(value)
+
+
+def test_settings_of_librdkafka_pass_through(tmp_path: Path) -> None:
+    text = '[kafka]\nsecurity.protocol = "SSL"\n"ssl.ca.location" = "ca.pem"\nlinger.ms = 2\n'
+    environment = {"RAILGUN_KAFKA__SSL_CA_LOCATION": "other.pem", "RAILGUN_KAFKA__DEBUG": "msg"}
+    assert load_settings(written(tmp_path, text), environment).kafka == {
+        "security.protocol": "SSL",
+        "ssl.ca.location": "other.pem",
+        "linger.ms": 2,
+        "debug": "msg",
+    }
+
+
+@pytest.mark.parametrize("text", ["kafka = 1", "[kafka]\nbrokers = [1]"])
+def test_settings_that_librdkafka_cannot_have(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match="kafka"):
+        load_settings(written(tmp_path, text))

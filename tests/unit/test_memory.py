@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import railgun
-from railgun.engine.memory import MemoryShares, cache_bytes
 from railgun.task.settings import MIB, TaskSettings
+from railgun.unit.memory import MemoryShares, cache_bytes
 
 WHOLE = cache_bytes(TaskSettings())
 TWO_BY_FOUR = """

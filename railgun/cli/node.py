@@ -1,0 +1,77 @@
+"""`railgun node`: the half of a cluster that computes: processes that run the tasks of streams on Kafka."""
+
+import argparse
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+from railgun.cli.command import Command
+from railgun.cli.failures import EXIT_NO
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `railgun node`."""
+    parser.add_argument(
+        "--units", metavar="N", type=int, help="processes that run tasks (default: one for each core)"
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="where the tasks' events and state are kept (default: data)"
+    )
+    parser.add_argument("--broker", metavar="HOST:PORT", help="Kafka (default: 127.0.0.1:9092)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings (TOML); config/railgun.toml shows them all"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run units until asked to stop. Raises ConfigError, NodeFolderError, OSError."""
+    from railgun.config.loading import Flag, load_settings
+    from railgun.kernels import main as compile_kernels
+    from railgun.logs.setup import logging_as
+    from railgun.unit.process import node_name
+    from railgun.unit.supervisor import Supervisor
+
+    given = {
+        "--units": ("cluster.units", arguments.units),
+        "--data": ("engine.data_folder", arguments.data),
+        "--broker": ("cluster.broker", arguments.broker),
+    }
+    flags = [Flag(option, key, value) for option, (key, value) in given.items() if value is not None]
+    settings = load_settings(arguments.config, os.environ, flags)
+    units = settings.cluster.units or os.cpu_count() or 1
+    extra = [] if arguments.config is None else ["--config", arguments.config]
+    if arguments.broker is not None:
+        extra += ["--broker", arguments.broker]
+    stopped = threading.Event()
+
+    def stop(signal_number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    with logging_as(settings.logging):
+        compile_kernels()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        log = logging.getLogger("railgun.node")
+        log.info("node %s: %d units, broker %s", node_name(settings), units, settings.cluster.broker)
+        is_well = Supervisor(Path(settings.engine.data_folder), units, extra).run(stopped)
+        log.info("stopped")
+    return 0 if is_well else EXIT_NO
+
+
+NODE = Command(
+    name="node",
+    summary="run the tasks of streams whose log is Kafka",
+    description=(
+        "Run tasks: read the topics of streams, keep their events and state in DIR, send replies. Each of the\n"
+        "N processes runs its share of all tasks. A process that dies is started again, and goes on from its\n"
+        "last checkpoint.\n\n"
+        "SIGTERM or Ctrl-C: replies are sent, checkpoints taken, and the exit code is 0; 1 where a process\n"
+        "did not end well: nothing is lost then either."
+    ),
+    example="railgun node --broker 127.0.0.1:9092 --data data --units 2",
+    configure=configure,
+    execute=execute,
+)

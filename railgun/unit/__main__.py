@@ -1,0 +1,56 @@
+"""`python -m railgun.unit`: one unit, as the supervisor of its node starts it."""
+
+import argparse
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from railgun.config.loading import Flag, load_settings
+from railgun.config.settings import Settings
+from railgun.logs.setup import logging_as
+from railgun.messaging.errors import TransportError
+from railgun.registry.errors import RegistryError
+from railgun.state.errors import StateError
+from railgun.unit.process import UnitPlace, run_unit, stop_when_asked
+from reservoir.errors import ReservoirError
+
+_FAILED = (TransportError, RegistryError, StateError, ReservoirError, OSError, ValueError)
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("railgun.unit", description=__doc__)
+    parser.add_argument("--node-folder", type=Path, required=True)
+    parser.add_argument("--index", type=int, required=True)
+    parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--config")
+    parser.add_argument("--broker")
+    return parser.parse_args(words)
+
+
+def settings_of(config: str | None, broker: str | None) -> Settings:
+    """The settings of a node: its file, the environment, the broker of the command line. Raises ConfigError."""
+    flags = [] if broker is None else [Flag("--broker", "cluster.broker", broker)]
+    return load_settings(config, os.environ, flags)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run until asked to stop; 1 where it has to be started again."""
+    arguments = _arguments(words)
+    settings = settings_of(arguments.config, arguments.broker)
+    stopped = threading.Event()
+    stop_when_asked(stopped)
+    place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
+    with logging_as(settings.logging):
+        try:
+            run_unit(settings, place, stopped)
+        except _FAILED as error:
+            logging.getLogger("railgun.unit").error("unit %d ends: %s", place.index, error)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""The loop of a processor unit: everything that has come, task by task, in turns; what else is due in between."""
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from railgun.catalog.names import column_name
+from railgun.messaging.errors import (
+    OffsetOutOfRangeError,
+    TopicMissingError,
+    TransportError,
+    TransportUnavailableError,
+)
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.registry.kafka_registry import Snapshot
+from railgun.registry.topics import Topics
+from railgun.task.errors import LogGapError
+from railgun.task.identity import TaskIdentity
+from railgun.unit.positions import Positions
+from railgun.unit.spread import Assignments, TaskKey
+from railgun.unit.task_host import Place, TaskHost
+
+# Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
+ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
+_IDLE_S, _AWAY_S, _LOCKED_S = 0.05, 0.5, 0.5
+
+_log = logging.getLogger("railgun.unit")
+
+
+class UnitLoop:
+    """Runs the tasks that `assignments` gives it of the newest catalogue. `follow` may come from any thread; all
+    else is for one.
+
+    host: makes the host of a task, one of so many that are opened together.  removes: whether this unit deletes the
+    folders of dropped streams, `grace_s` after it hears of the drop.  Raises what stops the whole unit:
+    TransportError, and errors of the disk.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topics: Topics,
+        assignments: Assignments,
+        positions: Positions,
+        host: Callable[[Place, int], TaskHost],
+        folder: Path,
+        *,
+        removes: bool,
+        grace_s: float,
+    ) -> None:
+        self._transport, self._topics, self._assignments = transport, topics, assignments
+        self._positions, self._host, self._folder = positions, host, folder
+        self._removes, self._grace_s = removes, grace_s
+        self._newest: Snapshot | None = None
+        self._changed = threading.Event()
+        self._snapshot: Snapshot | None = None
+        self.hosts: dict[TaskKey, TaskHost] = {}
+        self._waiting: dict[TaskKey, TaskHost] = {}
+        self._retry_s = 0.0
+        self._doomed: dict[Path, float] = {}
+        self.records = 0
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """The catalogue has changed."""
+        self._newest = snapshot
+        self._changed.set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every task that can run has caught up."""
+        hosts = self.hosts.values()
+        return (
+            self._snapshot is not None
+            and not self._waiting
+            and not self._changed.is_set()
+            and all(host.is_ready or host.failure for host in hosts)
+        )
+
+    def round(self) -> None:
+        """Once around: changes of the catalogue, what has come, what else is due."""
+        if self._changed.is_set():
+            self._changed.clear()
+            self._reassign()
+        if self._waiting and time.monotonic() > self._retry_s:
+            self._open_waiting()
+        running = {host.place.where: host for host in self.hosts.values() if host.is_running}
+        more = [host for host in running.values() if host.work()]
+        self._read(running, 0.0 if more else _IDLE_S)
+        self._positions.note(self.hosts.values())
+        self._remove_doomed()
+
+    def stop(self) -> None:
+        """Wait for the replies, take a checkpoint of every task, let them go. Whatever fails, all are let go; the
+        first failure is raised."""
+        failures: list[Exception] = []
+        for step in (*(host.checkpoint for host in self.hosts.values()), self._say_last):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
+                failures.append(error)
+        self.abandon()
+        if failures:
+            raise failures[0]
+
+    def abandon(self) -> None:
+        """Let every task go as it is: the next start goes on from its last checkpoint."""
+        for host in self.hosts.values():
+            try:
+                host.close()
+            except Exception as error:  # noqa: BLE001 - something worse is on its way already
+                _log.error("%s: %s", host.place.identity, error)
+
+    def _say_last(self) -> None:
+        self._positions.note(self.hosts.values(), now=True)
+
+    def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
+        if not running:
+            time.sleep(timeout_s)
+            return
+        positions = {where: host.position for where, host in running.items() if host.is_running}
+        try:
+            found = self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s)
+        except TransportUnavailableError as error:
+            _log.warning("nothing can be read for now: %s", error)
+            time.sleep(_AWAY_S)
+            return
+        except (TopicMissingError, OffsetOutOfRangeError) as error:
+            self._find_fault(running, error)
+            return
+        for fetched in found:
+            running[fetched.where].take(fetched)
+            self.records += len(fetched)
+
+    def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
+        """Stop the tasks whose logs do not have what they want next; the others go on."""
+        found = False
+        for where, host in running.items():
+            if not host.is_running:
+                continue
+            try:
+                start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
+                if start <= host.position <= end:
+                    continue
+                reason = f"offset {host.position} is next, the log has {start} to {end}"
+            except TopicMissingError as missing:
+                reason = missing.reason
+            host.failed(LogGapError(str(where), reason))
+            found = True
+        if not found:
+            _log.warning("it has passed: %s", error)
+
+    # --- assignment --------------------------------------------------------------------------------
+
+    def _reassign(self) -> None:
+        assert self._newest is not None
+        self._snapshot = snapshot = self._newest
+        wanted = self._assignments.mine(snapshot.catalog)
+        for key in [key for key in self.hosts if key not in wanted]:
+            self._waiting.pop(key, None)
+            self.hosts.pop(key).close()
+        new = [key for key in wanted if key not in self.hosts]
+        for left, key in enumerate(reversed(new), 1):
+            self.hosts[key] = self._waiting[key] = self._host(self._place(snapshot, key), left)
+        self._doom(snapshot)
+        self._open_waiting()
+
+    def _open_waiting(self) -> None:
+        for key, host in list(self._waiting.items()):
+            try:
+                if host.open():
+                    del self._waiting[key]
+            except TopicMissingError as error:
+                host.failed(LogGapError(str(host.place.where), error.reason))
+                del self._waiting[key]
+        self._retry_s = time.monotonic() + _LOCKED_S
+
+    def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:
+        identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
+        where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
+        folder = (
+            self._folder
+            / "tasks"
+            / f"{key.stream}.{key.created}"
+            / column_name(key.partitioner)
+            / str(key.partition)
+        )
+        return Place(key, identity, where, folder)
+
+    def _doom(self, snapshot: Snapshot) -> None:
+        """Note which folders belong to streams that are no more."""
+        above = self._folder / "tasks"
+        if not self._removes or not above.is_dir():
+            return
+        living = {f"{name}.{entry.created}" for name, entry in snapshot.catalog.streams.items()}
+        due_s = time.monotonic() + self._grace_s
+        for folder in above.iterdir():
+            if folder.name not in living:
+                self._doomed.setdefault(folder, due_s)
+
+    def _remove_doomed(self) -> None:
+        for folder in [folder for folder, due_s in self._doomed.items() if due_s <= time.monotonic()]:
+            _log.info("the folder of a dropped stream is deleted: %s", folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            del self._doomed[folder]

@@ -1,0 +1,67 @@
+"""Replies of one task that are on their way, and how far it has been answered for good."""
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
+
+
+class Outstanding:
+    """One thread adds; another may wait."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._sent: deque[tuple[int, Future[list[int]]]] = deque()
+        self._lock = threading.Lock()
+        self._given_up = threading.Event()
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def add(self, first_offset: int, future: "Future[list[int]]") -> None:
+        """Replies to records from an offset on were handed over."""
+        with self._lock:
+            self._sent.append((first_offset, future))
+
+    def replied(self, processed: int) -> int:
+        """The offset before which everything is answered, of a task that has processed so far. Raises
+        TransportError where an answer could not be given."""
+        while self._sent and self._sent[0][1].done():
+            _settled(self._sent[0][1], None)
+            with self._lock:
+                self._sent.popleft()
+        return min(processed, self._sent[0][0]) if self._sent else processed
+
+    def wait(self, before_offset: int, timeout_s: float) -> None:
+        """Return when the replies to records before an offset are acknowledged. Raises TransportError."""
+        with self._lock:
+            awaited = [future for first, future in self._sent if first < before_offset]
+        for future in awaited:
+            waited_s = 0.0
+            while not _settled(future, _LOOK_S):
+                waited_s += _LOOK_S
+                if self._given_up.is_set() or waited_s > timeout_s:
+                    raise TransportUnavailableError(
+                        self._place, "replies are not acknowledged", "Check the broker; then start again"
+                    )
+
+    def give_up(self) -> None:
+        """Whoever waits is told so."""
+        self._given_up.set()
+
+
+_LOOK_S = 0.1
+
+
+def _settled(future: "Future[list[int]]", timeout_s: float | None) -> bool:
+    """Whether replies have arrived, or nobody is there for them any more. Raises TransportError."""
+    try:
+        future.result(timeout_s)
+    except FutureTimeoutError:
+        return False
+    except TopicMissingError:
+        # The front-end is gone, and its topic with it.
+        return True
+    return True

@@ -1,0 +1,76 @@
+"""How the tasks of a unit stand, told to everybody: the topic of positions. See FORMAT.md."""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from railgun.messaging.errors import TransportFullError
+from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.registry.topics import Topics
+from railgun.unit.task_host import TaskHost
+
+VERSION = 1
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Positions:
+    """Writes what has changed, at most every `interval_s`. node, unit: who says so; generation: ms at its start."""
+
+    def __init__(
+        self, transport: Transport, topics: Topics, node: str, unit: int, generation: int, interval_s: float
+    ) -> None:
+        self._transport, self._where = transport, TopicPartition(topics.positions, 0)
+        self._who = {"version": VERSION, "node": node, "unit": unit, "generation": generation}
+        self._interval_s = interval_s
+        self._said: dict[TopicPartition, dict[str, Any]] = {}
+        self._due_s = 0.0
+        self._sent: Future[list[int]] | None = None
+
+    def note(self, hosts: Iterable[TaskHost], *, now: bool = False) -> None:
+        """Say how tasks stand where that has changed and it is time to. now: whatever the time. Raises
+        TransportError where replies or what was said could not be delivered."""
+        time_s = time.monotonic()
+        if time_s < self._due_s and not now:
+            return
+        self._due_s = time_s + self._interval_s
+        if self._sent is not None:
+            if not (self._sent.done() or now):
+                return
+            self._sent.result()
+        bodies = {host.place.where: self._body(host) for host in hosts}
+        changed = [where for where, body in bodies.items() if self._said.get(where) != body]
+        self._said = bodies
+        if changed:
+            keys: list[bytes | None] = [str(where).encode() for where in changed]
+            records = [_encode({**self._who, **bodies[where]}) for where in changed]
+            try:
+                self._sent = self._transport.submit([Entry(self._where, records, keys)])
+            except TransportFullError:
+                self._said = {}
+        if now and self._sent is not None:
+            self._sent.result()
+
+    def _body(self, host: TaskHost) -> dict[str, Any]:
+        place, position = host.place, host.position
+        running = host.task if host.is_running else None
+        return {
+            "stream": place.key.stream,
+            "created": place.key.created,
+            "partitioner": place.key.partitioner,
+            "partition": place.key.partition,
+            "state": f"failed: {host.failure}"
+            if host.failure
+            else "running"
+            if host.is_ready
+            else "recovering",
+            "processed": position,
+            "replied": host.replied() if running is not None else position,
+            "checkpointed": 0 if running is None else running.checkpoints.durable_position,
+            "end": max(position, self._transport.known_end(*place.where)),
+            "warming": [] if running is None else sorted(running.metrics.warming),
+            "unreadable": 0 if running is None else running.unreadable_records,
+        }

@@ -1,0 +1,118 @@
+"""The process of one unit: what it is made of, how it ends."""
+
+import contextlib
+import logging
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from railgun.config.settings import Settings
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.transport import TopicSettings
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.unit.configured import kafka_settings, task_settings
+from railgun.unit.heartbeat import Heartbeat
+from railgun.unit.loop import UnitLoop
+from railgun.unit.memory import MemoryShares
+from railgun.unit.positions import Positions
+from railgun.unit.sending import Sending
+from railgun.unit.spread import Spread
+from railgun.unit.task_host import Place, TaskHost
+
+_log = logging.getLogger("railgun.unit")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPlace:
+    """Which unit of which node: unit `index` of `units`, in the node's folder."""
+
+    folder: Path
+    index: int
+    units: int
+
+
+def node_name(settings: Settings) -> str:
+    """What the node is called in reports."""
+    name = settings.cluster.node_name
+    return platform.node() or "node" if name == "auto" else name
+
+
+def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> None:
+    """Run tasks until asked to stop; then every reply is sent and every task checkpointed. Raises TransportError,
+    RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
+    cluster, kafka = settings.cluster, kafka_settings(settings)
+    with (
+        KafkaTransport(kafka) as transport,
+        KafkaRegistry(kafka, cluster.topic_prefix, drop_grace_s=cluster.drop_grace_s) as registry,
+    ):
+        loop = _made(settings, place, transport, registry)
+        follower = registry.follow(loop.follow)
+        heartbeat = Heartbeat(loop, _write)
+        try:
+            while not stopped.is_set():
+                loop.round()
+                heartbeat.beat()
+                if follower.error is not None:
+                    raise follower.error
+        except BaseException:
+            loop.abandon()
+            raise
+        follower.close()
+        loop.stop()
+    _log.info("unit %d is stopped, its tasks checkpointed", place.index)
+
+
+def _made(
+    settings: Settings, place: UnitPlace, transport: KafkaTransport, registry: KafkaRegistry
+) -> UnitLoop:
+    cluster, topics = settings.cluster, registry.topics
+    transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+    sending = Sending(transport, topics)
+    memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
+    generation = time.time_ns() // 1_000_000
+    interval_s = cluster.positions_interval_ms / 1000
+    positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
+
+    def host(of: Place, tasks: int) -> TaskHost:
+        return TaskHost(of, transport, sending, memory.take(tasks))
+
+    return UnitLoop(
+        transport,
+        topics,
+        Spread(place.index, place.units),
+        positions,
+        host,
+        place.folder,
+        removes=place.index == 0,
+        grace_s=cluster.drop_grace_s,
+    )
+
+
+def stop_when_asked(stopped: threading.Event) -> None:
+    """SIGTERM, SIGINT, and the end of standard input, which is the end of whoever started the process."""
+
+    def stop(signal_number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        stopped.set()
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _write(line: bytes) -> None:
+    """Whoever listens no more will be noticed by `stop_when_asked`."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()

@@ -1,0 +1,94 @@
+"""What a unit writes: reply records to front-ends, what it cannot read to the stream's topic for that."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from railgun.messaging.errors import TopicExistsError, TopicMissingError, TransportFullError
+from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.registry.topics import Topics
+from railgun.unit.outstanding import Outstanding
+
+_FULL_S = 0.002
+# A front-end whose topic is gone is asked for again so often.
+_ABSENT_S = 5.0
+
+_log = logging.getLogger("railgun.unit")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be read: where it was, its bytes, and why."""
+
+    offset: int
+    record: bytes
+    reason: str
+
+
+class Sending:
+    """Waits while the transport is full, which is how a slow broker slows a unit down. Raises TransportError."""
+
+    def __init__(self, transport: Transport, topics: Topics) -> None:
+        self._transport, self._topics = transport, topics
+        self._absent_until: dict[int, float] = {}
+        self.replies, self.dropped = 0, 0
+
+    def answer(self, outstanding: Outstanding, first: int, records: Sequence[tuple[int, bytes]]) -> None:
+        """Send (front-end, reply record) pairs, of records from the offset `first` on."""
+        for front_end, record in records:
+            if self._absent_until and self._is_absent(front_end):
+                self.dropped += 1
+                continue
+            try:
+                self._submit(
+                    outstanding, first, Entry(TopicPartition(self._topics.replies(front_end), 0), [record])
+                )
+                self.replies += 1
+            except TopicMissingError:
+                self.dropped += 1
+                self._absent_until[front_end] = time.monotonic() + _ABSENT_S
+
+    def bury(
+        self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
+    ) -> None:
+        """Keep records that could not be read, with the place and the reason in headers."""
+        topic = self._topics.dead(stream)
+        if topic not in self._transport.topics():
+            # Made with more partitions by a front-end a moment ago: any of them will do.
+            with contextlib.suppress(TopicExistsError):
+                self._transport.create_topic(topic, 1)
+        headers = [
+            [
+                ("reason", letter.reason.encode()),
+                ("topic", where.topic.encode()),
+                ("partition", b"%d" % where.partition),
+                ("offset", b"%d" % letter.offset),
+            ]
+            for letter in letters
+        ]
+        _log.warning(
+            "%s: %d records from offset %d on cannot be read (%s)",
+            where,
+            len(letters),
+            letters[0].offset,
+            letters[0].reason,
+        )
+        records = [letter.record for letter in letters]
+        self._submit(outstanding, letters[0].offset, Entry(TopicPartition(topic, 0), records, None, headers))
+
+    def _submit(self, outstanding: Outstanding, first: int, entry: Entry) -> None:
+        while True:
+            try:
+                outstanding.add(first, self._transport.submit([entry]))
+                return
+            except TransportFullError:
+                time.sleep(_FULL_S)
+
+    def _is_absent(self, front_end: int) -> bool:
+        until = self._absent_until.get(front_end, 0.0)
+        if until and time.monotonic() > until:
+            del self._absent_until[front_end]
+            return False
+        return until > 0

@@ -1,0 +1,51 @@
+"""Which unit runs which task: a pure function of the catalogue, until nodes agree on it among themselves."""
+
+from typing import NamedTuple, Protocol
+
+from railgun.catalog.catalog import Catalog
+
+
+class TaskKey(NamedTuple):
+    """One task. created: the place at which its stream was made, which tells it from another of the same name."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.partitioner}/{self.partition}"
+
+
+class Assignments(Protocol):
+    """What one unit is to run."""
+
+    def mine(self, catalog: Catalog) -> list[TaskKey]:
+        """This unit's tasks, in the order to open them."""
+
+
+def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
+    """The unit, 0 to units - 1, of every task: tasks are dealt out in turn, beginning at their stream's place.
+
+    A stream that comes or goes moves no task of another one.
+    """
+    dealt: dict[TaskKey, int] = {}
+    for entry in catalog.streams.values():
+        stream = entry.stream
+        own = [
+            TaskKey(stream.name, entry.created, partitioner, partition)
+            for partitioner in stream.partitioners
+            for partition in range(stream.partitions_of(partitioner))
+        ]
+        dealt.update((key, (entry.created + number) % units) for number, key in enumerate(own))
+    return dealt
+
+
+class Spread:
+    """The share of unit `index` of `units`."""
+
+    def __init__(self, index: int, units: int) -> None:
+        self._index, self._units = index, units
+
+    def mine(self, catalog: Catalog) -> list[TaskKey]:
+        return [key for key, unit in spread(catalog, self._units).items() if unit == self._index]

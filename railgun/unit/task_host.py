@@ -1,0 +1,200 @@
+"""One task in a unit: opened from its folder, fed from its topic, its replies sent, kept up between batches."""
+
+import contextlib
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from railgun.catalog.changes import Warm, change_to_json
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.messaging.errors import TransportError
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.state.errors import StateError, StoreError, StoreLockedError
+from railgun.task.errors import LogGapError, TaskError
+from railgun.task.identity import TaskIdentity
+from railgun.task.processor import TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.unit.outstanding import Outstanding
+from railgun.unit.sending import DeadLetter, Sending
+from railgun.unit.spread import TaskKey
+from railgun.unit.task_log import TaskLog
+from railgun.wire.encode import Records, encode_control
+from railgun.wire.msgpack import Status
+from reservoir.errors import ReservoirError, StorageFailedError
+from reservoir.files import DiskFiles
+
+# Replies that are not acknowledged for so long are given up: the unit starts again.
+ACKNOWLEDGED_S = 180.0
+
+_log = logging.getLogger("railgun.unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task lives: its key and identity, its log, its folder."""
+
+    key: TaskKey
+    identity: TaskIdentity
+    where: TopicPartition
+    folder: Path
+
+
+# What would come again wherever the task is run, and says nothing of the others.
+_OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
+
+
+class TaskHost:
+    """failure: why the task was stopped; None while it runs. One thread uses it."""
+
+    def __init__(self, place: Place, transport: Transport, sending: Sending, settings: TaskSettings) -> None:
+        self.place = place
+        self.failure: str | None = None
+        self._transport, self._sending, self._settings = transport, sending, settings
+        self._log = TaskLog(transport, place.where)
+        self._outstanding = Outstanding(str(place.identity))
+        self._task: TaskProcessor | None = None
+        self._known_position = 0
+        self._ready_at = 0
+        self._warming: dict[Warm, Future[list[int]]] = {}
+
+    def open(self) -> bool:
+        """Recover the task as its last checkpoint left it. False: another process holds its folder for now."""
+        place = self.place
+        place.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            task = open_task(
+                place.folder,
+                place.identity,
+                DiskFiles(),
+                self._log.read,
+                self._settings,
+                sync_log=self._await_replies,
+                log_start=self._log.start,
+            )
+        except StoreLockedError:
+            return False
+        except _OF_ONE_TASK as error:
+            self.failed(error)
+            return True
+        self._task, self._known_position = task, task.position
+        self._ready_at = self._transport.end_offset(*place.where)
+        if task.position > self._ready_at:
+            reason = f"its state is at offset {task.position}, its log ends at {self._ready_at}"
+            self.failed(LogGapError(str(place.identity), reason))
+        return True
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes records."""
+        return self._task is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has come to where its log ended when it was opened."""
+        return self._task is not None and self._task.position >= self._ready_at
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record it wants."""
+        return self._known_position if self._task is None else self._task.position
+
+    @property
+    def task(self) -> TaskProcessor:
+        """Of one that is running."""
+        assert self._task is not None
+        return self._task
+
+    def replied(self) -> int:
+        """The offset before which everything is answered and acknowledged. Raises TransportError."""
+        return self._outstanding.replied(self.position)
+
+    def take(self, fetched: Fetched) -> None:
+        """Process what has come, and send the replies. An error of this task alone stops it."""
+        try:
+            self._check_whole(fetched)
+            if len(fetched):
+                self.task.process(Records(fetched.buffer, fetched.bounds), self.position, self._deliver)
+        except _OF_ONE_TASK as error:
+            self.failed(error)
+
+    def work(self) -> bool:
+        """A slice of what the task needs beside records. True: there is more to do now."""
+        if self._task is None:
+            return False
+        try:
+            more = self._task.work()
+            if self._task.metrics.warming:
+                self._warm(self._task)
+            return more
+        except _OF_ONE_TASK as error:
+            self.failed(error)
+            return False
+
+    def checkpoint(self) -> None:
+        """Take a checkpoint and wait for it, and for the replies it covers."""
+        if self._task is not None:
+            self._task.checkpoints.take()
+
+    def close(self) -> None:
+        """Let the task go, without a checkpoint."""
+        task, self._task = self._task, None
+        self._outstanding.give_up()
+        if task is not None:
+            self._known_position = task.position
+            task.close()
+            with contextlib.suppress(TransportError):
+                self._transport.release(*self.place.where)
+
+    def failed(self, error: Exception) -> None:
+        """Stop this task for an error of its own. Where the disk failed it is raised: the unit starts again."""
+        if isinstance(error, StorageFailedError) or type(error) is StoreError:
+            raise error
+        self.failure = f"{type(error).__name__}: {error}"
+        _log.error("%s is stopped: %s", self.place.identity, error)
+        # Whatever else is wrong with it has no more to say.
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def _check_whole(self, fetched: Fetched) -> None:
+        offsets, position = fetched.offsets, self.position
+        if not len(offsets):
+            reached = fetched.next_offset
+        elif offsets[0] == position and offsets[-1] == position + len(offsets) - 1:
+            return
+        else:
+            gap = np.flatnonzero(offsets != position + np.arange(len(offsets)))
+            reached = int(offsets[gap[0]])
+        if reached > position:
+            reason = f"offset {position} is next, the log has nothing before {reached}"
+            raise LogGapError(str(self.place.where), reason)
+
+    def _deliver(self, replies: Replies) -> None:
+        if replies.decoded.exceptions:
+            self._bury(replies)
+        self._sending.answer(self._outstanding, replies.first_offset, self.task.encode(replies))
+
+    def _bury(self, replies: Replies) -> None:
+        decoded, task = replies.decoded, self.task
+        letters: list[DeadLetter] = []
+        for row in np.flatnonzero(decoded.status[: replies.n] != Status.OK).tolist():
+            start, end = decoded.offsets[row : row + 2].tolist()
+            record = decoded.buffer[start:end].tobytes()
+            letters.append(DeadLetter(replies.first_offset + row, record, decoded.describe(row)))
+        task.unreadable_records += len(letters)
+        self._sending.bury(self._outstanding, self.place.identity.stream, self.place.where, letters)
+
+    def _warm(self, task: TaskProcessor) -> None:
+        """Write the `warm` records that are due, once each; the task meets them in its log."""
+        for warm in task.ready_to_warm():
+            written = self._warming.get(warm)
+            if written is None or (written.done() and written.exception() is not None):
+                record = encode_control(change_to_json(warm))
+                self._warming[warm] = self._transport.submit([Entry(self.place.where, [record])])
+
+    def _await_replies(self, before_offset: int) -> None:
+        self._outstanding.wait(before_offset, ACKNOWLEDGED_S)

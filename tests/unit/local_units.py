@@ -1,0 +1,107 @@
+"""Units in this process, each with clients of its own: quick to start, and their tasks can be looked at."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import TopicSettings
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.task.settings import TaskSettings
+from railgun.unit.loop import UnitLoop
+from railgun.unit.positions import Positions
+from railgun.unit.sending import Sending
+from railgun.unit.spread import Spread
+from railgun.unit.task_host import TaskHost
+
+QUICK = {"fetch.wait.max.ms": 10}
+
+
+def quick_settings(broker: str) -> KafkaSettings:
+    """Of a client in a test."""
+    return KafkaSettings(broker, pass_through=QUICK)
+
+
+class LocalUnit:
+    """A unit that a thread runs. error: what ended it."""
+
+    def __init__(
+        self,
+        broker: str,
+        prefix: str,
+        folder: Path,
+        index: int,
+        units: int,
+        settings: TaskSettings,
+        grace_s: float = 60.0,
+    ) -> None:
+        self.error: Exception | None = None
+        self._stopped = threading.Event()
+        self.transport = KafkaTransport(quick_settings(broker))
+        self.registry = KafkaRegistry(quick_settings(broker), prefix)
+        topics = self.registry.topics
+        self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+        self.sending = Sending(self.transport, topics)
+        self.loop = UnitLoop(
+            self.transport,
+            topics,
+            Spread(index, units),
+            Positions(self.transport, topics, "test", index, 1, 0.01),
+            lambda place, tasks: TaskHost(place, self.transport, self.sending, settings),
+            folder,
+            removes=index == 0,
+            grace_s=grace_s,
+        )
+        self.registry.follow(self.loop.follow)
+        self._thread = threading.Thread(target=self._run, name=f"unit-{index}")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self.loop.round()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+    def halt(self) -> None:
+        """Let nothing happen any more; then its tasks can be looked at."""
+        self._stopped.set()
+        self._thread.join()
+
+    def stop(self, *, checkpoint: bool = True) -> None:
+        """End it; without a checkpoint the next one goes on from an earlier place."""
+        self.halt()
+        try:
+            if checkpoint and self.error is None:
+                self.loop.stop()
+            else:
+                self.loop.abandon()
+        finally:
+            self.registry.close()
+            self.transport.close()
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def local_units(
+    broker: str, prefix: str, folder: Path, units: int, settings: TaskSettings
+) -> Iterator[list[LocalUnit]]:
+    """All units of a node, stopped with the block."""
+    running = [LocalUnit(broker, prefix, folder, index, units, settings) for index in range(units)]
+    try:
+        yield running
+    finally:
+        for unit in running:
+            unit.stop()
+
+
+def awaited(condition: Callable[[], bool], wait_s: float = 120.0) -> None:
+    """Return when something has become so."""
+    deadline = time.monotonic() + wait_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

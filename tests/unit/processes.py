@@ -1,0 +1,82 @@
+"""Units as real processes: started, killed, stopped; and what is sent to them meanwhile."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+DEFINITIONS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card", "shop"]
+partitions = 2
+[streams.s.fields]
+id = "long"
+ts = "timestamp"
+card = "string"
+shop = "long"
+x = "double"
+[[metrics]]
+sql = "SELECT count(*) AS n, sum(x) AS total FROM s GROUP BY card OVER INFINITE"
+[[metrics]]
+sql = "SELECT count(*) AS of_shop, last(x) AS newest, max(x) AS most FROM s GROUP BY shop OVER SLIDING 1 SECOND"
+"""
+
+
+def event(number: int) -> dict[str, Any]:
+    """The event of a number; one in twenty is late, one in thirty comes twice."""
+    late_ms = 9_000 if number % 20 == 19 else 0
+    return {
+        "id": number - 1 if number % 30 == 29 else number,
+        "ts": 1_700_000_000_000 + 10 * number - late_ms,
+        "card": f"c{number % 7}",
+        "shop": number % 5,
+        "x": number * 0.1,
+    }
+
+
+def write_config(folder: Path, broker: str, prefix: str) -> Path:
+    """The settings of a node: checkpoints all the time, small caches."""
+    file = folder / "railgun.toml"
+    file.write_text(
+        f"""
+[cluster]
+broker = "{broker}"
+topic_prefix = "{prefix}"
+positions_interval_ms = 10
+[engine]
+checkpoint_interval_s = 0.1
+row_cache_bytes = "4MiB"
+page_cache_bytes = "8MiB"
+chunk_cache_bytes = "4MiB"
+block_cache_bytes = "4MiB"
+write_buffer_bytes = "4MiB"
+[kafka]
+fetch.wait.max.ms = 10
+reconnect.backoff.max.ms = 200
+""",
+        encoding="utf-8",
+    )
+    return file
+
+
+@contextmanager
+def unit_process(
+    folder: Path, config: Path, index: int = 0, units: int = 1
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """One unit; killed at the end of the block, if it still runs."""
+    place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
+    command = [sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,116 @@
+"""Random streams over a real broker and several units: every reply is the oracle's, bit for bit, whatever happens."""
+
+import dataclasses
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+
+from railgun.task.settings import MIB, TaskSettings
+from tests.engine.player import SMALLEST
+from tests.oracle.compare import differences
+from tests.oracle.steps import perform
+from tests.strategies.case import Case, replies
+from tests.strategies.generate import Profile
+from tests.strategies.seeded import case
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import LocalUnit, awaited, local_units
+
+ROOMY = TaskSettings(
+    row_cache_bytes=4 * MIB,
+    page_cache_bytes=8 * MIB,
+    chunk_cache_bytes=4 * MIB,
+    block_cache_bytes=4 * MIB,
+    write_buffer_bytes=4 * MIB,
+    checkpoint_interval_s=0.2,
+)
+
+
+_PARTITIONERS = re.compile(r"partitioners = (.*)")
+_PARTITIONS = re.compile(r"partitions = [0-9]+")
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A cluster of its own on the broker that all tests share."""
+    return f"u{uuid.uuid4().hex[:12]}"
+
+
+def spread_case(seed: int, size: int) -> Case:
+    """A case with two partitioners of 4 partitions each."""
+    for number in range(1_000):
+        drawn = case(seed * 1_000 + number, size, Profile(control_percent=3))
+        partitioners = _PARTITIONERS.search(drawn.definitions)
+        if partitioners is not None and partitioners[1].count('"') == 4 and "*" not in partitioners[1]:
+            definitions = _PARTITIONS.sub("partitions = 4", drawn.definitions)
+            return dataclasses.replace(drawn, definitions=definitions)
+    raise AssertionError(seed)
+
+
+def check(drawn: Case, player: ClusterPlayer) -> None:
+    expected = [each for each in replies(drawn) if each is not None]
+    got = player.replies()
+    assert len(got) == len(expected)
+    for place, (wanted, reply) in enumerate(zip(expected, got)):
+        found = differences(wanted, reply)
+        assert not found, f"event {place}: {found}"
+
+
+def play(drawn: Case, player: ClusterPlayer) -> None:
+    for step in drawn.steps:
+        perform(player, step)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_reply_is_the_oracles(kafka: str, prefix: str, tmp_path: Path, seed: int) -> None:
+    drawn = spread_case(seed, 120)
+    player = ClusterPlayer(kafka, prefix)
+    settings = ROOMY if seed % 2 else SMALLEST
+    try:
+        player.apply(drawn.definitions)
+        with local_units(kafka, prefix, tmp_path, 3, settings):
+            play(drawn, player)
+            check(drawn, player)
+    finally:
+        player.close()
+
+
+@pytest.mark.timeout(600)
+def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
+    kafka: str, prefix: str, tmp_path: Path
+) -> None:
+    drawn = spread_case(3, 150)
+    half = len(drawn.steps) // 2
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.apply(drawn.definitions)
+        with local_units(kafka, prefix, tmp_path / "present", 1, ROOMY):
+            for step in drawn.steps[:half]:
+                perform(player, step)
+            player.replies()
+            # A copy that saw the first half, and nothing since.
+            old = LocalUnit(kafka, prefix, tmp_path / "old", 0, 1, ROOMY)
+            player.await_processed()
+            old.stop()
+            for step in drawn.steps[half:]:
+                perform(player, step)
+            check(drawn, player)
+            player.await_processed()
+        digests = []
+        for folder in ("present", "old", "new"):
+            unit = LocalUnit(kafka, prefix, tmp_path / folder, 0, 1, ROOMY)
+            try:
+                awaited(lambda unit=unit: unit.error is not None or unit.loop.is_ready)
+                unit.halt()
+                digests.append({str(key): host.task.digest() for key, host in unit.loop.hosts.items()})
+            finally:
+                unit.stop()
+        assert digests[0] == digests[1] == digests[2]
+        assert len(digests[0]) >= 8
+        # The copies answered too: whoever collects replies has seen nothing but the same again.
+        player.front_end.collect()
+        assert player.front_end.repeats > 0
+    finally:
+        player.close()

@@ -1,0 +1,157 @@
+"""Units as processes, under load: killed at any moment, asked to stop, left alone by whoever started them."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import awaited
+from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A cluster of its own on the broker that all tests share."""
+    return f"p{uuid.uuid4().hex[:12]}"
+
+
+def check(player: ClusterPlayer, sent: int) -> None:
+    """Every reply to the events so far is the oracle's."""
+    model = Oracle(DEFINITIONS).streams["s"]
+    got = player.replies()
+    assert len(got) == sent
+    for number, reply in enumerate(got):
+        found = differences(model.score(event(number)), reply)
+        assert not found, f"event {number}: {found}"
+
+
+def sent_on(player: ClusterPlayer, first: int, count: int) -> int:
+    for number in range(first, first + count):
+        player.score(event(number))
+    player.flush()
+    return first + count
+
+
+def killed(kafka: str, prefix: str, folder: Path, times: int, seed: int, each: int) -> ClusterPlayer:
+    """Play while the only unit is killed again and again; returns the player, all replies checked."""
+    chance, sent = random.Random(seed), 0
+    config = write_config(folder, kafka, prefix)
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        for _ in range(times):
+            with unit_process(folder / "data", config):
+                for _ in range(3):
+                    sent = sent_on(player, sent, each)
+                    player.front_end.await_all()
+                    # What follows is under way when it is killed, at one moment or another.
+                    sent = sent_on(player, sent, each)
+                    if chance.random() < 0.3:
+                        break
+                time.sleep(0.02 * chance.random())
+        with unit_process(folder / "data", config):
+            check(player, sent)
+    finally:
+        player.close()
+    return player
+
+
+@pytest.mark.timeout(600)
+def test_killed_under_load(kafka: str, prefix: str, tmp_path: Path) -> None:
+    killed(kafka, prefix, tmp_path, 10, seed=1, each=40)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_killed_under_load_many_times(kafka: str, prefix: str, tmp_path: Path) -> None:
+    killed(kafka, prefix, tmp_path, 200, seed=2, each=10)
+
+
+@pytest.mark.timeout(300)
+def test_asked_to_stop_it_answers_and_checkpoints_everything(kafka: str, prefix: str, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka, prefix)
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        with unit_process(tmp_path / "data", config) as process:
+            sent = sent_on(player, 0, 200)
+            player.front_end.await_all()
+            sent = sent_on(player, sent, 300)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        player.positions.read()
+        stands = player.positions.newest.values()
+        assert len(stands) == 4
+        for each in stands:
+            assert each["checkpointed"] == each["replied"] == each["processed"]
+        with unit_process(tmp_path / "data", config):
+            check(player, sent)
+            sent = sent_on(player, sent, 50)
+            check(player, sent)
+        assert player.front_end.repeats == 0
+    finally:
+        player.close()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _node(folder: Path, config: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "railgun", "node", "--units", "2", "--data", str(folder)]
+    return subprocess.Popen([*command, "--config", str(config)], stderr=subprocess.DEVNULL, cwd=ROOT)
+
+
+@pytest.mark.timeout(400)
+def test_a_node_starts_its_units_again_and_takes_them_with_it(
+    kafka: str, prefix: str, tmp_path: Path
+) -> None:
+    config = write_config(tmp_path, kafka, prefix)
+    player = ClusterPlayer(kafka, prefix)
+    node = _node(tmp_path / "data", config)
+    units: list[int] = []
+    try:
+        player.apply(DEFINITIONS)
+        sent = sent_on(player, 0, 100)
+        player.front_end.await_all()
+        units = _children(node.pid)
+        assert len(units) == 2
+        os.kill(units[0], signal.SIGKILL)
+        sent = sent_on(player, sent, 100)
+        check(player, sent)
+        units = _children(node.pid)
+        assert len(units) == 2
+        # Of a node that is killed nothing is left to disturb the next one.
+        node.kill()
+        node.wait()
+        awaited(lambda: not any(map(_is_alive, units)))
+        node = _node(tmp_path / "data", config)
+        sent = sent_on(player, sent, 100)
+        check(player, sent)
+        units = _children(node.pid)
+        node.terminate()
+        assert node.wait(60) == 0
+        assert not any(map(_is_alive, units))
+    finally:
+        node.kill()
+        node.wait()
+        for unit in units:
+            if _is_alive(unit):
+                os.kill(unit, signal.SIGKILL)
+        player.close()
