@@ -31,6 +31,7 @@ from railgun.task.replies import Replies, ReplyWriter, unanswered
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded
+from railgun.wire.decode_kernel import CONTROL
 from railgun.wire.encode import ControlRecordError, Records, decode_control
 from railgun.wire.msgpack import Status
 from railgun.wire.reply import Partial
@@ -41,6 +42,8 @@ from reservoir.files import Files
 from reservoir.length import Length
 from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
+
+_CONTROL = bytes((CONTROL,))
 
 
 class TaskProcessor:
@@ -76,6 +79,7 @@ class TaskProcessor:
         self.unreadable_records = 0
         self.busy_s = 0.0
         self.names: tuple[str, ...] = ()
+        self._is_built = True
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now, self.used_s = now, used_s
@@ -101,14 +105,15 @@ class TaskProcessor:
             raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
         done, begun_s = 0, self.now()
         while done < len(records):
-            part = _part(records, done, self._batch_max)
-            decoded = self._read(part)
-            if decoded is not None and decoded.n:
-                deliver(self._events(decoded))
-                done += decoded.n
-            if decoded is None or decoded.control:
+            if self.stream is None or _is_control(records, done):
                 self._control(records.record(done) if isinstance(records, Records) else records[done])
                 done += 1
+                continue
+            self._build()
+            decoded = self._read(_part(records, done, self._batch_max))
+            deliver(self._events(decoded))
+            done += decoded.n
+        self._build()
         self.busy_s += self.now() - begun_s
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
@@ -130,10 +135,8 @@ class TaskProcessor:
         metrics = max(1, len(self.metrics.by_name))
         return max(1, min(settings.batch_events_max, settings.result_bytes_max // (17 * metrics)))
 
-    def _read(self, records: Sequence[bytes] | Records) -> Decoded | None:
-        """The events up to the first control record; None before the stream is known."""
-        if self.stream is None:
-            return None
+    def _read(self, records: Sequence[bytes] | Records) -> Decoded:
+        """The events up to the first control record."""
         arrivals = self.machine.arrivals
         if isinstance(records, Records):
             decoded = arrivals.read_buffer(records.buffer, records.offsets)
@@ -260,9 +263,9 @@ class TaskProcessor:
             if change.metric.home == self.identity.partitioner:
                 accepted = self.admission.has_accepted
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
-                self.rebuild()
+                self._is_built = False
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
-            self.rebuild()
+            self._is_built = False
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
@@ -278,9 +281,15 @@ class TaskProcessor:
         self.stream = stream
         self.schemas[change.schema_version] = stream
         self._retain()
-        self.rebuild()
+        self._is_built = False
+
+    def _build(self) -> None:
+        """What control records changed takes shape once, before the next event or the end of the call."""
+        if not self._is_built:
+            self.rebuild()
 
     def _warm(self, change: Warm) -> None:
+        self._build()
         metric = self.metrics.by_name.get(change.name)
         if metric is None or metric.added != change.added or metric.warm:
             return
@@ -291,6 +300,7 @@ class TaskProcessor:
         """Make the program of the metrics in force and everything that hangs on it."""
         if self.stream is None:
             raise TaskError(str(self.identity), "a metric came before its stream")
+        self._is_built = True
         self.fills.stop()
         self.names = tuple(self.metrics.output_names())
         schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
@@ -321,6 +331,14 @@ def _part(records: Sequence[bytes] | Records, first: int, at_most: int) -> Seque
     if isinstance(records, Records):
         return records.part(first, min(len(records), first + at_most))
     return records if not first and len(records) <= at_most else records[first : first + at_most]
+
+
+def _is_control(records: Sequence[bytes] | Records, row: int) -> bool:
+    """By its first byte; whatever else is wrong with a record is told when it is read."""
+    if isinstance(records, Records):
+        start, end = records.offsets[row : row + 2]
+        return bool(start < end and records.buffer[start] == CONTROL)
+    return records[row][:1] == _CONTROL
 
 
 def open_state(folder: Path, settings: TaskSettings) -> Store:
