@@ -15,11 +15,9 @@ from railgun.messaging.errors import (
     TransportVersionError,
 )
 from railgun.messaging.log_database import END_KEY, LogDatabase
-from railgun.state.end_marker import EndMark, EndMarker
+from railgun.state.end_marker import END_MARK, EndMark, EndMarker
 from railgun.state.errors import EndMarkVersionError, StoreCorruptionError
 from reservoir.files import Files
-
-END_MARK = "end.mark"
 
 _log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from railgun.messaging.errors import (
     TransportVersionError,
 )
 from railgun.messaging.log_database import TOPIC_PREFIX, VERSION_KEY, LogDatabase, log_options
-from railgun.messaging.log_end import END_MARK, as_transport_errors, check_end
+from railgun.messaging.log_end import as_transport_errors, check_end
 from railgun.messaging.partition_log import PartitionLog
 from railgun.messaging.transport import FOREVER, Entry, Fetched, TopicPartition, TopicSettings
-from railgun.state.end_marker import read_mark
+from railgun.state.end_marker import END_MARK, read_mark
 from railgun.state.rocks_files import check_files
 from railgun.wire.encode import Records
 from reservoir.files import DiskFiles

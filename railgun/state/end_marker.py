@@ -13,6 +13,9 @@ from reservoir.files import File, Files
 
 VERSION = 1
 
+END_MARK = "end.mark"
+"""The mark's name, in the folder of what it is of."""
+
 # Version, number of the mark, written, synced, boot; the CRC-32 of these bytes follows. See FORMAT.md.
 _MARK = Struct("<IQQQ16s")
 _CRC = Struct("<I")

@@ -10,7 +10,7 @@ from rocksdict import WriteBatch
 
 from railgun.state import keys
 from railgun.state.commit_record import pack_commit, unpack_commit
-from railgun.state.end_marker import EndMarker
+from railgun.state.end_marker import END_MARK, EndMarker
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
 from railgun.state.image_batch import ImageBatch
 from railgun.state.lock import FolderLock
@@ -27,9 +27,6 @@ BATCH_BYTES = 256 * 1024
 
 # What is listed by epoch. Graves last: they outlive the commit.
 _OF_EPOCHS = (keys.written_key, keys.undo_key, keys.graves_key)
-
-# Beside the database: the last epoch that was committed.
-END_MARK = "end.mark"
 
 Stored: TypeAlias = tuple[int, bytes | None]
 

@@ -11,6 +11,7 @@ from rocksdict import AccessType, DBRecoveryMode, Options, Rdict
 
 from railgun.state import keys
 from railgun.state.commit_record import unpack_commit
+from railgun.state.end_marker import END_MARK, read_mark
 from railgun.state.errors import StoreCorruptionError, StoreError
 from railgun.state.rocks import failure, items
 from railgun.state.rocks_files import check_files
@@ -55,6 +56,8 @@ class StoredState:
         if not (folder / _CURRENT).is_file():
             raise StoreCorruptionError(folder, "open", "its file CURRENT is missing")
         check_files(DiskFiles(), folder, settle=False)
+        # Before the database is opened: its owner may go on meanwhile, and mark later commits.
+        self._end = read_mark(DiskFiles(), folder / END_MARK)
         self._links = tempfile.TemporaryDirectory(prefix="railgun-")
         options = Options(raw_mode=True)
         # The owner takes what is whole before any damage; here damage is to be found.
@@ -77,7 +80,12 @@ class StoredState:
         """(epoch, meta) of the last commit; None where there is none. Raises StoreError."""
         with self._failures("read"):
             value = self._database.get(keys.META)
-        return None if value is None else unpack_commit(self._folder, value)
+        found = None if value is None else unpack_commit(self._folder, value)
+        newest = 0 if found is None else found[0]
+        if self._end is not None and newest < self._end.synced:
+            reason = f"checkpoint {self._end.synced} is gone, {newest} is the newest"
+            raise StoreCorruptionError(self._folder, "read", reason)
+        return found
 
     def amounts(self) -> StoredAmounts:
         """Read everything and count what was there at the last commit. Raises StoreError."""

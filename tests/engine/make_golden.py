@@ -17,7 +17,7 @@ from rocksdict import Options, Rdict
 
 import railgun
 from railgun.engine.folder import VERSION
-from railgun.messaging.log_end import END_MARK
+from railgun.state.end_marker import END_MARK
 from railgun.task.settings import TaskSettings
 from reservoir.files import DiskFiles
 

@@ -1,6 +1,7 @@
 """A process that scores numbered events until it is killed, saying each answer as it gets it."""
 
 import sys
+from pathlib import Path
 
 import railgun
 
@@ -25,7 +26,7 @@ def event(number: int) -> dict[str, object]:
     return {"id": number, "ts": 1_700_000_000_000 + 10 * number, "card": f"c{number % 7}", "x": number * 0.1}
 
 
-def main(folder: str, first: int) -> None:
+def main(folder: Path, first: int) -> None:
     with railgun.Engine(folder) as engine:
         engine.apply(DEFINITIONS)
         number = first
@@ -36,7 +37,3 @@ def main(folder: str, first: int) -> None:
             )
             sys.stdout.flush()
             number += 1
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))

@@ -2,25 +2,12 @@
 
 import math
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.engine.scoring_process import event
-
-
-def lived(folder: Path, first: int, answers: int) -> list[str]:
-    """Start a process, kill it after some answers; all that it said."""
-    command = [sys.executable, "-m", "tests.engine.scoring_process", str(folder), str(first)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(answers)]
-        process.kill()
-        said += process.stdout.readlines()
-    return [line for line in said if line.endswith("\n")]
+from tests.reliability.nursery import Nursery
 
 
 def check(line: str) -> int:
@@ -40,13 +27,14 @@ def check(line: str) -> int:
 
 def killed(folder: Path, times: int, seed: int) -> None:
     chance, following = random.Random(seed), 0
-    for _ in range(times):
-        answers = chance.randrange(1, 150)
-        # The event that the killed process was about to answer is sent again: it may be in the log or not.
-        said = [check(line) for line in lived(folder, following, answers)]
-        assert said == list(range(following, following + len(said)))
-        assert len(said) >= answers
-        following += len(said)
+    with Nursery("tests.engine.scoring_process") as nursery:
+        for _ in range(times):
+            answers = chance.randrange(1, 150)
+            # The event that the killed process was about to answer is sent again: it may be in the log or not.
+            said = [check(line) for line in nursery.killed(folder, following, answers, 0.0)]
+            assert said == list(range(following, following + len(said)))
+            assert len(said) >= answers
+            following += len(said)
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:

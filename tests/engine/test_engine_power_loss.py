@@ -8,8 +8,7 @@ import pytest
 
 import railgun
 from railgun.engine.errors import FolderError
-from railgun.messaging.log_end import END_MARK
-from railgun.state.end_marker import EndMarker
+from railgun.state.end_marker import END_MARK, EndMarker
 from reservoir.files import DiskFiles
 from tests.engine.scoring_process import DEFINITIONS, event
 

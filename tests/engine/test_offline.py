@@ -53,7 +53,7 @@ def test_a_run_is_what_the_oracle_says(seed: int, tmp_path: Path) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(3000, 3300))
 def test_a_long_run(seed: int, tmp_path: Path) -> None:
-    assert played(seed, 1000, tmp_path / "run") == []
+    assert played(seed, 400, tmp_path / "run") == []
 
 
 def test_a_temporary_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

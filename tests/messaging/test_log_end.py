@@ -13,9 +13,8 @@ from railgun.messaging.errors import (
     TransportShortenedError,
     TransportVersionError,
 )
-from railgun.messaging.log_end import END_MARK
 from railgun.messaging.read_only import ReadOnlyLog
-from railgun.state.end_marker import EndMarker
+from railgun.state.end_marker import END_MARK, EndMarker
 from reservoir.files import DiskFiles
 from tests.reservoir.failing_files import FailingFiles
 

@@ -1,4 +1,4 @@
-"""A process that plays seeded cases on a task until it is killed: arguments are the folder and the first seed.
+"""A process that plays seeded cases on a task until it is killed.
 
 It goes on from what it finds. It prints `durable SEED POSITION` and `answer SEED STEP ...` as they come, and checks
 each answer against the oracle; it ends by itself only when one is wrong.
@@ -67,7 +67,3 @@ def main(folder: Path, seed: int) -> None:
             Play(folder, seed).to_the_end()
             done.touch()
         seed += 1
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

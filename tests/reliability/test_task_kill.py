@@ -1,41 +1,26 @@
 """kill -9 of a process that runs a task under load: what was durable is there, answers come again as they were."""
 
 import random
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).resolve().parents[2]
-
-
-def killed(folder: Path, seed: int, lines: int, after_s: float) -> list[str]:
-    """Run the process, kill it some time after it has said so much; whole lines of what it said."""
-    command = [sys.executable, "-m", "tests.reliability.task_process", str(folder), str(seed)]
-    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as child:
-        guard = threading.Timer(240, child.kill)
-        guard.start()
-        assert child.stdout is not None
-        said = [child.stdout.readline() for _ in range(lines)]
-        time.sleep(after_s)
-        child.kill()
-        said += child.stdout.readlines()
-        guard.cancel()
-    assert child.returncode == -9, "the process ended by itself; it prints why"
-    return [line.rstrip("\n") for line in said if line.endswith("\n")]
+from tests.reliability.nursery import Nursery
 
 
 def kill_again_and_again(folder: Path, seed: int, kills: int) -> None:
+    with Nursery("tests.reliability.task_process") as nursery:
+        checked(nursery, folder, seed, kills)
+
+
+def checked(nursery: Nursery, folder: Path, seed: int, kills: int) -> None:
     folder.mkdir()
     rng = random.Random(seed)
     answers: dict[tuple[str, str], str] = {}
     durable: dict[str, int] = {}
     repeated = 0
     for _ in range(kills):
-        for line in killed(folder, seed, rng.randint(1, 150), rng.uniform(0, 0.1)):
+        for line in nursery.killed(folder, seed, rng.randint(1, 150), rng.uniform(0, 0.1)):
             kind, case, number, *rest = line.split(" ", 3)
             if kind == "start":
                 assert int(number) >= durable.get(case, 0), f"case {case} has lost what was durable"

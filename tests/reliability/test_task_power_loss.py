@@ -1,5 +1,6 @@
 """Power goes after any change to a task's segments: the last checkpoint is whole, and the log leads on from it."""
 
+import hashlib
 import random
 import shutil
 from dataclasses import dataclass
@@ -73,6 +74,12 @@ class Story:
             shutil.rmtree(folder)
 
 
+def found(files: MemoryFiles, durable: Durable) -> bytes:
+    """What a recovery has to go by, as a hash."""
+    held = sorted((name, bytes(inode.data)) for name, inode in files.names.items())
+    return hashlib.sha256(repr((durable.position, held)).encode()).digest()
+
+
 @pytest.mark.parametrize(
     ("cuts", "seeds"),
     [(24, 1), pytest.param(10_000, 20, marks=[pytest.mark.torture, pytest.mark.timeout(3600)])],
@@ -82,9 +89,15 @@ def test_power_loss_after_a_change(cuts: int, seeds: int, tmp_path: Path) -> Non
     assert len(told.saved) > 3
     changes = range(told.saved[0].changes, len(told.files.journal) + 1)
     digests: set[str] = set()
+    tried: set[bytes] = set()
     for k in sorted(Random(1).sample(changes, min(cuts, len(changes)))):
         durable = [saved for saved in told.saved if saved.changes <= k][-1]
         for seed in range(seeds):
             files = MemoryFiles.replayed(told.files.journal[:k]).without_power(Random(f"{k} {seed}"))
+            # What is found is often just what another loss has left: it would go on in the same way.
+            left = found(files, durable)
+            if left in tried:
+                continue
+            tried.add(left)
             digests.add(told.after_the_power_came_back(tmp_path / "again", durable, files))
     assert len(digests) == 1

@@ -1,4 +1,4 @@
-"""A process that walks over state until it is killed: arguments are the folder and a seed.
+"""A process that walks over state until it is killed.
 
 It goes on from what it recovers, and prints `start N`, then `durable N` whenever the checkpoint that began at
 step N has become durable.
@@ -78,7 +78,3 @@ def main(folder: Path, seed: int) -> None:
         if run.durable != durable:
             durable = run.durable
             say(f"durable {durable}")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from railgun.state.end_marker import END_MARK
 from railgun.state.errors import StoreCorruptionError, StoreError
 from railgun.state.rocks import StoreLimits
 from railgun.state.rocks_files import check_files
-from railgun.state.store import END_MARK, Store
+from railgun.state.store import Store
 from railgun.state.stored import StoredState
 from reservoir.files import DiskFiles
 
@@ -104,6 +105,8 @@ def test_without_the_mark_an_older_commit_would_come_back_unsaid(tmp_path: Path)
     with pytest.raises(StoreCorruptionError, match=r"checkpoint 6 is gone, [345] is the newest"):
         content(flipped(crashed, name, middle))
     copy = flipped(crashed, name, middle)
+    with pytest.raises(StoreError):
+        StoredState(copy).commit()
     (copy / END_MARK).unlink()
     found, rows = content(copy)
     assert found in ((3, b"meta 3"), (4, b"meta 4"), (5, b"meta 5"))

@@ -2,42 +2,31 @@
 
 import random
 import shutil
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.reliability.nursery import Nursery
 from tests.state.state_child import recovered
 
-_COMMAND = [sys.executable, "-m", "tests.state.state_child"]
 
-
-def killed(folder: Path, seed: int, commits: int, after_s: float) -> int:
-    """Run the child, kill it some time after so many commits; the last step that it called durable."""
-    root = Path(__file__).resolve().parents[2]
-    command = [*_COMMAND, str(folder), str(seed)]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as child:
-        guard = threading.Timer(60, child.kill)
-        guard.start()
-        assert child.stdout is not None
-        lines = [child.stdout.readline() for _ in range(commits + 1)]
-        time.sleep(after_s)
-        child.kill()
-        lines += child.stdout.readlines()
-        guard.cancel()
-    assert lines[0].startswith("start "), "the child did not come up; it prints why"
-    assert child.returncode == -9, "the child ended by itself; it prints why"
+def killed(nursery: Nursery, folder: Path, seed: int, commits: int, after_s: float) -> int:
+    """Let a child live until some time after so many commits; the last step that it called durable."""
+    lines = nursery.killed(folder, seed, commits + 1, after_s)
+    assert lines[0].startswith("start ")
     return int(lines[-1].split()[1])
 
 
 def kill_again_and_again(folder: Path, seed: int, kills: int) -> None:
+    with Nursery("tests.state.state_child") as nursery:
+        checked(nursery, folder, seed, kills)
+
+
+def checked(nursery: Nursery, folder: Path, seed: int, kills: int) -> None:
     rng = random.Random(seed)
     reached = []
     for i in range(kills):
-        durable = killed(folder, seed, rng.randrange(4), rng.uniform(0, 0.1))
+        durable = killed(nursery, folder, seed, rng.randrange(4), rng.uniform(0, 0.1))
         copy = folder.with_name(f"after-{i}")
         shutil.copytree(folder, copy)
         run = recovered(copy, seed)

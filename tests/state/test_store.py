@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from railgun.state import keys
+from railgun.state.end_marker import END_MARK
 from railgun.state.errors import (
     EpochOrderError,
     StoreCorruptionError,
@@ -17,7 +18,7 @@ from railgun.state.errors import (
     StoreVersionError,
 )
 from railgun.state.rocks import StoreLimits
-from railgun.state.store import END_MARK, Store
+from railgun.state.store import Store
 from railgun.state.undo import UNDO_ENTRY, undo_entries
 
 LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
