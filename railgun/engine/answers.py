@@ -1,6 +1,6 @@
 """The answers of one partitioner's tasks to a run of events: what tasks deliver, put where the events stand."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class Answers:
                 metric.name, column.type, words, np.ones(n, np.uint8), nothing
             )
         self._heap = _Heap()
+        self._is_put = False
 
     def take(self, replies: Replies, rows: Rows) -> None:
         """Put the replies to n events into n rows."""
@@ -62,8 +63,15 @@ class Answers:
             within = _within(rows, partial.first_row, partial.after_row)
             self.partials.append((replies.names[partial.metric], partial.bound_ms, within))
 
+    def put(self, columns: Iterable[MetricColumn]) -> None:
+        """Have these columns, which need no bytes but their own."""
+        self._columns = {column.name: column for column in columns}
+        self._is_put = True
+
     def columns(self) -> dict[str, MetricColumn]:
         """The metrics' results by name, null where no task was asked."""
+        if self._is_put:
+            return self._columns
         heap = self._heap.joined()
         return {
             name: MetricColumn(name, each.type, each.words, each.nulls, heap)

@@ -1,7 +1,6 @@
 """Events as JSON texts, each taken or refused by itself: together by columns where they are many, else one by one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -10,13 +9,12 @@ from numpy.typing import NDArray
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.ids import IdMaker
 from railgun.engine.routing import Router, Share
-from railgun.engine.tasks import Portion
+from railgun.engine.taken import Correlation, Row, Taken, encode_row
 from railgun.files.ndjson_fast import FastReader
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
-from railgun.wire.encode import encode_columns, encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from railgun.wire.values import decode_json
@@ -25,28 +23,13 @@ JsonText = bytes | msgspec.Raw
 
 # Below this many the columns cost more than the events.
 _WORTH_COLUMNS = 64
+# What a record may have beyond its event's text: its head, and numbers that are shorter as text.
+_HEAD_BYTES, _VALUE_BYTES = 256, 16
+_LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
 
 class MalformedEventError(EventRefusedError):
     """A text that is no JSON, or is nested too deep; says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The events of some texts that can be recorded, n of them, in order.
-
-    rows int64[n]: which texts they are; None: all.  ids: as clients wrote them, or made.  times: int ms, the clients'
-    own.  portions: by partitioner, what each task gets; rows there are places among the n.  refused: by text.
-    """
-
-    rows: NDArray[np.int64] | None
-    ids: list[str | int]
-    times: list[int]
-    portions: list[list[Portion]]
-    refused: dict[int, EventRefusedError] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 class Intake:
@@ -80,12 +63,19 @@ class Intake:
                 return taken
         return self._one_by_one(texts, ids, now_ms, latest_ms, arrival_ms)
 
+    @property
+    def _sure_bytes(self) -> int:
+        """A text of so many bytes makes no record that is too large; the id may be in there twice."""
+        return (RECORD_LIMIT_BYTES - _HEAD_BYTES - _VALUE_BYTES * len(self._schema.fields)) // 2
+
     # --- many at once ------------------------------------------------------------------------------
 
     def _by_columns(
         self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, latest_ms: int, arrival_ms: int
     ) -> Taken | None:
         """None where a text needs to be looked at by itself."""
+        if max(map(len, texts)) > self._sure_bytes:
+            return None
         batch = self._fast.read(texts)
         if batch is None:
             return None
@@ -94,9 +84,6 @@ class Intake:
         times = np.full(n, arrival_ms, np.int64) if self._stream.time is None else None
         admitted = self._table_door.admit(batch, latest_ms, made, times)
         good = admitted.good()
-        records = encode_columns(self._schema.version, good)
-        if len(good) and int(np.diff(records.offsets).max()) > RECORD_LIMIT_BYTES:
-            return None
         rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
         refused = self._why(texts, admitted, latest_ms)
         if refused is None:
@@ -104,13 +91,13 @@ class Intake:
         whole = texts if rows is None else [texts[row] for row in rows.tolist()]
         self._ignored_values += self._fast.unknown_values(whole)
         shares = self._router.shares(good)
-        portions = [[Portion.of(share, records) for share in each] for each in shares]
         if made is not None:
             known: list[str | int] = list(_made_texts(good.ids))
         else:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
-        return Taken(rows, known, good.times.tolist(), portions, refused)
+        version = self._schema.version
+        return Taken(rows, known, good.times.tolist(), shares, good, version, self._router, refused)
 
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
@@ -133,7 +120,8 @@ class Intake:
         known: list[str | int] = []
         times: list[int] = []
         refused: dict[int, EventRefusedError] = {}
-        sent: dict[tuple[int, int], tuple[list[int], list[bytes]]] = {}
+        events: list[Row] = []
+        sent: dict[tuple[int, int], list[int]] = {}
         for row, text in enumerate(texts):
             found = self._admit(text, latest_ms)
             if isinstance(found, EventRefusedError):
@@ -141,20 +129,35 @@ class Intake:
                 continue
             event_id = ids.next(max(0, now_ms)) if found.id is None else found.id
             time_ms = arrival_ms if found.time_ms is None else found.time_ms
-            record = encode_event(self._schema.version, event_id, time_ms, found.values)
-            if len(record) > RECORD_LIMIT_BYTES:
-                refused[row] = _too_large(len(record))
-                continue
+            event = Row(event_id, time_ms, found.values)
+            if len(text) > self._sure_bytes:
+                size_bytes = len(encode_row(self._schema.version, event, _LARGEST))
+                if size_bytes > RECORD_LIMIT_BYTES:
+                    refused[row] = _too_large(size_bytes)
+                    continue
             for home, partition in enumerate(self._router.partitions(found.values)):
                 if partition != NOT_SENT:
-                    places, records = sent.setdefault((home, partition), ([], []))
-                    places.append(len(known))
-                    records.append(record)
+                    sent.setdefault((home, partition), []).append(len(known))
             rows.append(row)
             known.append(event_id if self._stream.id is None else found.values[self._id_place])
             times.append(time_ms)
-        portions = self._portions(sent, len(known))
-        return Taken(np.array(rows, np.int64) if refused else None, known, times, portions, refused)
+            events.append(event)
+        return self._taken(np.array(rows, np.int64) if refused else None, known, times, sent, events, refused)
+
+    def _taken(
+        self,
+        rows: NDArray[np.int64] | None,
+        known: list[str | int],
+        times: list[int],
+        sent: dict[tuple[int, int], list[int]],
+        events: list[Row],
+        refused: dict[int, EventRefusedError],
+    ) -> Taken:
+        shares: list[list[Share]] = [[] for _ in self._router.partitioners]
+        for (home, partition), places in sorted(sent.items()):
+            own = None if len(places) == len(known) else np.array(places, np.int64)
+            shares[home].append(Share(self._router.partitioners[home], partition, own))
+        return Taken(rows, known, times, shares, events, self._schema.version, self._router, refused)
 
     def _admit(self, text: JsonText, latest_ms: int) -> Admitted | EventRefusedError:
         try:
@@ -169,15 +172,6 @@ class Intake:
             return self._door.admit(event, latest_ms)
         except EventRefusedError as error:
             return error
-
-    def _portions(
-        self, sent: dict[tuple[int, int], tuple[list[int], list[bytes]]], n: int
-    ) -> list[list[Portion]]:
-        portions: list[list[Portion]] = [[] for _ in self._router.partitioners]
-        for (home, partition), (places, records) in sorted(sent.items()):
-            rows = None if len(places) == n else np.array(places, np.int64)
-            portions[home].append(Portion(Share(self._router.partitioners[home], partition, rows), records))
-        return portions
 
 
 def no_json(text: JsonText, error: Exception) -> str:

@@ -99,10 +99,11 @@ class LiveStream:
         laps = self._record.laps()
         taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
         laps.end("admission")
-        each = [portion for portions in taken.portions for portion in portions]
+        portions = taken.portions()
+        each = [portion for of_home in portions for portion in of_home]
         sent = [(self.members.at(p.share.partitioner, p.share.partition), p.records) for p in each]
         with self.members.appending(sent):
-            answers = self._tasks.process(taken.portions, self._metrics, len(taken))
+            answers = self._tasks.process(portions, self._metrics, len(taken))
             laps.end("process")
         laps.end("durable")
         note_batch(self._record, len(taken), answers)

@@ -24,12 +24,15 @@ class Share:
 
 
 class Router:
-    """Routes the events of one stream. Its partitioners and partitions never change."""
+    """Routes the events of one stream. Its partitioners and partitions never change.
+
+    places: by partitioner, where its field is among the stream's; −1 for `*`.
+    """
 
     def __init__(self, stream: StreamDefinition) -> None:
         names = [field.name for field in stream.fields]
         self.partitioners = stream.partitioners
-        self._places = [-1 if name == ALL else names.index(name) for name in stream.partitioners]
+        self.places = [-1 if name == ALL else names.index(name) for name in stream.partitioners]
         self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
 
     def partitions(self, values: Sequence[Any]) -> list[int]:
@@ -38,7 +41,7 @@ class Router:
         values: its fields in schema order, as the door gives them.
         """
         found: list[int] = []
-        for place, count in zip(self._places, self._partitions):
+        for place, count in zip(self.places, self._partitions):
             value = 0 if place < 0 else values[place]
             if value is None:
                 found.append(NOT_SENT)
@@ -49,7 +52,7 @@ class Router:
     def shares(self, events: EventColumns) -> list[list[Share]]:
         """By partitioner in order, the shares of its partitions; none of them is empty."""
         found: list[list[Share]] = []
-        for name, place, count in zip(self.partitioners, self._places, self._partitions):
+        for name, place, count in zip(self.partitioners, self.places, self._partitions):
             found.append(_shares(events, name, place, count))
         return found
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from railgun.engine.answers import Answers
-from railgun.engine.intake import Taken
+from railgun.engine.taken import Taken
 
 
 @dataclass(frozen=True, slots=True)
