@@ -23,8 +23,8 @@ class CheckpointWork:
     def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
         self._task = task
         self._sync_log = sync_log
-        self._begun_s = self._ended_s = task.now()
-        self._begun_busy_s, self._begun_used_s = task.busy_s, task.used_s()
+        self._ended_s = task.now()
+        self._note_clocks()
         self._closing: tuple[int, int | None, int, list[int]] | None = None
         self.durable_position = task.position
         self.durable_log_start = task.position
@@ -50,6 +50,7 @@ class CheckpointWork:
 
         Replaying takes about as long as processing did.  An early checkpoint is paid from the time in which this
         process has nothing to do: the less of that there is, the later it comes; under full load only the clock counts.
+        Where others take the processors, this task is at work for longer than it uses them; both are no spare time.
         """
         task, settings = self._task, self._task.settings
         now_s = task.now()
@@ -58,14 +59,19 @@ class CheckpointWork:
         busy_s = task.busy_s - self._begun_busy_s
         if busy_s < settings.replay_s:
             return False
-        passed_s = now_s - self._begun_s
-        idle_s = passed_s - (task.used_s() - self._begun_used_s)
+        passed_s, at_work_s = now_s - self._begun_s, busy_s + task.upkeep_s - self._begun_upkeep_s
+        idle_s = passed_s - max(at_work_s, task.used_s() - self._begun_used_s)
         return busy_s * idle_s > settings.replay_s * passed_s
+
+    def _note_clocks(self) -> None:
+        task = self._task
+        self._begun_s, self._begun_used_s = task.now(), task.used_s()
+        self._begun_busy_s, self._begun_upkeep_s = task.busy_s, task.upkeep_s
 
     def begin(self) -> None:
         """Close the epoch at the present position."""
         task = self._task
-        self._begun_s, self._begun_busy_s, self._begun_used_s = task.now(), task.busy_s, task.used_s()
+        self._note_clocks()
         chunks, position = task.reservoir.chunks, task.position
         oldest = task.journal.first_offset
         needed_ms = min(task.retained_ms, *self._window_starts())

@@ -50,7 +50,8 @@ class TaskProcessor:
     """Processes the records of one task in log order. One thread uses it.
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
-    `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`.
+    `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
+    `upkeep_s`: in `work`.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class TaskProcessor:
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
         self.unreadable_records = 0
-        self.busy_s = 0.0
+        self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
         self._least_before_ms = TIME_MAX
@@ -124,9 +125,12 @@ class TaskProcessor:
 
     def work(self) -> bool:
         """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now."""
+        begun_s = self.now()
         filling = self.fills.step()
         self.sweep.step()
-        return self.checkpoints.step() or filling
+        more = self.checkpoints.step() or filling
+        self.upkeep_s += self.now() - begun_s
+        return more
 
     @property
     def _batch_max(self) -> int:

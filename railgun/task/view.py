@@ -21,8 +21,8 @@ from reservoir.reservoir import Reservoir
 class TaskView(Protocol):
     """A task as its works see it. One thread uses it.
 
-    position: the offset of the next record it wants.  retained_ms: R.  busy_s: seconds spent in processing records,
-    by `now`.  used_s: seconds of the processors' time that this process has used.
+    position: the offset of the next record it wants.  retained_ms: R.  busy_s, upkeep_s: seconds spent in processing
+    records and in background work, by `now`.  used_s: seconds of the processors' time that this process has used.
     """
 
     identity: TaskIdentity
@@ -44,3 +44,4 @@ class TaskView(Protocol):
     position: int
     retained_ms: int
     busy_s: float
+    upkeep_s: float

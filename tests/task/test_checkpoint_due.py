@@ -60,6 +60,10 @@ def test_nor_does_a_process_that_keeps_several_processors_busy_checkpoint_early(
     assert began_after_s(tmp_path, 0.5, 1.2) == pytest.approx(10.0, abs=0.15)
 
 
+def test_a_task_that_waits_for_a_processor_has_no_time_to_spare(tmp_path: Path) -> None:
+    assert began_after_s(tmp_path, 1.0, -0.7) == pytest.approx(10.0, abs=0.15)
+
+
 def test_the_soonest_is_four_times_what_would_be_replayed(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 0.5) == pytest.approx(4.0, abs=0.25)
 
