@@ -16,7 +16,8 @@ from bench.service import Service
 PATH = "/v1/streams/payments/events"
 LIMIT_P999_MS = 100.0
 
-_BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_EVENTS = 5_000, 4, 500_000
+_BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_VALUES = 5_000, 4, 2_500_000
+_BULK_SECONDS_MAX = 600.0
 _CONNECTIONS = 128
 _SETTLE_S = 1.0
 _RATE_MAX_PER_S = 100_000
@@ -30,7 +31,9 @@ class Target:
     payments: Payments
     sent_events: int = 0
 
-    def order(self, schedule: Schedule, *, each: int = 1, connections: int = _CONNECTIONS) -> Order:
+    def order(
+        self, schedule: Schedule, *, each: int = 1, connections: int = _CONNECTIONS, grace_s: float = 10.0
+    ) -> Order:
         """The next events, on a schedule; many in a request go as lines."""
         order = Order(
             self.service.host,
@@ -42,6 +45,7 @@ class Target:
             each,
             ndjson=each > 1,
             connections=connections,
+            grace_s=grace_s,
         )
         self.sent_events += order.events
         return order
@@ -50,10 +54,15 @@ class Target:
         """Send at least so many events as lines, as fast as they are answered; events/s. Raises ChildFailedError."""
         seconds, answered = 0.0, 0
         while answered < events:
-            requests = max(_BULK_CONNECTIONS, min(events - answered, _BULK_RUN_EVENTS) // _BULK_LINES)
-            found = inject(
-                self.order(Schedule.burst(requests), each=_BULK_LINES, connections=_BULK_CONNECTIONS)
+            at_once = min(events - answered, _BULK_RUN_VALUES // self.payments.fields)
+            requests = max(_BULK_CONNECTIONS, at_once // _BULK_LINES)
+            order = self.order(
+                Schedule.burst(requests),
+                each=_BULK_LINES,
+                connections=_BULK_CONNECTIONS,
+                grace_s=_BULK_SECONDS_MAX,
             )
+            found = inject(order)
             check(found)
             answered += found.good
             seconds += (found.last_done_ns - found.first_sent_ns) / 1e9
