@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 import railgun
 from frontend.asgi import (
@@ -32,7 +33,6 @@ from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _STREAMS, _EVENTS = "/v1/streams/", "/events"
-_ALLOW_POST = (b"allow", b"POST")
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -56,6 +56,7 @@ class Application:
         self.stopping = asyncio.Event()
         self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
         self._pages = _pages(backend)
+        self._plain = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -73,29 +74,31 @@ class Application:
             await answer_problem(send, refusal(500, "a defect of this program; the server's log shows where"))
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, method = scope["path"], scope["method"]
+        path = scope["path"]
         if path.startswith(_STREAMS) and path.endswith(_EVENTS):
             stream = path[len(_STREAMS) : -len(_EVENTS)]
             if stream and "/" not in stream:
-                if method != "POST":
-                    raise ProblemError(problem(405, f"{method} {path[:200]}: POST is meant"), [_ALLOW_POST])
+                _check_method(scope, "POST")
                 await self._scoring(stream, scope, receive, send)
                 return
-        if method in ("GET", "HEAD"):
-            if path == "/healthz":
-                await answer(send, 200, b'{"status":"alive"}')
-                return
-            if path == "/readyz":
-                await self._ready(send)
-                return
-            if path == "/metrics" and self.telemetry is not None:
-                accept = (header(scope, b"accept") or b"").decode("latin-1")
-                text, content_type = await asyncio.to_thread(self.telemetry.text, accept)
-                await answer(send, 200, text, content_type.encode())
-                return
-        await self._page(scope, receive, send)
+        plain = self._plain.get(path)
+        if plain is None:
+            await self._page(scope, receive, send)
+            return
+        _check_method(scope, "GET", "HEAD")
+        await plain(scope, send)
 
-    async def _ready(self, send: Send) -> None:
+    async def _alive(self, scope: Scope, send: Send) -> None:
+        await answer(send, 200, b'{"status":"alive"}')
+
+    async def _metrics(self, scope: Scope, send: Send) -> None:
+        if self.telemetry is None:
+            raise refusal(404, "nothing is measured here")
+        accept = (header(scope, b"accept") or b"").decode("latin-1")
+        text, content_type = await asyncio.to_thread(self.telemetry.text, accept)
+        await answer(send, 200, text, content_type.encode())
+
+    async def _ready(self, scope: Scope, send: Send) -> None:
         standing = self._backend.readiness()
         if not standing.ready:
             raise refusal(503, standing.reason)
@@ -115,6 +118,13 @@ class Application:
                 return whole.pop() if whole else await receive()
 
             await self._pages(scope, replay, send)
+
+
+def _check_method(scope: Scope, *allowed: str) -> None:
+    """Raise ProblemError (405) for another method."""
+    if scope["method"] not in allowed:
+        shown = f"{scope['method']} {scope['path'][:200]}: {' or '.join(allowed)} is meant"
+        raise ProblemError(problem(405, shown), [(b"allow", ", ".join(allowed).encode())])
 
 
 class _Answering:
@@ -165,7 +175,24 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 async def _on_http_error(request: Request, error: Exception) -> Response:
     """What the framework refuses by itself: routes and methods that there are not."""
     assert isinstance(error, HTTPException)
-    shown = f"{request.method} {request.url.path[:200]}"
-    said = {404: f"there is no {shown}; /docs lists what there is", 405: f"{shown}: another method is meant"}
-    body = problem(error.status_code, said.get(error.status_code, str(error.detail)))
-    return Response(encoder.encode(body), body.status, dict(error.headers or {}), "application/problem+json")
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    shown, detail = f"{request.method} {request.url.path[:200]}", str(error.detail)
+    if error.status_code == 404:
+        detail = f"there is no {shown}; /docs lists what there is"
+    elif error.status_code == 405:
+        # The framework names the methods of one route; the same path may have others.
+        headers["allow"] = ", ".join(sorted(_methods(request)))
+        detail = f"{shown}: {headers['allow']} is meant"
+    body = problem(error.status_code, detail)
+    return Response(encoder.encode(body), body.status, headers, "application/problem+json")
+
+
+def _methods(request: Request) -> set[str]:
+    """The methods that a path has."""
+    tried = ("GET", "POST", "PATCH", "DELETE")
+    routes = request.app.routes
+    return {
+        method
+        for method in tried
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    }

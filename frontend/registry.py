@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from frontend.backend import Backend
 from frontend.problems import refusal
-from frontend.registry_models import Metric, MetricList, Problem, Query, Stream, StreamChange, StreamList
+from frontend.registry_models import Metric, MetricList, Query, Stream, StreamChange, StreamList
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.catalog.tables import Table
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
         "description": says,
-        "content": {"application/problem+json": {"schema": Problem.model_json_schema()}},
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     for status, says in {
         400: "malformed",

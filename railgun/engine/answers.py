@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from railgun.catalog.model import MetricDefinition
 from railgun.language.types import Kind
-from railgun.plan.outputs import MetricColumn
+from railgun.plan.outputs import MetricColumn, is_wide
 from railgun.task.replies import Replies
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 
@@ -31,32 +31,37 @@ class Answers:
         self.warming = np.zeros(n, np.int32)
         self.warming_sets: list[tuple[str, ...]] = [()]
         self.partials: list[tuple[str, int, NDArray[np.int64]]] = []
-        nothing = np.zeros(0, np.uint8)
-        self._columns: dict[str, MetricColumn] = {}
-        for metric in metrics:
-            column = MetricColumn(
-                metric.name, metric.resolved.result_type, np.zeros((0, 1), np.uint64), nothing, nothing
-            )
-            words = np.zeros((n, 2 if column.is_wide else 1), np.uint64)
-            self._columns[metric.name] = MetricColumn(
-                metric.name, column.type, words, np.ones(n, np.uint8), nothing
-            )
+        self._names = [metric.name for metric in metrics]
+        self._types = [metric.resolved.result_type for metric in metrics]
+        # All metrics at once: with many of them and few events, what is done for each of them is what counts.
+        self._low = np.zeros((len(metrics), n), np.uint64)
+        self._nulls = np.ones((len(metrics), n), np.uint8)
+        self._high = {
+            place: np.zeros(n, np.uint64) for place, type_ in enumerate(self._types) if is_wide(type_)
+        }
+        self._strings = [place for place, type_ in enumerate(self._types) if type_.kind is Kind.STRING]
         self._heap = _Heap()
         self._is_put = False
 
     def take(self, replies: Replies, rows: Rows) -> None:
         """Put the replies to n events into n rows."""
-        n = replies.n
+        n, out, nulls = replies.n, replies.out, replies.nulls
         self.late[rows], self.duplicate[rows] = replies.late[:n], replies.duplicate[:n]
-        for column in replies.columns:
-            kept = self._columns[column.name]
-            kept.nulls[rows] = column.nulls[:n]
-            if column.type.kind is Kind.STRING:
-                kept.words[rows, 0] = self._heap.take(column.words[:n, 0], column.nulls[:n], column.heap)
-            elif column.is_wide:
-                kept.words[rows] = column.words[:n]
-            else:
-                kept.words[rows, 0] = column.words[:n, 0]
+        told = list(replies.names)
+        if told == self._names:
+            self._low[:, rows], self._nulls[:, rows] = out[: len(told), :n, 0], nulls[: len(told), :n]
+            source = {place: place for place in range(len(told))}
+        else:
+            source = {self._names.index(name): index for index, name in enumerate(told)}
+            for place, index in source.items():
+                self._low[place, rows], self._nulls[place, rows] = out[index, :n, 0], nulls[index, :n]
+        for place in self._strings:
+            if place in source:
+                index = source[place]
+                self._low[place, rows] = self._heap.take(out[index, :n, 0], nulls[index, :n], replies.heap)
+        for place, high in self._high.items():
+            if place in source:
+                high[rows] = out[source[place], :n, 1]
         if replies.warming:
             self.warming[rows] = self._warming_set(replies.warming)
         for partial in replies.partials:
@@ -74,9 +79,13 @@ class Answers:
             return self._columns
         heap = self._heap.joined()
         return {
-            name: MetricColumn(name, each.type, each.words, each.nulls, heap)
-            for name, each in self._columns.items()
+            name: MetricColumn(name, type_, self._words(place), self._nulls[place], heap)
+            for place, (name, type_) in enumerate(zip(self._names, self._types))
         }
+
+    def _words(self, place: int) -> NDArray[np.uint64]:
+        low = self._low[place]
+        return np.stack((low, self._high[place]), axis=1) if place in self._high else low.reshape(-1, 1)
 
     def _warming_set(self, names: tuple[str, ...]) -> int:
         if names not in self.warming_sets:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.answers import Answers
 from railgun.engine.result_table import result_table
-from railgun.plan.outputs import MetricColumn
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor
 from railgun.wire.reply import Partial
@@ -59,18 +58,14 @@ def replies(rows: list[tuple[str | None, int | None, int]], gap: int, warming: t
         words[1, row] = [(number or 0) & 2**64 - 1, (number or 0) >> 64 & 2**64 - 1]
         words[2, row, 0] = late
         nulls[:2, row] = text is None, number is None
-    columns = [
-        MetricColumn(
-            metric.name, metric.resolved.result_type, words[i], nulls[i], np.frombuffer(bytes(heap), np.uint8)
-        )
-        for i, metric in enumerate(HOMELY)
-    ]
     late = np.array([each for _, _, each in rows], np.uint8)
     return SimpleNamespace(
         n=n,
         late=late,
         duplicate=(late == 0).astype(np.uint8),
-        columns=columns,
+        out=words,
+        nulls=nulls,
+        heap=np.frombuffer(bytes(heap), np.uint8),
         names=[metric.name for metric in HOMELY],
         warming=warming,
         partials=[Partial(1, 5, 1, n)] if n > 1 else [],
@@ -115,7 +110,7 @@ def test_what_is_warming_at_several_partitioners_is_named_once_each() -> None:
     first, second = Answers(3, HOMELY), Answers(3, [METRICS[-1]])
     first.take(replies([("a", 1, 0)] * 2, 0, ("word", "wide")), slice(0, 2))
     other = replies([("a", 1, 0)] * 2, 0, ("other",))
-    other.columns, other.partials = [], []
+    other.names, other.out, other.nulls, other.partials = [], other.out[:0], other.nulls[:0], []
     second.take(other, slice(1, 3))
     batch = pa.table({"ts": [0] * 3, "id": range(3), "k": ["a"] * 3, "n": [0] * 3}).to_batches()[0]
     events = TableDoor(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events

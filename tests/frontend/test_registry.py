@@ -218,3 +218,19 @@ def test_liveness(shared: Server) -> None:
     assert shared.client.get("/healthz").json() == {"status": "alive"}
     assert shared.client.head("/healthz").status_code == 200
     assert shared.client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/streams", "GET, POST"),
+        ("/v1/streams/payments", "DELETE, GET, PATCH"),
+        ("/v1/streams/payments/events", "POST"),
+        ("/healthz", "GET, HEAD"),
+        ("/metrics", "GET, HEAD"),
+    ],
+)
+def test_other_methods(shared: Server, path: str, allowed: str) -> None:
+    response = shared.client.put(path)
+    refused(response, 405)
+    assert response.headers["allow"] == allowed

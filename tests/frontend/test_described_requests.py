@@ -1,0 +1,47 @@
+"""Requests made up from the OpenAPI description, right and wrong ones: no defect shows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode, checks
+
+from tests.frontend.serving import Server
+
+CHECKS: list[Callable[..., Any]] = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+
+
+def play(server: Server, examples: int) -> int:
+    """Requests of every route; how many routes there are."""
+    schema = schemathesis.openapi.from_url(f"{server.service.url}/openapi.json")
+    operations = [each.ok() for each in schema.get_all_operations()]
+    for operation in operations:
+        strategies = [operation.as_strategy(generation_mode=mode) for mode in GenerationMode]
+
+        @given(case=st.one_of(strategies))
+        @settings(
+            max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        )
+        def played(case: Any) -> None:
+            case.call_and_validate(checks=CHECKS)
+
+        played()
+    return len(operations)
+
+
+def test_requests(shared: Server) -> None:
+    assert play(shared, 12) == 15
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_ten_thousand_requests(shared: Server) -> None:
+    assert play(shared, 700) == 15
