@@ -35,44 +35,45 @@ class FastReader:
         only_known = msgspec.defstruct(
             "OnlyKnown", members, rename=renamed, gc=False, forbid_unknown_fields=True
         )
-        self._names = names
         self._decode = msgspec.json.Decoder(shape).decode
         self._decode_known = msgspec.json.Decoder(only_known).decode
+        self._all_known = True
         self._known = frozenset(field.name for field in schema.fields)
 
     def read(self, lines: Sequence[bytes | msgspec.Raw]) -> pa.RecordBatch | None:
         """The lines' fields; None where a line is no such event."""
-        decode = self._decode
         try:
-            events = [decode(line) for line in lines]
-            columns = [
-                _column([getattr(event, name) for event in events], field.type)
-                for name, field in zip(self._names, self._schema.fields)
-            ]
+            rows = map(msgspec.structs.astuple, self._decoded(lines))
+            by_field = list(zip(*rows)) or [()] * len(self._schema.fields)
+            columns = [_column(values, field.type) for values, field in zip(by_field, self._schema.fields)]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, pa.ArrowException, OverflowError):
             return None
         if any(column is None for column in columns):
             return None
         return batch_of(columns, self._schema, len(lines))
 
-    def unknown_names(self, lines: Sequence[bytes | msgspec.Raw]) -> dict[str, None]:
-        """Names, in the order met, of fields that the schema lacks, in lines that were read."""
+    def _decoded(self, lines: Sequence[bytes | msgspec.Raw]) -> list[Any]:
+        """The lines' events. Most lines have known fields only: that is found out on the way."""
+        known, decode = self._decode_known, self._decode
+        self._all_known = True
         try:
-            for line in lines:
-                self._decode_known(line)
+            return [known(line) for line in lines]
         except msgspec.ValidationError:
-            named = (name for fields in map(_decode_fields, lines) for name in fields)
-            return dict.fromkeys(name for name in named if name not in self._known)
-        return {}
+            self._all_known = False
+            return [decode(line) for line in lines]
+
+    def unknown_names(self, lines: Sequence[bytes | msgspec.Raw]) -> dict[str, None]:
+        """Names, in the order met, of fields that the schema lacks, in some of the lines that were read last."""
+        if self._all_known:
+            return {}
+        named = (name for fields in map(_decode_fields, lines) for name in fields)
+        return dict.fromkeys(name for name in named if name not in self._known)
 
     def unknown_values(self, lines: Sequence[bytes | msgspec.Raw]) -> int:
-        """How many values of fields that the schema lacks are in lines that were read."""
-        try:
-            for line in lines:
-                self._decode_known(line)
-        except msgspec.ValidationError:
-            return sum(len(fields.keys() - self._known) for fields in map(_decode_fields, lines))
-        return 0
+        """How many values of fields that the schema lacks are in some of the lines that were read last."""
+        if self._all_known:
+            return 0
+        return sum(len(fields.keys() - self._known) for fields in map(_decode_fields, lines))
 
 
 def _shape(type_: FieldType) -> tuple[Any, Any]:
@@ -82,7 +83,7 @@ def _shape(type_: FieldType) -> tuple[Any, Any]:
     return _SHAPES[type_.kind], None
 
 
-def _column(values: list[Any], type_: FieldType) -> pa.Array | None:
+def _column(values: Sequence[Any], type_: FieldType) -> pa.Array | None:
     """A column, or None where the values need to be looked at one by one. Raises what Arrow raises."""
     if type_.kind is Kind.DECIMAL:
         text = [None if raw == _RAW_NULL else bytes(raw) for raw in values]
