@@ -40,7 +40,7 @@ _RATES = ("write_250", "read_250", "unit_topic", "unit_topic_per_cpu")
 
 
 @contextmanager
-def _broker() -> Iterator[str]:
+def running_broker() -> Iterator[str]:
     """The address of a broker with nothing in it, which ends with the block."""
     with tempfile.TemporaryDirectory(prefix="railgun-bench-kafka-") as folder:
         broker = LocalBroker(Path(folder))
@@ -50,7 +50,7 @@ def _broker() -> Iterator[str]:
             broker.stop()
 
 
-def _write(log: Transport, where: TopicPartition, blocks: Iterator[Records]) -> None:
+def write_blocks(log: Transport, where: TopicPartition, blocks: Iterator[Records]) -> None:
     """Append blocks as fast as they are taken; return when all are acknowledged."""
     waiting: deque[Future[list[int]]] = deque()
     for block in blocks:
@@ -100,7 +100,7 @@ def write_per_s(log: Transport, where: TopicPartition, records: int) -> float:
     bounds = np.arange(_BLOCK_RECORDS + 1, dtype=np.int64) * _RECORD_BYTES
     block = Records(np.zeros(bounds[-1], np.uint8), bounds)
     begun = time.perf_counter()
-    _write(log, where, iter([block] * (records // _BLOCK_RECORDS)))
+    write_blocks(log, where, iter([block] * (records // _BLOCK_RECORDS)))
     return records / (time.perf_counter() - begun)
 
 
@@ -124,7 +124,7 @@ def unit_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[floa
         log.append(*where, [b"-"] * first)
         measured_from = first + warm.workload.warm_up
         after = measured_from + events
-        _write(log, where, warm.records.take(after - first))
+        write_blocks(log, where, warm.records.take(after - first))
         begun = begun_cpu = 0.0
         for offset, records in _fetched(log, where, first, after):
             if not begun and offset >= measured_from:
@@ -149,7 +149,7 @@ def main() -> None:
     records = max(int(1_000_000 * arguments.scale) // _BLOCK_RECORDS, 1) * _BLOCK_RECORDS
     found: dict[str, list[float]] = {key: [] for key in _RATES}
     times: list[list[float]] = []
-    with _broker() as address, KafkaTransport(KafkaSettings(address)) as log:
+    with running_broker() as address, KafkaTransport(KafkaSettings(address)) as log:
         for run in range(report.runs):
             log.create_topic(f"run-{run}", 3)
             near, bulk, unit = (TopicPartition(f"run-{run}", partition) for partition in range(3))

@@ -94,7 +94,7 @@ class LocalBroker:
         self._properties.write_text(properties(logs, ports), encoding="ascii")
         if (logs / "meta.properties").exists():
             return
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = _new_cluster_id()
         command = format_command(java, jars, cluster_id, self._properties)
         ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_FORMAT_S)
         if ran.returncode:
@@ -157,6 +157,14 @@ class LocalBroker:
 
 
 _LOOK = "look there for the cause; a folder that is damaged can be deleted, with its topics"
+
+
+def _new_cluster_id() -> str:
+    """One that does not begin with a dash, which the command would take for an option."""
+    while True:
+        made = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
 
 
 def _address(port: int) -> str:

@@ -43,6 +43,7 @@ class KafkaTopics:
         configuration: dict[str, Any] = {**settings.admin(), "error_cb": self.complaints}
         self._client = made(settings.broker, lambda: AdminClient(configuration))
         self._known: dict[str, int] = {}
+        self._led: set[str] = set()
         self._asked_at = 0.0
         self._lock = threading.Lock()
 
@@ -56,10 +57,11 @@ class KafkaTopics:
         known = {
             name: len(topic.partitions)
             for name, topic in found.topics.items()
-            if not name.startswith("__")
-            # A topic is there when each of its partitions has a leader.
-            and topic.partitions
-            and all(each.leader >= 0 for each in topic.partitions.values())
+            if not name.startswith("__") and topic.partitions
+        }
+        # One whose leader is away for a moment is there all the same; it was not when it is about to be made.
+        self._led = {
+            name for name in known if all(each.leader >= 0 for each in found.topics[name].partitions.values())
         }
         with self._lock:
             self._known = known
@@ -170,7 +172,7 @@ class KafkaTopics:
     def _await(self, topic: str, is_there: bool) -> None:
         """Return when the broker shows a change that it has agreed to."""
         deadline = time.monotonic() + self._timeout_s
-        while (topic in self.all()) is not is_there:
+        while (topic in self.all()) is not is_there or (is_there and topic not in self._led):
             if time.monotonic() > deadline:
                 late = KafkaError(KafkaError._TIMED_OUT)
                 raise as_transport_error(topic, late, self.complaints.last)

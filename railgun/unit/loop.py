@@ -26,6 +26,8 @@ from railgun.unit.task_host import Place, TaskHost
 # Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
 _IDLE_S, _AWAY_S, _LOCKED_S = 0.05, 0.5, 0.5
+# A topic that is not there for so long is gone: a broker that starts may not know all of its own at once.
+GONE_S = 5.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -60,6 +62,7 @@ class UnitLoop:
         self.hosts: dict[TaskKey, TaskHost] = {}
         self._waiting: dict[TaskKey, TaskHost] = {}
         self._retry_s = 0.0
+        self._missed: dict[TopicPartition, float] = {}
         self._doomed: dict[Path, float] = {}
         self.records = 0
 
@@ -136,21 +139,30 @@ class UnitLoop:
 
     def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
         """Stop the tasks whose logs do not have what they want next; the others go on."""
-        found = False
-        for where, host in running.items():
-            if not host.is_running:
-                continue
-            try:
-                start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
-                if start <= host.position <= end:
-                    continue
-                reason = f"offset {host.position} is next, the log has {start} to {end}"
-            except TopicMissingError as missing:
-                reason = missing.reason
-            host.failed(LogGapError(str(where), reason))
-            found = True
-        if not found:
-            _log.warning("it has passed: %s", error)
+        _log.warning("something is wrong with a log: %s", error)
+        try:
+            for where, host in running.items():
+                reason = self._fault(where, host) if host.is_running else None
+                if reason is not None:
+                    host.failed(LogGapError(str(where), reason))
+        except TransportUnavailableError:
+            # It will be asked again.
+            time.sleep(_AWAY_S)
+
+    def _fault(self, where: TopicPartition, host: TaskHost) -> str | None:
+        """Why a log cannot go on giving what its task wants; None where it can, or may yet."""
+        try:
+            start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
+        except TopicMissingError as missing:
+            now_s = time.monotonic()
+            if now_s - self._missed.setdefault(where, now_s) >= GONE_S:
+                return missing.reason
+            time.sleep(_IDLE_S)
+            return None
+        self._missed.pop(where, None)
+        if start <= host.position <= end:
+            return None
+        return f"offset {host.position} is next, the log has {start} to {end}"
 
     # --- assignment --------------------------------------------------------------------------------
 

@@ -116,3 +116,23 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
         os.kill(status.pid, signal.SIGCONT)
     with pytest.raises(TransportUnavailableError):
         future.result(0)
+
+
+def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(broker: LocalBroker) -> None:
+    status = broker.start(0, _unheard)
+    port = int(status.address.partition(":")[2])
+    with _opened(status) as transport:
+        transport.create_topic("t", 1)
+        transport.append("t", 0, [b"a"])
+        broker.stop()
+        starting = threading.Thread(target=broker.start, args=(port, _unheard))
+        starting.start()
+        asked = 0
+        while starting.is_alive() or asked < 20:
+            try:
+                assert transport.topics()["t"] == 1
+                asked += 1
+                assert transport.end_offset(*_WHERE) == 1
+            except TransportUnavailableError:
+                pass
+        starting.join()

@@ -1,0 +1,111 @@
+"""How fast one unit is: a process that reads a topic of a real broker and sends every reply.
+
+    python -m bench.unit_topic [--runs N] [--scale F]
+
+Prints the figure with the median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md
+says what the figure is.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.kafka import running_broker, write_blocks
+from bench.process import end_in_order, load
+from bench.records import RecordMaker
+from bench.unit import Report
+from bench.unit_cases import THROUGHPUT
+from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.evolution import missing
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import Topics
+
+_WORKLOAD = "payments_1x3"
+_FRONT_END = 0
+_READY_S = 600.0
+
+
+def unit_per_s(address: str, prefix: str, folder: Path, events: int) -> float:
+    """Events per second in the steady state, as many leaving the windows as arrive: read, processed, answered, the
+    answers acknowledged."""
+    workload = replace(THROUGHPUT[_WORKLOAD], measured=events)
+    definitions = parse_definitions(workload.definitions)
+    (stream,) = definitions.streams.values()
+    topics = Topics(prefix)
+    where = TopicPartition(topics.tasks(stream.name, "card"), 0)
+    settings = KafkaSettings(address)
+    with KafkaTransport(settings) as log, KafkaRegistry(settings, prefix) as registry:
+        registry.change(lambda catalog: missing(catalog, definitions))
+        log.create_topic(topics.replies(_FRONT_END), 1)
+        write_blocks(log, where, RecordMaker(workload.payments, stream).take(workload.warm_up + events))
+        with _unit(address, prefix, folder):
+            return _rate(log, TopicPartition(topics.positions, 0), workload.warm_up, log.end_offset(*where))
+
+
+def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) -> float:
+    """Replied records per second between two offsets, as the unit itself reports them."""
+    deadline = time.monotonic() + _READY_S
+    offset, begun, replied = 0, (0.0, 0), 0
+    while replied < end:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the unit came to offset {replied} of {end}")
+        if positions.topic not in log.topics():
+            time.sleep(0.05)
+            continue
+        for fetched in log.fetch({positions: offset}, 1_000, 1 << 20, 1.0):
+            replied = json.loads(fetched.values()[-1])["replied"]
+            offset = fetched.next_offset
+        if not begun[1] and replied >= first:
+            begun = time.perf_counter(), replied
+    return (replied - begun[1]) / (time.perf_counter() - begun[0])
+
+
+@contextmanager
+def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
+    config = folder / "railgun.toml"
+    config.write_text(
+        f'[cluster]\nbroker = "{address}"\ntopic_prefix = "{prefix}"\n[logging]\nlevel = "warning"\n',
+        encoding="utf-8",
+    )
+    place = ["--node-folder", str(folder / "data"), "--index", "0", "--units", "1"]
+    command = [sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def main() -> None:
+    """Measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.unit_topic")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0)
+    arguments = parser.parse_args()
+    end_in_order()
+    print(load())
+    report = Report(arguments.runs, arguments.scale)
+    rates: list[float] = []
+    with running_broker() as address:
+        for run in range(report.runs):
+            with tempfile.TemporaryDirectory(prefix="railgun-bench-unit-") as folder:
+                events = max(int(2_000_000 * report.scale), 10_000)
+                rates.append(unit_per_s(address, f"bench{run}", Path(folder), events))
+    report.note("unit_topic", rates)
+    print(load())
+    print(json.dumps({"bench": "unit_topic", "figures": report.figures}))
+
+
+if __name__ == "__main__":
+    main()

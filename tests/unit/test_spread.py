@@ -1,0 +1,55 @@
+"""Which unit runs which task: every task somewhere, evenly, and no stream moves another one's tasks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.catalog.definitions import parse_definitions
+from railgun.unit.spread import Spread, spread
+
+
+def _stream(name: str, partitions: int) -> PutStream:
+    text = f"""
+[streams.{name}]
+id = "id"
+partitioners = ["card", "*"]
+partitions = {partitions}
+[streams.{name}.fields]
+id = "string"
+card = "string"
+"""
+    return PutStream(1, parse_definitions(text).streams[name], 1)
+
+
+def _catalog(changes: list[Change]) -> Catalog:
+    catalog = Catalog()
+    for change in changes:
+        catalog.apply(change)
+    return catalog
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 7), st.data())
+def test_every_task_runs_somewhere_and_stays_there(
+    partitions: list[int], units: int, data: st.DataObject
+) -> None:
+    changes: list[Change] = [
+        PutStream(place, _stream(f"s{place}", count).stream, 1) for place, count in enumerate(partitions, 1)
+    ]
+    catalog = _catalog(changes)
+    before = spread(catalog, units)
+    assert len(before) == sum(count + 1 for count in partitions)
+    for name in catalog.streams:
+        shares = [
+            sum(1 for key, unit in before.items() if key.stream == name and unit == u) for u in range(units)
+        ]
+        assert max(shares) - min(shares) <= 1
+    mine = [key for unit in range(units) for key in Spread(unit, units).mine(catalog)]
+    assert sorted(mine) == sorted(before)
+    dropped = data.draw(st.sampled_from(sorted(catalog.streams)))
+    catalog.apply(DropStream(catalog.last_place + 1, dropped))
+    after = spread(catalog, units)
+    assert after == {key: unit for key, unit in before.items() if key.stream != dropped}
+    # Made anew it is another one: its tasks have other folders.
+    catalog.apply(PutStream(catalog.last_place + 1, _stream(dropped, 1).stream, 1))
+    assert not {key for key in spread(catalog, units) if key.stream == dropped} & set(before)

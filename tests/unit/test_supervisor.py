@@ -1,0 +1,108 @@
+"""A node's supervisor: units are started again, later and later, and its folder is its own."""
+
+import re
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from railgun.config.settings import ClusterSettings, Settings
+from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.unit import process, supervisor
+from railgun.unit.process import UnitPlace, run_unit
+from railgun.unit.supervisor import NodeFolderError, Supervisor, UnitProcess
+
+_TELL = "import sys; sys.stdout.write('{\"ready\": true}\\n'); sys.stdout.flush(); sys.stdin.read()"
+
+
+def _command(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def _watched(unit: UnitProcess, starts: int) -> list[float]:
+    """When each of so many starts was, in seconds."""
+    begun: list[float] = []
+    deadline = time.monotonic() + 60
+    while len(begun) < starts:
+        unit.watch()
+        if unit.starts > len(begun):
+            begun.append(time.monotonic())
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return begun
+
+
+def test_what_dies_is_started_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "BACKOFF_S", 0.05)
+    unit = UnitProcess(0, _command("raise SystemExit(1)"))
+    begun = _watched(unit, 4)
+    for number, (before, after) in enumerate(pairwise(begun)):
+        assert after - before >= 0.05 * 2**number
+    unit.end(time.monotonic() + 60)
+
+
+def test_health_makes_it_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "BACKOFF_MAX_S", 0.0)
+    monkeypatch.setattr(supervisor, "HEALTHY_S", 0.0)
+    unit = UnitProcess(0, _command("raise SystemExit(1)"))
+    _watched(unit, 3)
+    unit.end(time.monotonic() + 60)
+    assert unit.starts == 3
+
+
+def test_a_unit_says_that_it_is_ready_and_ends_with_its_node() -> None:
+    unit = UnitProcess(0, _command(_TELL))
+    unit.watch()
+    deadline = time.monotonic() + 60
+    while not unit.is_ready:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    unit.ask_to_stop()
+    assert unit.end(deadline) == -15
+    assert not unit.is_ready
+
+
+def test_one_that_does_not_stop_is_killed() -> None:
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + _TELL.replace(
+        "sys.stdin.read()", "time.sleep(600)"
+    )
+    unit = UnitProcess(0, _command(stubborn))
+    unit.watch()
+    while not unit.is_ready:
+        time.sleep(0.01)
+    unit.ask_to_stop()
+    assert unit.end(time.monotonic() + 0.2) == -9
+
+
+def test_a_folder_is_one_nodes(tmp_path: Path) -> None:
+    stopped = threading.Event()
+    first = threading.Thread(target=Supervisor(tmp_path, 0).run, args=[stopped])
+    first.start()
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            assert time.monotonic() < deadline
+            ended = threading.Event()
+            ended.set()
+            try:
+                Supervisor(tmp_path, 0).run(ended)
+            except NodeFolderError:
+                break
+            time.sleep(0.01)
+    finally:
+        stopped.set()
+        first.join()
+    assert Supervisor(tmp_path, 0).run(stopped)
+
+
+def test_a_broker_that_is_away_at_the_start_ends_the_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "kafka_settings", lambda settings: KafkaSettings("127.0.0.1:1", -1, {}, 1.0))
+    settings = Settings(cluster=ClusterSettings(broker="127.0.0.1:1"))
+    with pytest.raises(TransportUnavailableError, match=re.escape("127.0.0.1:1")):
+        run_unit(settings, UnitPlace(tmp_path, 0, 1), threading.Event())

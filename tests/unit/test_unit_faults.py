@@ -1,0 +1,305 @@
+"""What one task or the broker does to a unit: a task with an error of its own stops alone, the others go on."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from railgun.broker.local import LocalBroker
+from railgun.messaging import kafka_topics
+from railgun.messaging.errors import TransportRefusedError
+from railgun.messaging.transport import TopicPartition
+from railgun.registry import evolution
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.task.settings import MIB, TaskSettings
+from railgun.unit import loop as unit_loop
+from railgun.unit.spread import TaskKey
+from railgun.wire.encode import encode_event
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.strategies.case import STREAM
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import LocalUnit, awaited, quick_settings
+from tests.unit.processes import DEFINITIONS, event
+
+_SETTINGS = TaskSettings(
+    row_cache_bytes=4 * MIB,
+    page_cache_bytes=8 * MIB,
+    chunk_cache_bytes=4 * MIB,
+    block_cache_bytes=4 * MIB,
+    write_buffer_bytes=4 * MIB,
+    checkpoint_interval_s=0.1,
+)
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A cluster of its own on the broker that all tests share."""
+    return f"f{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def player(kafka: str, prefix: str) -> Iterator[ClusterPlayer]:
+    """With a stream of four tasks."""
+    opened = ClusterPlayer(kafka, prefix)
+    try:
+        opened.apply(DEFINITIONS)
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def unit(kafka: str, prefix: str, player: ClusterPlayer, tmp_path: Path) -> Iterator[LocalUnit]:
+    """The only unit, all its tasks running."""
+    opened = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS)
+    try:
+        awaited(lambda: opened.error is not None or opened.loop.is_ready)
+        yield opened
+    finally:
+        opened.stop()
+
+
+def where_of(player: ClusterPlayer, partitioner: str, partition: int) -> TopicPartition:
+    return TopicPartition(player.registry.topics.tasks(STREAM, partitioner), partition)
+
+
+def send(player: ClusterPlayer, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        player.score(event(number))
+    player.flush()
+
+
+def check(player: ClusterPlayer) -> None:
+    model = Oracle(DEFINITIONS).streams[STREAM]
+    for number, reply in enumerate(player.replies()):
+        found = differences(model.score(event(number)), reply)
+        assert not found, f"event {number}: {found}"
+
+
+def stopped_tasks(unit: LocalUnit) -> dict[TaskKey, str]:
+    return {key: host.failure for key, host in unit.loop.hosts.items() if host.failure}
+
+
+def dead_letters(player: ClusterPlayer) -> list[tuple[dict[str, bytes], bytes]]:
+    """(headers, record) of each, as another client sees them."""
+
+    consumer = Consumer(
+        {"bootstrap.servers": player.transport.settings.broker, "group.id": "x", "enable.auto.commit": False}
+    )
+    found: list[tuple[dict[str, bytes], bytes]] = []
+    try:
+        topic = player.registry.topics.dead(STREAM)
+        consumer.assign([KafkaTopicPartition(topic, 0, 0)])
+        end = player.transport.end_offset(topic, 0)
+        while len(found) < end:
+            message = consumer.poll(1)
+            if message is not None and message.error() is None:
+                found.append((dict(message.headers() or []), message.value() or b""))
+    finally:
+        consumer.close()
+    return found
+
+
+def test_records_that_cannot_be_read_are_put_aside(player: ClusterPlayer, unit: LocalUnit) -> None:
+    send(player, 0, 30)
+    where = where_of(player, "card", 1)
+    unknown = b"\x01" + b"\xc1 no record of this version"
+    offset = player.transport.append(*where, [unknown])
+    send(player, 30, 30)
+    check(player)
+    player.await_processed()
+    [(headers, record)] = dead_letters(player)
+    assert record == unknown
+    assert headers["reason"]
+    assert (headers["topic"], headers["partition"], headers["offset"]) == (
+        where.topic.encode(),
+        b"1",
+        b"%d" % offset,
+    )
+    assert stopped_tasks(unit) == {}
+    player.positions.read()
+    assert player.positions.newest[STREAM, "card", 1]["unreadable"] == 1
+
+
+def test_a_schema_that_the_log_never_brought_stops_its_task(player: ClusterPlayer, unit: LocalUnit) -> None:
+    send(player, 0, 30)
+    player.replies()
+    where = where_of(player, "card", 1)
+    player.transport.append(*where, [encode_event(99, "e", 1_700_000_000_000, [1])])
+    awaited(lambda: bool(stopped_tasks(unit)))
+    [(key, failure)] = stopped_tasks(unit).items()
+    assert (key.partitioner, key.partition) == ("card", 1)
+    assert "UnknownSchemaError" in failure
+    send(player, 30, 30)
+    awaited(lambda: _only_one_task_is_missing(player))
+
+    def is_said() -> bool:
+        player.positions.read()
+        return "UnknownSchemaError" in player.positions.newest[STREAM, "card", 1]["state"]
+
+    awaited(is_said)
+    assert unit.error is None
+
+
+def _only_one_task_is_missing(player: ClusterPlayer) -> bool:
+    player.front_end.collect()
+    return all(partitioner == "card" for _, partitioner in player.front_end.missing())
+
+
+def test_a_topic_that_is_deleted_under_way_stops_its_tasks(
+    player: ClusterPlayer, unit: LocalUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_topics, "REFRESH_S", 0.2)
+    monkeypatch.setattr(unit_loop, "GONE_S", 0.5)
+    send(player, 0, 30)
+    player.replies()
+    player.transport.delete_topic(where_of(player, "card", 0).topic)
+    awaited(lambda: len(stopped_tasks(unit)) == 2)
+    assert {key.partitioner for key in stopped_tasks(unit)} == {"card"}
+    assert all("no such topic" in each for each in stopped_tasks(unit).values())
+    before = len(player.front_end.answers)
+    entry = player.registry.snapshot().catalog.streams[STREAM]
+    shops = where_of(player, "shop", 0)
+    end = player.transport.end_offset(*shops)
+    values = [event(99)[field.name] for field in entry.stream.fields]
+    record = encode_event(entry.schema.version, "99", values[1], values, player.front_end.number, 7, 10_000)
+    player.transport.append(*shops, [record])
+    awaited(lambda: _answered(player) > before)
+    assert player.transport.end_offset(*shops) == end + 1
+
+
+def _answered(player: ClusterPlayer) -> int:
+    player.front_end.collect()
+    return len(player.front_end.answers)
+
+
+def test_another_prefix_is_another_cluster(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
+    other = LocalUnit(kafka, f"other{uuid.uuid4().hex[:8]}", tmp_path / "other", 0, 1, _SETTINGS)
+    try:
+        awaited(lambda: other.loop.is_ready)
+        assert other.loop.hosts == {}
+    finally:
+        other.stop()
+    with pytest.raises(TransportRefusedError, match="Choose another name"):
+        KafkaRegistry(quick_settings(kafka), "no/prefix")
+
+
+def test_a_dropped_stream_leaves_nothing(
+    kafka: str, prefix: str, player: ClusterPlayer, tmp_path: Path
+) -> None:
+    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS, grace_s=0.0)
+    try:
+        send(player, 0, 30)
+        player.replies()
+        assert len(list((tmp_path / "data" / "tasks").iterdir())) == 1
+        player.registry.change(lambda catalog: [evolution.dropped_stream(catalog, STREAM)])
+        awaited(lambda: not unit.loop.hosts and not list((tmp_path / "data" / "tasks").iterdir()))
+        # One of the same name has nothing of it.
+        player.apply(DEFINITIONS)
+        player.front_end.sent.clear()
+        player.front_end.answers.clear()
+        send(player, 0, 30)
+        check(player)
+    finally:
+        unit.stop()
+
+
+def test_a_hot_task_does_not_keep_the_others_waiting(
+    kafka: str, prefix: str, player: ClusterPlayer, tmp_path: Path
+) -> None:
+    hot = where_of(player, "card", 0)
+    entry = player.registry.snapshot().catalog.streams[STREAM]
+    records = []
+    for number in range(60_000):
+        values = [event(number)[field.name] for field in entry.stream.fields]
+        records.append(encode_event(entry.schema.version, str(number), values[1], values))
+    player.transport.append(*hot, records)
+    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS)
+    try:
+        awaited(lambda: len(unit.loop.hosts) == 4)
+        unit.halt()
+        host = next(each for each in unit.loop.hosts.values() if each.place.where == hot)
+        send(player, 100_000, 20)
+        rounds = 0
+        while _others_wait(player):
+            before = host.position
+            unit.loop.round()
+            assert host.position - before <= unit_loop.ROUND_RECORDS
+            rounds += 1
+            player.front_end.collect() if rounds % 5 == 0 else None
+            assert rounds < 10_000
+        assert host.position < 60_000
+    finally:
+        unit.stop()
+
+
+def _others_wait(player: ClusterPlayer) -> bool:
+    return any(partitioner == "shop" for _, partitioner in player.front_end.missing())
+
+
+def _unheard(line: str) -> None:
+    pass
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    """One that is nobody else's."""
+    found = LocalBroker(tmp_path / "broker")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> None:
+    """Play while the broker is restarted, killed, and held up, so many times each."""
+    status = broker.start(0, _unheard)
+    port = int(status.address.partition(":")[2])
+    player = ClusterPlayer(status.address, "railgun")
+    sent = 0
+    try:
+        player.apply(DEFINITIONS)
+        unit = LocalUnit(status.address, "railgun", folder, 0, 1, _SETTINGS)
+        try:
+            for number in range(3 * times):
+                send(player, sent, 60)
+                sent += 60
+                if number % 3 == 0:
+                    broker.stop()
+                    status = broker.start(port, _unheard)
+                elif number % 3 == 1:
+                    os.kill(status.pid, signal.SIGKILL)
+                    os.waitpid(status.pid, 0)
+                    status = broker.start(port, _unheard)
+                else:
+                    os.kill(status.pid, signal.SIGSTOP)
+                    time.sleep(pause_s)
+                    os.kill(status.pid, signal.SIGCONT)
+                send(player, sent, 60)
+                sent += 60
+                player.front_end.await_all()
+                assert unit.error is None
+            check(player)
+            player.await_processed()
+        finally:
+            unit.stop()
+    finally:
+        player.close()
+
+
+@pytest.mark.timeout(300)
+def test_the_broker_is_restarted_killed_and_held_up(broker: LocalBroker, tmp_path: Path) -> None:
+    disturbed(broker, tmp_path / "data", 1, 3.0)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_the_broker_is_restarted_killed_and_held_up_often(broker: LocalBroker, tmp_path: Path) -> None:
+    disturbed(broker, tmp_path / "data", 5, 30.0)
