@@ -78,11 +78,13 @@ bench-http: kernels  ## how fast the service answers over HTTP: RUNS=3 SCALE=1
 
 bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.kafka --runs $(RUNS) --scale $(SCALE)
+	@$(BIN)/python -m bench.unit_topic --runs $(RUNS) --scale $(SCALE)
 
 bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
+	@$(BIN)/python -m bench.unit_topic --runs 1 --scale 0.02
 
 bench-spark: kernels  ## how fast Spark validates: EVENTS=1000000
 	@$(BIN)/python -m bench.spark --events $(EVENTS)

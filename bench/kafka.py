@@ -36,7 +36,7 @@ _BLOCK_RECORDS = 2_000
 _FETCH_RECORDS, _FETCH_BYTES = 4_096, 4 << 20
 _RATE_PER_S = 500
 _WARM_UP_S = 1.0
-_RATES = ("write_250", "read_250", "unit_topic", "unit_topic_per_cpu")
+_RATES = ("write_250", "read_250", "task_topic", "task_topic_per_cpu")
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def read_per_s(address: str, where: TopicPartition, records: int) -> float:
         return records / (time.perf_counter() - begun)
 
 
-def unit_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[float, float]:
+def task_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[float, float]:
     """Events per second, and per CPU second of its thread, of one task that reads its partition: fetched, processed,
     replies encoded."""
     warm = WarmTask(THROUGHPUT["payments_1x3"])
@@ -156,7 +156,7 @@ def main() -> None:
             times.append(one_way_ms(log, near, max(int(10_000 * report.scale), 100)))
             found["write_250"].append(write_per_s(log, bulk, records))
             found["read_250"].append(read_per_s(address, bulk, records))
-            for key, value in zip(_RATES[2:], unit_per_s(log, unit, records), strict=True):
+            for key, value in zip(_RATES[2:], task_per_s(log, unit, records), strict=True):
                 found[key].append(value)
             log.delete_topic(f"run-{run}")
     for name, share in (("p50", 50), ("p99", 99), ("p999", 99.9)):

@@ -21,7 +21,7 @@ from bench.kafka import running_broker, write_blocks
 from bench.process import end_in_order, load
 from bench.records import RecordMaker
 from bench.unit import Report
-from bench.unit_cases import THROUGHPUT
+from bench.unit_cases import THROUGHPUT, Workload
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
@@ -35,10 +35,9 @@ _FRONT_END = 0
 _READY_S = 600.0
 
 
-def unit_per_s(address: str, prefix: str, folder: Path, events: int) -> float:
+def unit_per_s(address: str, prefix: str, folder: Path, workload: Workload) -> float:
     """Events per second in the steady state, as many leaving the windows as arrive: read, processed, answered, the
     answers acknowledged."""
-    workload = replace(THROUGHPUT[_WORKLOAD], measured=events)
     definitions = parse_definitions(workload.definitions)
     (stream,) = definitions.streams.values()
     topics = Topics(prefix)
@@ -47,7 +46,9 @@ def unit_per_s(address: str, prefix: str, folder: Path, events: int) -> float:
     with KafkaTransport(settings) as log, KafkaRegistry(settings, prefix) as registry:
         registry.change(lambda catalog: missing(catalog, definitions))
         log.create_topic(topics.replies(_FRONT_END), 1)
-        write_blocks(log, where, RecordMaker(workload.payments, stream).take(workload.warm_up + events))
+        write_blocks(
+            log, where, RecordMaker(workload.payments, stream).take(workload.warm_up + workload.measured)
+        )
         with _unit(address, prefix, folder):
             return _rate(log, TopicPartition(topics.positions, 0), workload.warm_up, log.end_offset(*where))
 
@@ -101,7 +102,8 @@ def main() -> None:
         for run in range(report.runs):
             with tempfile.TemporaryDirectory(prefix="railgun-bench-unit-") as folder:
                 events = max(int(2_000_000 * report.scale), 10_000)
-                rates.append(unit_per_s(address, f"bench{run}", Path(folder), events))
+                workload = replace(THROUGHPUT[_WORKLOAD], measured=events)
+                rates.append(unit_per_s(address, f"bench{run}", Path(folder), workload))
     report.note("unit_topic", rates)
     print(load())
     print(json.dumps({"bench": "unit_topic", "figures": report.figures}))

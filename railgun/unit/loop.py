@@ -36,9 +36,9 @@ class UnitLoop:
     """Runs the tasks that `assignments` gives it of the newest catalogue. `follow` may come from any thread; all
     else is for one.
 
-    host: makes the host of a task, one of so many that are opened together.  removes: whether this unit deletes the
-    folders of dropped streams, `grace_s` after it hears of the drop.  Raises what stops the whole unit:
-    TransportError, and errors of the disk.
+    host: makes the host of a task, one of so many that are opened together.  closed: is told of those that are let
+    go while the unit goes on.  removes: whether this unit deletes the folders of dropped streams, `grace_s` after it
+    hears of the drop.  Raises what stops the whole unit: TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -48,13 +48,14 @@ class UnitLoop:
         assignments: Assignments,
         positions: Positions,
         host: Callable[[Place, int], TaskHost],
+        closed: Callable[[TaskHost], None],
         folder: Path,
         *,
         removes: bool,
         grace_s: float,
     ) -> None:
         self._transport, self._topics, self._assignments = transport, topics, assignments
-        self._positions, self._host, self._folder = positions, host, folder
+        self._positions, self._host, self._closed, self._folder = positions, host, closed, folder
         self._removes, self._grace_s = removes, grace_s
         self._newest: Snapshot | None = None
         self._changed = threading.Event()
@@ -172,7 +173,9 @@ class UnitLoop:
         wanted = self._assignments.mine(snapshot.catalog)
         for key in [key for key in self.hosts if key not in wanted]:
             self._waiting.pop(key, None)
-            self.hosts.pop(key).close()
+            host = self.hosts.pop(key)
+            host.close()
+            self._closed(host)
         new = [key for key in wanted if key not in self.hosts]
         for left, key in enumerate(reversed(new), 1):
             self.hosts[key] = self._waiting[key] = self._host(self._place(snapshot, key), left)

@@ -16,7 +16,7 @@ from railgun.config.settings import Settings
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.unit.configured import kafka_settings, task_settings
+from railgun.unit.configured import fairly, kafka_settings, task_settings
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.memory import MemoryShares
@@ -48,7 +48,7 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> 
     RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
-        KafkaTransport(kafka) as transport,
+        KafkaTransport(fairly(kafka)) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix, drop_grace_s=cluster.drop_grace_s) as registry,
     ):
         loop = _made(settings, place, transport, registry)
@@ -88,6 +88,7 @@ def _made(
         Spread(place.index, place.units),
         positions,
         host,
+        lambda closed: memory.give_back([closed.settings]),
         place.folder,
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,

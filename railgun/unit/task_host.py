@@ -54,7 +54,8 @@ class TaskHost:
     def __init__(self, place: Place, transport: Transport, sending: Sending, settings: TaskSettings) -> None:
         self.place = place
         self.failure: str | None = None
-        self._transport, self._sending, self._settings = transport, sending, settings
+        self.settings = settings
+        self._transport, self._sending = transport, sending
         self._log = TaskLog(transport, place.where)
         self._outstanding = Outstanding(str(place.identity))
         self._task: TaskProcessor | None = None
@@ -72,7 +73,7 @@ class TaskHost:
                 place.identity,
                 DiskFiles(),
                 self._log.read,
-                self._settings,
+                self.settings,
                 sync_log=self._await_replies,
                 log_start=self._log.start,
             )

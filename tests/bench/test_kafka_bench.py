@@ -2,7 +2,7 @@
 
 import uuid
 
-from bench.kafka import one_way_ms, read_per_s, unit_per_s, write_per_s
+from bench.kafka import one_way_ms, read_per_s, task_per_s, write_per_s
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import TopicPartition
@@ -19,5 +19,5 @@ def test_each_figure_is_measured(kafka: str) -> None:
         assert write_per_s(log, bulk, 4_000) > 0
         assert log.end_offset(*bulk) == 4_000
         assert read_per_s(kafka, bulk, 4_000) > 0
-        assert min(unit_per_s(log, unit, 4_000)) > 0
+        assert min(task_per_s(log, unit, 4_000)) > 0
         assert log.end_offset(*unit) > 4_000

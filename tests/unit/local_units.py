@@ -11,6 +11,7 @@ from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.settings import TaskSettings
+from railgun.unit.configured import fairly
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
@@ -40,7 +41,7 @@ class LocalUnit:
     ) -> None:
         self.error: Exception | None = None
         self._stopped = threading.Event()
-        self.transport = KafkaTransport(quick_settings(broker))
+        self.transport = KafkaTransport(fairly(quick_settings(broker)))
         self.registry = KafkaRegistry(quick_settings(broker), prefix)
         topics = self.registry.topics
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
@@ -51,6 +52,7 @@ class LocalUnit:
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01),
             lambda place, tasks: TaskHost(place, self.transport, self.sending, settings),
+            lambda host: None,
             folder,
             removes=index == 0,
             grace_s=grace_s,

@@ -38,6 +38,9 @@ _SETTINGS = TaskSettings(
 )
 
 
+_BACKLOG = 200_000
+
+
 @pytest.fixture
 def prefix() -> str:
     """A cluster of its own on the broker that all tests share."""
@@ -217,16 +220,16 @@ def test_a_hot_task_does_not_keep_the_others_waiting(
     hot = where_of(player, "card", 0)
     entry = player.registry.snapshot().catalog.streams[STREAM]
     records = []
-    for number in range(60_000):
+    for number in range(_BACKLOG):
         values = [event(number)[field.name] for field in entry.stream.fields]
         records.append(encode_event(entry.schema.version, str(number), values[1], values))
     player.transport.append(*hot, records)
+    send(player, 200_000, 20)
     unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS)
     try:
         awaited(lambda: len(unit.loop.hosts) == 4)
         unit.halt()
         host = next(each for each in unit.loop.hosts.values() if each.place.where == hot)
-        send(player, 100_000, 20)
         rounds = 0
         while _others_wait(player):
             before = host.position
@@ -235,7 +238,7 @@ def test_a_hot_task_does_not_keep_the_others_waiting(
             rounds += 1
             player.front_end.collect() if rounds % 5 == 0 else None
             assert rounds < 10_000
-        assert host.position < 60_000
+        assert host.position < _BACKLOG
     finally:
         unit.stop()
 
