@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from frontend.answers_of_requests import id_of, placed, without_replies
 from frontend.backend import Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
-from frontend.problems import of_event, problem, refusal
+from frontend.problems import problem, refusal
 from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, UnknownNameError
-from railgun.engine.intake import JsonText, MalformedEventError
+from railgun.engine.intake import JsonText
 from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus, disk_status
 from railgun.registry.evolution import unknown_name
@@ -156,7 +157,7 @@ class EmbeddedBackend:
         detail = f"no answer within {timeout_ms} ms; the event {what}"
         return [
             msgspec.structs.replace(
-                problem(504, detail), id=_id_of(text, view), partitioners=tuple(partitioners)
+                problem(504, detail), id=id_of(text, view), partitioners=tuple(partitioners)
             )
             for text in submission.texts
         ]
@@ -257,40 +258,11 @@ def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:
     n = sum(len(each.texts) for each in own)
     for each in own:
         if not each.reply:
-            answers = _without_replies(scored, n)
+            answers = without_replies(scored.taken, n)
         elif each.metrics in replies:
             answers = replies[each.metrics]
         else:
-            answers = replies[each.metrics] = _placed(scored, replies_of(scored, each.metrics), n)
+            answers = replies[each.metrics] = placed(scored.taken, replies_of(scored, each.metrics), n)
         outcomes.append((each, answers if len(own) == 1 else answers[first : first + len(each.texts)]))
         first += len(each.texts)
     return outcomes
-
-
-def _placed(scored: Scored, replies: Sequence[Answer], n: int) -> list[Answer | None]:
-    """Replies and problems where their events stand."""
-    if not scored.taken.refused:
-        return list(replies)
-    answers = _without_replies(scored, n)
-    assert scored.taken.rows is not None
-    for row, reply in zip(scored.taken.rows.tolist(), replies):
-        answers[row] = reply
-    return answers
-
-
-def _without_replies(scored: Scored, n: int) -> list[Answer | None]:
-    answers: list[Answer | None] = [None] * n
-    for row, error in scored.taken.refused.items():
-        answers[row] = of_event(400 if isinstance(error, MalformedEventError) else 422, error)
-    return answers
-
-
-def _id_of(text: JsonText, view: StreamView | None) -> str | int | None:
-    """The id that an event's text says; None where it says none, or is no event."""
-    field = None if view is None else view.definition.id
-    try:
-        event = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    found = event.get(field) if isinstance(event, dict) else None
-    return found if isinstance(found, str | int) else None

@@ -47,6 +47,7 @@ Outcome = tuple[Submission, object]
 
 class ScoringThread:
     """score: what is done with submissions that are taken together; an outcome for each: answers or an exception.
+    Those that have none yet get theirs by `deliver` later.
 
     Outcomes of a batch reach the event loop in one call. `submit` and `close` belong to the loop's thread.
     """
@@ -84,7 +85,9 @@ class ScoringThread:
                     self._arrived.wait()
                 batch = self._take()
             if batch:
-                self._loop.call_soon_threadsafe(_deliver, self._score(batch))
+                outcomes = self._score(batch)
+                if outcomes:
+                    self._loop.call_soon_threadsafe(deliver, outcomes)
             elif self._closed and not self._queue:
                 return
 
@@ -111,7 +114,8 @@ class ScoringThread:
         return batch
 
 
-def _deliver(outcomes: list[Outcome]) -> None:
+def deliver(outcomes: list[Outcome]) -> None:
+    """Tell those who wait, in the event loop's thread."""
     for submission, outcome in outcomes:
         if submission.answered.done():
             continue

@@ -8,16 +8,17 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import uvicorn
 import uvloop
+from prometheus_client.registry import Collector
 
 from frontend.app import Application
 from frontend.connection import Connection, connection_type
 from frontend.embedded import EmbeddedBackend
-from frontend.monitoring import exposition
+from frontend.monitoring import ServedBackend, exposition
 from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
@@ -88,21 +89,23 @@ def listen(settings: HttpSettings) -> socket.socket:
 
 
 class Service:
-    """One run of the server. listener: a socket that listens already.  url: where that is."""
+    """One run of the server. listener: a socket that listens already.  url: where that is.  collectors: for `/metrics`,
+    beside those of every server."""
 
     def __init__(
         self,
         settings: HttpSettings,
-        backend: EmbeddedBackend,
+        backend: ServedBackend,
         listener: socket.socket,
         on_ready: Callable[[str], None] | None = None,
+        collectors: Sequence[Collector] = (),
     ) -> None:
         self._settings, self._backend, self._listener = settings, backend, listener
         host, port = listener.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._on_ready = on_ready
         self.application = Application(backend, settings)
-        self.application.telemetry = exposition(backend, self.application.in_flight)
+        self.application.telemetry = exposition(backend, self.application.in_flight, collectors)
         self._stop: Callable[[], object] | None = None
 
     def stop(self) -> None:
@@ -163,7 +166,7 @@ class Service:
 class _Server(uvicorn.Server):
     """uvicorn's, which also looks after its connections and stops where the backend does."""
 
-    def __init__(self, config: uvicorn.Config, backend: EmbeddedBackend, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, backend: ServedBackend, stopping: asyncio.Event) -> None:
         super().__init__(config)
         self._backend, self._stopping = backend, stopping
 

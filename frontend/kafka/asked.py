@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -42,7 +43,7 @@ class Homes:
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """n events of one stream. settle: called with what has settled, in the collector's thread.
+    """n events of one stream. settle: called with what has settled, in the collector's thread.  context: the asker's.
 
     left: answers that are still to come, over all events and partitioners.  error: why none will come.
     """
@@ -53,6 +54,7 @@ class Asked:
     homes: Homes
     settle: Settle
     timeout_ms: int
+    context: Any = None
     size_bytes: int = 0
     error: Problem | None = None
     left: int = 0

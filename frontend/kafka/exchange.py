@@ -95,9 +95,10 @@ class Exchange:
         positions: Sequence[Position] | None,
         timeout_ms: int,
         settle: Settle,
+        context: object = None,
     ) -> Asked:
         """The same for callers that have many at once: `settle` is called, in the collector's thread, with all of its
-        that settled by the same records."""
+        that settled by the same records. context: for the caller to know them by."""
         if len(taken) > EVENTS_MAX:
             raise refusal(413, f"{len(taken)} events together; at most {EVENTS_MAX} are taken")
         homes, number = self._homes(stream), self.waiting.number()
@@ -105,9 +106,8 @@ class Exchange:
         correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
         portions = taken.portions(correlation)
         held = sum(sizes_of(portion.records)[1] for of_home in portions for portion in of_home)
-        asked = Asked(
-            number, stream, taken, homes, settle, timeout_ms, held + EVENT_OVERHEAD_BYTES * len(taken)
-        )
+        size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
+        asked = Asked(number, stream, taken, homes, settle, timeout_ms, context, size_bytes)
         if not asked.left:
             self._collector.settle(asked)
             return asked

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from railgun.engine.answers import Answers
 from railgun.language.types import Kind, Type
 from railgun.plan.outputs import MetricColumn
-from railgun.wire.reply import ReplyBatch, ReplyFlag, Shape
+from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplySource, Shape
 
 _LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
 _NO_BYTES = np.zeros(0, np.uint8)
@@ -51,10 +51,11 @@ class Gathered(Answers):
         flags = batch.flags[taken]
         self.late[rows] = flags & _LATE
         self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
-        self.codes[rows] = self._code(batch)
-        whole = len(rows) == len(self.codes) and bool((rows[1:] > rows[:-1]).all())
-        for place, described in enumerate(batch.source.metrics):
-            metric = (described.name, Type(Kind(described.kind), described.precision, described.scale))
+        metrics = _metrics_of(batch.source)
+        self.codes[rows] = self._code(metrics)
+        ascends = bool((rows[1:] > rows[:-1]).all())
+        whole = ascends and len(rows) == len(self.codes)
+        for place, (metric, described) in enumerate(zip(metrics, batch.source.metrics)):
             nulls = batch.nulls[place, taken]
             words = batch.words(place)[taken]
             if whole:
@@ -62,7 +63,7 @@ class Gathered(Answers):
             else:
                 self._put(metric, described.shape, words, nulls, batch.heap, rows)
         self._note_life(batch, taken, rows)
-        return len(rows)
+        return len(rows) if ascends else len(np.unique(rows))
 
     def names(self, code: int) -> tuple[str, ...]:
         """The metrics of a set."""
@@ -83,10 +84,7 @@ class Gathered(Answers):
             made.put(_chosen(self._by_metric[metric], which, heap) for metric in self.sets[code])
         return made
 
-    def _code(self, batch: ReplyBatch) -> int:
-        metrics = tuple(
-            (each.name, Type(Kind(each.kind), each.precision, each.scale)) for each in batch.source.metrics
-        )
+    def _code(self, metrics: tuple[Metric, ...]) -> int:
         if metrics not in self.sets:
             self.sets.append(metrics)
         return self.sets.index(metrics)
@@ -121,6 +119,23 @@ class Gathered(Answers):
                 own = rows[(within >= first) & (within < after)]
                 if len(own):
                     self.partials.append((batch.source.metrics[metric].name, bound_ms, own))
+
+
+# Sources are few, live long and are large: they are known by what they are, not by what they say.
+_known_sources: dict[int, tuple[ReplySource, tuple[Metric, ...]]] = {}
+_SOURCES_MAX = 4_096
+
+
+def _metrics_of(source: ReplySource) -> tuple[Metric, ...]:
+    found = _known_sources.get(id(source))
+    if found is None or found[0] is not source:
+        if len(_known_sources) >= _SOURCES_MAX:
+            _known_sources.clear()
+        metrics = tuple(
+            (each.name, Type(Kind(each.kind), each.precision, each.scale)) for each in source.metrics
+        )
+        found = _known_sources[id(source)] = (source, metrics)
+    return found[1]
 
 
 def _nulls(name: str, type_: Type, n: int) -> MetricColumn:

@@ -19,7 +19,10 @@ _ROW_MASK = EVENTS_MAX - 1
 
 
 class Waiting:
-    """Used by several threads. counts: of answers that came, by what became of them."""
+    """Used by several threads. counts: of answers that came, by what became of them.
+
+    lock: held while answers are put in; hold it to look at what may be half answered.
+    """
 
     def __init__(self, incarnation: int, events_limit: int, bytes_limit: int) -> None:
         self._incarnation = incarnation
@@ -27,7 +30,7 @@ class Waiting:
         self.events = 0
         self.size_bytes = 0
         self.counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._by_number: dict[int, Asked] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._last = 0
@@ -43,13 +46,13 @@ class Waiting:
 
     def number(self) -> int:
         """One for what will be asked; its events' sequences are number << ROW_BITS and on."""
-        with self._lock:
+        with self.lock:
             self._last += 1
             return self._last
 
     def add(self, asked: Asked) -> None:
         """Expect its answers. Raises ProblemError (503) where it is full."""
-        with self._lock:
+        with self.lock:
             self.check(len(asked), asked.size_bytes)
             self._by_number[asked.number] = asked
             self.events += len(asked)
@@ -58,7 +61,7 @@ class Waiting:
 
     def remove(self, asked: Asked) -> bool:
         """Expect nothing any more; False where that is so already."""
-        with self._lock:
+        with self.lock:
             return self._remove(asked)
 
     def gather(self, batch: ReplyBatch) -> list[Asked]:
@@ -71,7 +74,7 @@ class Waiting:
         edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
         rows = batch.sequence & _ROW_MASK
         settled: list[Asked] = []
-        with self._lock:
+        with self.lock:
             for first, after in pairwise(edges):
                 number = int(numbers[first])
                 if number < 0:
@@ -88,7 +91,7 @@ class Waiting:
     def overdue(self, now_s: float) -> list[Asked]:
         """What has waited for too long, and is not expected any more."""
         found: list[Asked] = []
-        with self._lock:
+        with self.lock:
             while self._deadlines and self._deadlines[0][0] <= now_s:
                 asked = self._by_number.get(heapq.heappop(self._deadlines)[1])
                 if asked is not None:
@@ -98,12 +101,12 @@ class Waiting:
 
     def all(self) -> list[Asked]:
         """Everything that waits."""
-        with self._lock:
+        with self.lock:
             return list(self._by_number.values())
 
     def oldest_s(self) -> float:
         """How long the oldest has waited, in seconds; 0 where nothing waits."""
-        with self._lock:
+        with self.lock:
             first = next(iter(self._by_number.values()), None)
             return 0.0 if first is None else monotonic() - first.begun_s
 

@@ -13,6 +13,7 @@ from railgun.cli.broker import BROKER
 from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
+from railgun.cli.frontend import FRONTEND
 from railgun.cli.inspect import INSPECT
 from railgun.cli.node import NODE
 from railgun.cli.parser import help_text, parse
@@ -22,7 +23,7 @@ from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
 
-COMMANDS = (SERVE, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
+COMMANDS = (SERVE, FRONTEND, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

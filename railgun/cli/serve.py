@@ -1,16 +1,18 @@
-"""`railgun serve`: everything in one process: the HTTP door, the engine, the embedded log."""
+"""`railgun serve`: everything in one process tree: the HTTP door and the engine over the embedded log, or on Kafka."""
 
 import argparse
 import logging
 import os
 import platform
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import UsageError
 
 if TYPE_CHECKING:
+    from railgun.config.loading import Flag
     from railgun.config.settings import Settings
 
 _ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\s]*)):([0-9]{1,5})", re.ASCII)
@@ -20,6 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun serve`."""
     parser.add_argument(
         "--data", metavar="DIR", help="where events, state and the log are kept (default: data)"
+    )
+    parser.add_argument(
+        "--broker", metavar="HOST:PORT", help="have the log in Kafka: a front-end, and a node beside it"
     )
     parser.add_argument(
         "--http",
@@ -38,41 +43,71 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve until asked to stop. Raises ConfigError, DefinitionError, UsageError, OSError, EngineError."""
+    from frontend.kafka.serving import serve_frontend
     from frontend.server import serve
     from railgun.catalog.definitions import load_definitions
-    from railgun.config.loading import Flag, load_settings
+    from railgun.config.loading import load_settings
     from railgun.logs.setup import logging_as
 
-    flags = []
-    if arguments.data is not None:
-        flags.append(Flag("--data", "engine.data_folder", arguments.data))
-    if arguments.http is not None:
-        host, port = _address(arguments.http)
-        flags += [Flag("--http", "http.host", host), Flag("--http", "http.port", port)]
-    settings = load_settings(arguments.config, os.environ, flags)
+    settings = load_settings(arguments.config, os.environ, serving_flags(arguments))
     definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
+    on_kafka = arguments.broker is not None
     with logging_as(settings.logging):
-        code = serve(settings, definitions=definitions, on_ready=lambda url: _say_serving(url, settings))
+
+        def on_ready(url: str) -> None:
+            say_serving(url, settings, on_kafka=on_kafka)
+
+        if on_kafka:
+            code = serve_frontend(
+                settings, definitions=definitions, on_ready=on_ready, node=_node_command(arguments)
+            )
+        else:
+            code = serve(settings, definitions=definitions, on_ready=on_ready)
         logging.getLogger("railgun.serve").info("stopped")
     return code
 
 
-def _say_serving(url: str, settings: "Settings") -> None:
+def serving_flags(arguments: argparse.Namespace) -> "list[Flag]":
+    """What the options of a server say. Raises UsageError."""
+    from railgun.config.loading import Flag
+
+    flags = []
+    if getattr(arguments, "data", None) is not None:
+        flags.append(Flag("--data", "engine.data_folder", arguments.data))
+    if arguments.broker is not None:
+        flags.append(Flag("--broker", "cluster.broker", arguments.broker))
+    if arguments.http is not None:
+        host, port = _address(arguments.http)
+        flags += [Flag("--http", "http.host", host), Flag("--http", "http.port", port)]
+    return flags
+
+
+def say_serving(url: str, settings: "Settings", *, on_kafka: bool) -> None:
+    """Log where events are taken, and where they go."""
     from railgun import __version__
     from railgun.logs.formats import fields
 
-    engine = settings.engine
+    engine, cluster = settings.engine, settings.cluster
+    where = (
+        {"broker": cluster.broker, "topic_prefix": cluster.topic_prefix}
+        if on_kafka
+        else {"data": engine.data_folder, "durability": engine.durability}
+    )
     logging.getLogger("railgun.serve").info(
         "serving",
         extra=fields(
-            url=url,
-            data=engine.data_folder,
-            durability=engine.durability,
-            version=__version__,
-            python=platform.python_version(),
-            pid=os.getpid(),
+            url=url, **where, version=__version__, python=platform.python_version(), pid=os.getpid()
         ),
     )
+
+
+def _node_command(arguments: argparse.Namespace) -> list[str]:
+    """The node that does the work of a server on Kafka, with the same options."""
+    command = [sys.executable, "-m", "railgun", "node", "--broker", arguments.broker]
+    for option, value in (("--data", arguments.data), ("--config", arguments.config)):
+        if value is not None:
+            command += [option, value]
+    return command
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -85,10 +120,11 @@ def _address(text: str) -> tuple[str, int]:
 
 SERVE = Command(
     name="serve",
-    summary="answer events over HTTP: everything in one process, with an embedded log",
+    summary="answer events over HTTP: everything together, with an embedded log or Kafka",
     description=(
         "Serve streams over HTTP: register streams and metrics, score events, see how it stands. Everything\n"
-        "is in this process; events, state and the log are in one data folder, which it holds alone.\n\n"
+        "is in this process; events, state and the log are in one data folder, which it holds alone. With\n"
+        "--broker the log is in Kafka, and a node with a process for each core does the work.\n\n"
         "Settings come from their defaults, then FILE, then the environment (RAILGUN_HTTP__PORT=9000), then\n"
         "these options; the later win. SIGTERM or Ctrl-C: what is in flight is answered, a checkpoint is\n"
         "taken, and the exit code is 0; a second one stops at once, and nothing that was answered is lost."

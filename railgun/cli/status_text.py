@@ -10,10 +10,9 @@ _SQL_WIDTH = 100
 
 def as_text(status: Mapping[str, Any]) -> str:
     """Lines for a terminal. A status with parts that are not known here is shown without them."""
-    lines = [
-        f"{status.get('folder', '?')}: durability {status.get('durability', '?')}",
-        _disk(status.get("disk") or {}),
-    ]
+    lines = [f"{status.get('folder', '?')}: durability {status.get('durability', '?')}"]
+    if status.get("disk"):
+        lines.append(_disk(status["disk"]))
     streams = status.get("streams") or []
     if not streams:
         lines.append("no streams; create some with `railgun apply`")
@@ -35,8 +34,10 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     tasks, metrics = stream.get("tasks") or [], stream.get("metrics") or []
     lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
     lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
-    lines += _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
-    return lines
+    if tasks and "state" in tasks[0]:
+        head: tuple[str, ...] = ("task", "node", "unit", "state", "position", "lag", "checkpoint")
+        return lines + _table([head, *map(_cluster_task, tasks)])
+    return lines + _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
 
 
 def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,6 +55,20 @@ def _task(task: Mapping[str, Any]) -> tuple[str, ...]:
         f"{task['checkpoint']:,}",
         f"{task['log_start']:,}",
         "no event yet" if clock_ms is None else time_text(clock_ms),
+    )
+
+
+def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a task that some unit of a cluster runs."""
+    unit, node = task.get("unit"), task.get("node")
+    return (
+        f"{task['partitioner']}-{task['partition']}",
+        "?" if node is None else str(node),
+        "?" if unit is None else str(unit),
+        str(task["state"]),
+        f"{task['position']:,}",
+        f"{task['lag']:,}",
+        f"{task['checkpoint']:,}",
     )
 
 

@@ -6,9 +6,10 @@ from time import perf_counter
 
 from railgun.telemetry.buckets import Buckets
 
-STAGES = ("queue", "admission", "process", "durable", "encode", "total")
-"""The way of an event: waiting for the scoring thread; checked and made a record; processed by tasks (the log is
-being written meanwhile); waiting for what is left of that writing; made a reply; all of it, seen from the door."""
+STAGES = ("queue", "admission", "publish", "process", "durable", "encode", "total")
+"""The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer;
+processed by tasks (the log is being written meanwhile; on Kafka there and back again); waiting for what is left of that
+writing; made a reply; all of it, seen from the door."""
 
 SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),

@@ -1,6 +1,7 @@
 """A stream behind a real HTTP server, as the oracle's steps see it: every step is a request."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,31 +25,29 @@ class RefusedOverHttp(Exception):
     """The server refused a request: with a problem."""
 
 
-class HttpPlayer:
-    """Plays steps on `stream` of a server over an engine in a folder."""
+class HttpRequests(ABC):
+    """Steps on `stream` as requests."""
 
-    def __init__(self, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
-        self.folder, self.stream, self._settings = folder, stream, settings
+    def __init__(self, stream: str) -> None:
+        self.stream = stream
         self.clock_ms: int | None = None
-        self._held: set[str] = set()
-        self._holds_all = False
-        self._stack = ExitStack()
-        self.server = self._open()
 
-    def _open(self) -> Server:
-        return self._stack.enter_context(server(self.folder, open_engine=self._engine))
+    @property
+    @abstractmethod
+    def client(self) -> httpx.Client:
+        """Of the server that gets the next request."""
 
-    def _engine(self) -> Engine:
-        return Engine(
-            self.folder,
-            durability="os",
-            settings=self._settings,
-            now_ms=lambda: _NO_CLOCK_MS if self.clock_ms is None else self.clock_ms,
-            may_warm=lambda warm: self._may_warm(warm),
-        )
+    @abstractmethod
+    def add_metrics(self, sql: str, *, warm: bool = True) -> object: ...
 
-    def _may_warm(self, warm: Warm) -> bool:
-        return not self._holds_all and warm.name not in self._held
+    @abstractmethod
+    def warm(self, name: str) -> None: ...
+
+    @abstractmethod
+    def restart(self, *, crash: bool) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
 
     @property
     def place(self) -> str:
@@ -70,9 +69,74 @@ class HttpPlayer:
 
     def score_lines(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
         body = "".join(json.dumps(event) + "\n" for event in events).encode()
-        response = self.server.client.post(f"{self.place}/events", content=body, headers=_NDJSON)
+        response = self.client.post(f"{self.place}/events", content=body, headers=_NDJSON)
         assert response.status_code == 200, response.text
         return [json.loads(line) for line in response.content.splitlines()]
+
+    def drop_metric(self, name: str) -> None:
+        self._asked("DELETE", f"{self.place}/metrics/{name}")
+
+    def add_field(self, name: str, declared: str) -> None:
+        self._asked("PATCH", self.place, {"fields": {name: declared}})
+
+    def set_lateness(self, duration: str) -> None:
+        self._asked("PATCH", self.place, {"lateness": duration})
+
+    def set_retention(self, duration: str) -> None:
+        self._asked("PATCH", self.place, {"retention": duration})
+
+    def set_clock(self, clock_ms: int) -> None:
+        self.clock_ms = clock_ms
+
+    def _wait_until_warm(self) -> None:
+        until(lambda: not self._warming())
+
+    def _warming(self) -> list[str]:
+        metrics = self._asked("GET", f"{self.place}/metrics")["metrics"]
+        return [each["name"] for each in metrics if each["warming"]]
+
+    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        response = self.client.request(method, path, content=content, headers=headers)
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return None
+        if response.is_success:
+            return json.loads(response.content)
+        assert response.status_code < 500, response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        raise RefusedOverHttp(response.json()["detail"])
+
+
+class HttpPlayer(HttpRequests):
+    """Plays steps on `stream` of a server over an engine in a folder."""
+
+    def __init__(self, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
+        super().__init__(stream)
+        self.folder, self._settings = folder, settings
+        self._held: set[str] = set()
+        self._holds_all = False
+        self._stack = ExitStack()
+        self.server = self._open()
+
+    @property
+    def client(self) -> httpx.Client:
+        return self.server.client
+
+    def _open(self) -> Server:
+        return self._stack.enter_context(server(self.folder, open_engine=self._engine))
+
+    def _engine(self) -> Engine:
+        return Engine(
+            self.folder,
+            durability="os",
+            settings=self._settings,
+            now_ms=lambda: _NO_CLOCK_MS if self.clock_ms is None else self.clock_ms,
+            may_warm=lambda warm: self._may_warm(warm),
+        )
+
+    def _may_warm(self, warm: Warm) -> bool:
+        return not self._holds_all and warm.name not in self._held
 
     def add_metrics(self, sql: str, *, warm: bool = True) -> object:
         self._holds_all = not warm
@@ -90,21 +154,6 @@ class HttpPlayer:
         self._held.discard(name)
         self._wait_until_warm()
 
-    def drop_metric(self, name: str) -> None:
-        self._asked("DELETE", f"{self.place}/metrics/{name}")
-
-    def add_field(self, name: str, declared: str) -> None:
-        self._asked("PATCH", self.place, {"fields": {name: declared}})
-
-    def set_lateness(self, duration: str) -> None:
-        self._asked("PATCH", self.place, {"lateness": duration})
-
-    def set_retention(self, duration: str) -> None:
-        self._asked("PATCH", self.place, {"retention": duration})
-
-    def set_clock(self, clock_ms: int) -> None:
-        self.clock_ms = clock_ms
-
     def restart(self, *, crash: bool) -> None:
         """Begin anew on the same data; after a crash without the checkpoint that stopping takes."""
         if crash:
@@ -116,21 +165,5 @@ class HttpPlayer:
         self._stack.close()
 
     def _wait_until_warm(self) -> None:
-        def is_warm() -> bool:
-            metrics = self._asked("GET", f"{self.place}/metrics")["metrics"]
-            return not any(each["warming"] and each["name"] not in self._held for each in metrics)
-
         self.server.engine().wait_until_warm(self.stream)
-        until(is_warm)
-
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
-        content = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        response = self.server.client.request(method, path, content=content, headers=headers)
-        if response.status_code == httpx.codes.NO_CONTENT:
-            return None
-        if response.is_success:
-            return json.loads(response.content)
-        assert response.status_code < 500, response.text
-        assert response.headers["content-type"] == "application/problem+json"
-        raise RefusedOverHttp(response.json()["detail"])
+        until(lambda: self._held.issuperset(self._warming()))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.player import SMALLEST
-from tests.frontend.http_player import HttpPlayer
+from tests.frontend.http_player import HttpPlayer, HttpRequests
 from tests.oracle.compare import differences
 from tests.oracle.steps import Reply, Score, Step, perform
 from tests.strategies.case import STREAM, Case, oracle
@@ -20,7 +20,7 @@ def test_a_case(seed: int, tmp_path: Path) -> None:
     assert play(drawn, HttpPlayer(tmp_path / "data", STREAM, SMALLEST if seed % 3 else None), seed % 3) == []
 
 
-def play(drawn: Case, player: HttpPlayer, form: int) -> list[str]:
+def play(drawn: Case, player: HttpRequests, form: int) -> list[str]:
     """form: 0 event by event, 1 arrays, 2 lines."""
     model = oracle(drawn)
     restarts = 0
@@ -54,7 +54,7 @@ def runs(steps: list[Step], *, alone: bool) -> list[list[Step]]:
     return found
 
 
-def played(player: HttpPlayer, together: list[Step], form: int) -> list[Reply | None]:
+def played(player: HttpRequests, together: list[Step], form: int) -> list[Reply | None]:
     if len(together) == 1 or not isinstance(together[0], Score):
         return [perform(player, together[0])]
     events = [step.event for step in together if isinstance(step, Score)]

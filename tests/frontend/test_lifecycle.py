@@ -100,7 +100,7 @@ def test_an_engine_that_stops(payments: Payments, event: Event) -> None:
             )
             return future
 
-        running.engine()._streams._log.submit = failing  # type: ignore[method-assign]
+        running.engine()._streams._log.submit = failing
         response = running.post(EVENTS, event())
         assert response.status_code == 503
         assert "no space left" in response.json()["detail"]

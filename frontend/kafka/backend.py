@@ -1,0 +1,317 @@
+"""The backend of a cluster on Kafka: events through the exchange, changes through the registry."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any, TypeVar
+
+import msgspec
+
+from frontend.answers_of_requests import id_of
+from frontend.backend import Answer, Readiness, StreamView
+from frontend.engine_problems import as_problem
+from frontend.kafka.doors import Doors
+from frontend.kafka.exchange import Exchange, Limits
+from frontend.kafka.front_end import FrontEnd
+from frontend.kafka.positions import Positions
+from frontend.kafka.requests import Request, Requests
+from frontend.problems import problem, refusal
+from frontend.scoring_thread import ScoringThread
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change
+from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.engine.errors import EngineError, as_engine_errors
+from railgun.engine.explaining import explained
+from railgun.engine.intake import JsonText
+from railgun.engine.status import MetricStatus
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.registry import evolution
+from railgun.registry.follower import Follower
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import PREFIX
+from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.recording import Recording
+
+T = TypeVar("T")
+_STARTING = Readiness(False, "starting: the catalogue is being read")
+_STOPPING = Readiness(False, "stopping")
+_READY = Readiness(True)
+_REASONS = {429: "full", 503: "unavailable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name."""
+
+    kafka: KafkaSettings
+    prefix: str = PREFIX
+    front_end: FrontEnd | None = None
+    limits: Limits = field(default_factory=Limits)
+    drop_grace_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What there is once it has started."""
+
+    registry: KafkaRegistry
+    follower: Follower
+    exchange: Exchange
+    doors: Doors
+    positions: Positions
+
+
+class KafkaBackend:
+    """definitions: created at the start where missing.  Used in one event loop; `start` waits for the broker."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        definitions: Definitions | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
+        self._parts: _Parts | None = None
+        self._thread: ScoringThread | None = None
+        self._requests: Requests | None = None
+        self._open = ExitStack()
+        self._standing = _STARTING
+        self.recording = Recording()
+
+    async def start(self) -> None:
+        """Read the catalogue, have a reply topic, reach the broker. Raises EngineError."""
+        parts = await asyncio.to_thread(self._start)
+        more = {} if self._now_ms is None else {"now_ms": self._now_ms}
+        loop = asyncio.get_running_loop()
+        self._parts = parts
+        self._requests = Requests(loop, parts.exchange, parts.doors, self.recording, **more)
+        self._thread = ScoringThread(loop, self._requests.publish)
+        if self._standing is _STARTING:
+            self._standing = _READY
+
+    @as_engine_errors()
+    def _start(self) -> _Parts:
+        cluster = self._cluster
+        with ExitStack() as opening:
+            registry = opening.enter_context(
+                KafkaRegistry(cluster.kafka, cluster.prefix, drop_grace_s=cluster.drop_grace_s)
+            )
+            transport = opening.enter_context(KafkaTransport(cluster.kafka))
+            positions = Positions(transport, registry.topics)
+            opening.callback(positions.close)
+            exchange = opening.enter_context(
+                Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
+            )
+            doors = Doors(exchange)
+            if self._definitions is not None:
+                wanted = self._definitions
+                registry.change(lambda catalog: evolution.missing(catalog, wanted))
+            follower = registry.follow(doors.follow)
+            self._open = opening.pop_all()
+        return _Parts(registry, follower, exchange, doors, positions)
+
+    def readiness(self) -> Readiness:
+        parts = self._parts
+        if self._standing.ready and parts is not None:
+            failure = parts.exchange.failure or (
+                None if parts.follower.error is None else str(parts.follower.error)
+            )
+            if failure is not None:
+                self._standing = Readiness(False, failure, failed=True)
+        return self._standing
+
+    def view(self, stream: str) -> StreamView:
+        parts = self._ready()
+        found = parts.doors.now.views.get(stream)
+        if found is None:
+            raise refusal(404, evolution.unknown_name("stream", stream, parts.doors.now.views))
+        return found
+
+    def reading(self) -> EngineReading | None:
+        """Tasks are read where they are: in units."""
+        return None
+
+    def disk(self) -> DiskReading | None:
+        """There is nothing of it on this disk."""
+        return None
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Once it has started."""
+        return None if self._parts is None else self._parts.exchange
+
+    @property
+    def place(self) -> int:
+        """Of the last change of the catalogue that it knows; 0 before there is one."""
+        return 0 if self._parts is None else self._parts.doors.now.catalog.last_place
+
+    def refused(self, stream: str, status: int) -> None:
+        reason = _REASONS.get(status)
+        if reason is not None and self._parts is not None and stream in self._parts.doors.now.views:
+            self.recording.stream(stream).refused[reason] += 1
+
+    # --- events ------------------------------------------------------------------------------------
+
+    async def score(
+        self,
+        stream: str,
+        texts: Sequence[JsonText],
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        reply: bool = True,
+    ) -> list[Answer | None]:
+        self._ready()
+        if self._thread is None:
+            raise refusal(503, self._standing.reason)
+        loop = asyncio.get_running_loop()
+        size_bytes = sum(map(len, texts))
+        chosen = None if metrics is None else tuple(metrics)
+        request = Request(
+            stream, texts, size_bytes, chosen, reply, loop.create_future(), timeout_ms=timeout_ms
+        )
+        self._thread.submit(request)
+        timer = loop.call_later(timeout_ms / 1000, _give_up, request)
+        try:
+            answered = await request.answered
+        except asyncio.CancelledError:
+            request.abandoned = True
+            raise
+        finally:
+            timer.cancel()
+        record = self.recording.stream(stream)
+        record.stages["total"].add(perf_counter() - request.arrived_s)
+        if answered is None:
+            record.refused["timeout"] += len(texts)
+            return self._unanswered(request)
+        return answered  # type: ignore[return-value]
+
+    def _unanswered(self, request: Request) -> list[Answer | None]:
+        """The problems of events that were not answered in time, beside the answers of those that were."""
+        if request.asked is not None and self._requests is not None:
+            return self._requests.answers(request)
+        parts = self._parts
+        view = None if parts is None else parts.doors.now.views.get(request.stream)
+        partitioners = () if view is None else view.definition.partitioners
+        what = "may count; sending it again with its id is safe" if request.taken else "was not taken"
+        said = problem(504, f"no answer within {request.timeout_ms} ms; the event {what}")
+        return [
+            msgspec.structs.replace(said, id=id_of(text, view), partitioners=tuple(partitioners))
+            for text in request.texts
+        ]
+
+    # --- streams and metrics -----------------------------------------------------------------------
+
+    async def streams(self) -> list[StreamDefinition]:
+        return [entry.stream for entry in self._ready().doors.now.catalog.streams.values()]
+
+    async def create_stream(self, definition: StreamDefinition) -> bool:
+        return bool(await self._change(lambda catalog: evolution.new_stream(catalog, definition)))
+
+    async def evolve_stream(self, stream: str, settings: Mapping[str, Any]) -> StreamDefinition:
+        await self._change(lambda catalog: evolution.changed_stream(catalog, stream, settings))
+        return self.view(stream).definition
+
+    async def drop_stream(self, stream: str) -> None:
+        await self._change(lambda catalog: [evolution.dropped_stream(catalog, stream)])
+        self.recording.forget(stream)
+
+    async def add_metrics(self, stream: str, sql: str) -> tuple[list[MetricStatus], bool]:
+        names: list[str] = []
+
+        def missing(catalog: Catalog) -> Sequence[Change]:
+            metrics = evolution.metrics_of_query(catalog, stream, sql)
+            names[:] = [each.name for each in metrics]
+            return evolution.missing(catalog, Definitions({}, tuple(metrics)))
+
+        is_new = bool(await self._change(missing))
+        return [each for each in await self.metrics(stream) if each.name in names], is_new
+
+    async def metrics(self, stream: str) -> list[MetricStatus]:
+        return await self._call(partial(_metrics, stream))
+
+    async def drop_metric(self, stream: str, name: str) -> None:
+        await self._change(lambda catalog: [evolution.dropped_metric(catalog, stream, name)])
+
+    async def explain(self, stream: str, sql: str) -> dict[str, Any]:
+        def explain(parts: _Parts) -> dict[str, Any]:
+            catalog = parts.doors.now.catalog
+            metrics = evolution.metrics_of_query(catalog, stream, sql)
+            return explained(catalog.streams[stream], metrics)
+
+        return await self._call(explain)
+
+    async def status(self) -> dict[str, Any]:
+        return await self._call(self._status)
+
+    async def close(self) -> None:
+        if not self._standing.failed:
+            self._standing = _STOPPING
+        thread, self._thread = self._thread, None
+        self._parts = None
+        if thread is not None:
+            await asyncio.to_thread(thread.close)
+        await asyncio.to_thread(self._open.close)
+
+    def _status(self, parts: _Parts) -> dict[str, Any]:
+        known = parts.doors.now.catalog
+        return {
+            "folder": self._cluster.kafka.broker,
+            "durability": "kafka",
+            "streams": [
+                {
+                    "name": name,
+                    "tasks": list(parts.positions.tasks(entry)),
+                    "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
+                }
+                for name, entry in known.streams.items()
+            ],
+        }
+
+    def _ready(self) -> _Parts:
+        standing = self.readiness()
+        if self._parts is None or not standing.ready:
+            raise refusal(503, standing.reason)
+        return self._parts
+
+    async def _call(self, do: Callable[[_Parts], T]) -> T:
+        parts = self._ready()
+
+        @as_engine_errors()
+        def call() -> T:
+            return do(parts)
+
+        try:
+            return await asyncio.to_thread(call)
+        except EngineError as error:
+            raise as_problem(error) from error
+
+    async def _change(self, request: Callable[[Catalog], Sequence[Change]]) -> list[Change]:
+        def change(parts: _Parts) -> list[Change]:
+            try:
+                return parts.registry.change(request)
+            finally:
+                parts.doors.follow(parts.registry.snapshot())
+                parts.positions.forget(parts.doors.now.catalog)
+
+        return await self._call(change)
+
+
+def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
+    entry = evolution.stream_entry(parts.doors.now.catalog, stream)
+    warming = parts.positions.warming(entry)
+    return [
+        MetricStatus(name, add.metric.sql, add.metric.home, name in warming, 0.0 if name in warming else 1.0)
+        for name, add in entry.metrics.items()
+    ]
+
+
+def _give_up(request: Request) -> None:
+    request.abandoned = True
+    if not request.answered.done():
+        request.answered.set_result(None)

@@ -1,0 +1,135 @@
+"""How the tasks of a cluster stand, as their units say on the topic of positions; whether metrics answer yet."""
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from railgun.catalog.catalog import Catalog, StreamEntry
+from railgun.messaging.errors import TransportClosedError, TransportError
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry.topics import Topics
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_RECORDS, _BYTES = 10_000, 4 << 20
+_WAIT_S, _AWAY_S = 0.1, 0.5
+TaskName = tuple[str, str, int]
+"""Stream, partitioner, partition."""
+MetricName = tuple[str, str, int]
+"""Stream, name, the place of its `add`."""
+
+_log = logging.getLogger("railgun.frontend")
+
+
+class Positions:
+    """Reads in a thread of its own. newest: by task, the last thing said of it."""
+
+    def __init__(self, transport: KafkaTransport, topics: Topics) -> None:
+        self._transport, self._topics = transport, topics
+        self._where = TopicPartition(topics.positions, 0)
+        self.newest: dict[TaskName, dict[str, Any]] = {}
+        # Of metrics that are not known to answer: how far their tasks must have come to know of them.
+        self._due: dict[MetricName, dict[TaskName, int]] = {}
+        self._warm: set[MetricName] = set()
+        transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+        self._position = transport.start_offset(*self._where)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._stopped.set()
+        self._thread.join()
+
+    def warming(self, entry: StreamEntry) -> set[str]:
+        """The metrics of a stream that some task does not answer yet, or is not known to. Raises TransportError."""
+        stream, found = entry.stream, set()
+        for name, add in entry.metrics.items():
+            metric = (stream.name, name, add.place)
+            if metric in self._warm:
+                continue
+            if metric not in self._due:
+                self._due[metric] = self._ends(entry, add.metric.home)
+            if all(self._answers(name, entry.created, task, end) for task, end in self._due[metric].items()):
+                self._warm.add(metric)
+                del self._due[metric]
+            else:
+                found.add(name)
+        return found
+
+    def forget(self, catalog: Catalog) -> None:
+        """Forget what is not registered any more."""
+        living = {
+            (name, metric, add.place)
+            for name, entry in catalog.streams.items()
+            for metric, add in entry.metrics.items()
+        }
+        self._warm &= living
+        self._due = {metric: due for metric, due in self._due.items() if metric in living}
+
+    def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
+        """How each task of a stream stands, for people; those that nobody has spoken of too."""
+        stream = entry.stream
+        for partitioner in stream.partitioners:
+            for partition in range(stream.partitions_of(partitioner)):
+                said = self.newest.get((stream.name, partitioner, partition), {})
+                if said.get("created") != entry.created:
+                    said = {}
+                yield {
+                    "stream": stream.name,
+                    "partitioner": partitioner,
+                    "partition": partition,
+                    "position": said.get("processed", 0),
+                    "checkpoint": said.get("checkpointed", 0),
+                    "lag": max(0, said.get("end", 0) - said.get("processed", 0)),
+                    "node": said.get("node"),
+                    "unit": said.get("unit"),
+                    "state": said.get("state", "unknown"),
+                    "unreadable_records": said.get("unreadable", 0),
+                }
+
+    def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int]:
+        """Where the logs of a home's tasks end: their `add` records lie before that."""
+        name = entry.stream.name
+        topic = self._topics.tasks(name, home)
+        return {
+            (name, home, partition): self._transport.end_offset(topic, partition)
+            for partition in range(entry.stream.partitions_of(home))
+        }
+
+    def _answers(self, metric: str, created: int, task: TaskName, end: int) -> bool:
+        said = self.newest.get(task)
+        return (
+            said is not None
+            and said.get("created") == created
+            and int(said["processed"]) >= end
+            and metric not in said["warming"]
+        )
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                for fetched in self._transport.fetch(
+                    {self._where: self._position}, _RECORDS, _BYTES, _WAIT_S
+                ):
+                    for record in fetched.values():
+                        self._take(record)
+                    self._position = fetched.next_offset
+            except TransportClosedError:
+                return
+            except TransportError as error:
+                _log.warning("positions cannot be read for now: %s", error)
+                self._stopped.wait(_AWAY_S)
+
+    def _take(self, record: bytes) -> None:
+        try:
+            said = _decode(record)
+            task = (str(said["stream"]), str(said["partitioner"]), int(said["partition"]))
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+            _log.warning("%s: a position that cannot be read: %s", self._where, error)
+            return
+        self.newest[task] = said

@@ -1,0 +1,155 @@
+"""Requests of the HTTP door as the exchange sees them: published together, answered each by itself."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+from frontend.answers_of_requests import placed, without_replies
+from frontend.backend import Answer
+from frontend.kafka.asked import Asked
+from frontend.kafka.doors import Doors
+from frontend.kafka.exchange import Exchange
+from frontend.problems import ProblemError, refusal
+from frontend.scoring_thread import Outcome, Submission, deliver
+from railgun.engine.noting import note_batch, note_refused
+from railgun.engine.taken import Taken
+from railgun.telemetry.recording import Recording
+
+_log = logging.getLogger("railgun.frontend")
+
+
+@dataclass(slots=True, eq=False)
+class Request(Submission):
+    """timeout_ms: of its answers.  asked: what it was published with, its first text there being the one at `first`."""
+
+    timeout_ms: int = 0
+    asked: Asked | None = None
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """Requests whose events were published together. n: texts of all of them.  sent_s: of perf_counter."""
+
+    requests: list[Request]
+    taken: Taken
+    n: int
+    sent_s: float
+
+
+class Requests:
+    """Publishes in the scoring thread; outcomes reach the event loop from whichever thread has them."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        exchange: Exchange,
+        doors: Doors,
+        recording: Recording,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._loop, self._exchange, self._doors = loop, exchange, doors
+        self._recording, self._now_ms = recording, now_ms
+
+    def publish(self, batch: list[Submission]) -> list[Outcome]:
+        """Have all events sent; the outcomes of what is refused at once."""
+        together: dict[tuple[str, bool], list[Request]] = {}
+        for each in batch:
+            assert isinstance(each, Request)
+            together.setdefault((each.stream, each.reply), []).append(each)
+        outcomes: list[Outcome] = []
+        for (stream, reply), own in together.items():
+            try:
+                outcomes += self._publish(stream, own, reply)
+            except ProblemError as error:
+                outcomes += [(each, error) for each in own]
+            except Exception as error:  # noqa: BLE001 - every request of the batch is told
+                _log.exception("publishing stopped half-way")
+                said = f"a defect stopped the publishing ({type(error).__name__}); see the server's log"
+                outcomes += [(each, refusal(500, said)) for each in own]
+        return outcomes
+
+    def answers(self, request: Request) -> list[Answer | None]:
+        """What there is to say of a request's events by now, some of which wait."""
+        asked = request.asked
+        assert asked is not None
+        with self._exchange.waiting.lock:
+            replies = asked.answers(request.metrics)
+        context: _Together = asked.context
+        return _own(request, placed(asked.taken, replies, context.n))
+
+    def _publish(self, stream: str, own: list[Request], reply: bool) -> list[Outcome]:
+        door = self._doors.now.doors.get(stream)
+        if door is None:
+            raise refusal(404, f"there is no stream {stream[:80]!r}")
+        record = self._recording.stream(stream)
+        laps = record.laps()
+        began_s = perf_counter()
+        first = 0
+        for each in own:
+            record.stages["queue"].add(began_s - each.arrived_s)
+            each.first = first
+            first += len(each.texts)
+        texts = [text for each in own for text in each.texts] if len(own) > 1 else own[0].texts
+        taken = door.take(texts, self._now_ms())
+        laps.end("admission")
+        note_refused(record, taken.refused.values())
+        context = _Together(own, taken, first, perf_counter())
+        if not len(taken):
+            return _without(context)
+        if reply:
+            timeout_ms = max(each.timeout_ms for each in own)
+            asked = self._exchange.ask(stream, taken, None, timeout_ms, self._settle, context)
+            for each in own:
+                each.asked = asked
+        else:
+            sent = self._exchange.publish(stream, taken)
+            sent.add_done_callback(partial(self._sent, stream, context))
+        laps.end("publish")
+        return []
+
+    def _settle(self, settled: list[Asked]) -> None:
+        """In the collector's thread."""
+        outcomes: list[Outcome] = []
+        for asked in settled:
+            context: _Together = asked.context
+            record = self._recording.stream(asked.stream)
+            record.stages["process"].add(perf_counter() - context.sent_s)
+            laps = record.laps()
+            if asked.error is None and not asked.left:
+                note_batch(record, len(asked), asked.gathered)
+            answers: dict[tuple[str, ...] | None, list[Answer | None]] = {}
+            for each in context.requests:
+                if each.metrics not in answers:
+                    answers[each.metrics] = placed(asked.taken, asked.answers(each.metrics), context.n)
+                outcomes.append((each, _own(each, answers[each.metrics])))
+            laps.end("encode")
+        self._loop.call_soon_threadsafe(deliver, outcomes)
+
+    def _sent(self, stream: str, context: _Together, sent: Future[list[int]]) -> None:
+        """In the producer's thread."""
+        error = sent.exception()
+        record = self._recording.stream(stream)
+        record.stages["durable"].add(perf_counter() - context.sent_s)
+        if error is None:
+            note_batch(record, len(context.taken), {})
+            outcomes = _without(context)
+        else:
+            said = f"{error}; the events may count; sending them again with their ids is safe"
+            outcomes = [(each, refusal(503, said)) for each in context.requests]
+        self._loop.call_soon_threadsafe(deliver, outcomes)
+
+
+def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:
+    after = request.first + len(request.texts)
+    return answers if after - request.first == len(answers) else answers[request.first : after]
+
+
+def _without(context: _Together) -> list[Outcome]:
+    answers = without_replies(context.taken, context.n)
+    return [(each, _own(each, answers)) for each in context.requests]

@@ -1,0 +1,91 @@
+"""A front-end of a cluster as a process: the port, the backend on Kafka, and for one machine a node beside it."""
+
+import contextlib
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import uvloop
+
+from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.front_end import FrontEnd, made_up
+from frontend.kafka.telemetry import ExchangeCollector
+from frontend.server import SWITCH_INTERVAL_S, Service, listen
+from railgun.catalog.model import Definitions
+from railgun.config.settings import Settings
+from railgun.unit.configured import kafka_settings
+
+# A node takes checkpoints of all its tasks when it is asked to stop.
+_NODE_STOP_S = 90.0
+_log = logging.getLogger("railgun.frontend")
+
+
+def serve_frontend(
+    settings: Settings,
+    *,
+    definitions: Definitions | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    node: Sequence[str] | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where it stopped by itself.
+
+    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  node: the
+    command of a node that is to live as long; with its end everything ends.  Raises AddressError and EngineError where
+    it cannot begin, ValueError for a setting of Kafka's clients that cannot be passed through.
+    """
+    cluster = cluster_of(settings)
+    listener = listen(settings.http)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    backend = KafkaBackend(cluster, definitions)
+    with contextlib.closing(listener):
+        service = Service(
+            settings.http, backend, listener, on_ready, [ExchangeCollector(lambda: backend.exchange)]
+        )
+        if node is None:
+            return uvloop.run(service.run())
+        with _beside(node, service.stop) as ended:
+            code = uvloop.run(service.run())
+        return 1 if ended.is_set() else code
+
+
+def cluster_of(settings: Settings) -> Cluster:
+    """What the configuration says of the cluster, and of this front-end in it."""
+    cluster = settings.cluster
+    name = cluster.node_name
+    return Cluster(
+        kafka_settings(settings),
+        cluster.topic_prefix,
+        made_up() if name == "auto" else FrontEnd(name),
+        drop_grace_s=cluster.drop_grace_s,
+    )
+
+
+@contextlib.contextmanager
+def _beside(command: Sequence[str], stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """A process that runs as long as the block; where it ends before, `stop` is called and the event is set."""
+    ended, leaving = threading.Event(), threading.Event()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def watch() -> None:
+        code = process.wait()
+        if not leaving.is_set():
+            _log.error("the node ended with %d", code)
+            ended.set()
+            stop()
+
+    watcher = threading.Thread(target=watch, name="node", daemon=True)
+    watcher.start()
+    try:
+        yield ended
+    finally:
+        leaving.set()
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        watcher.join(_NODE_STOP_S)
+        if watcher.is_alive():
+            _log.error("the node did not stop in time and is killed")
+            process.kill()
+            watcher.join()

@@ -1,0 +1,115 @@
+"""A cluster on a real broker in this process: front-ends over HTTP, units in threads."""
+
+import dataclasses
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvloop
+
+from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.exchange import Limits
+from frontend.kafka.telemetry import ExchangeCollector
+from frontend.server import Service, listen
+from railgun.config.settings import HttpSettings
+from railgun.task.settings import TaskSettings
+from tests.frontend.serving import PATIENCE_S, until
+from tests.unit.local_units import LocalUnit, quick_settings
+
+
+class RunningFrontEnd:
+    """A front-end that a thread serves."""
+
+    def __init__(self, service: Service, backend: KafkaBackend) -> None:
+        self.service, self.backend = service, backend
+        self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
+
+    def post(self, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        return self.client.post(path, json=body, **more)
+
+    def score(self, stream: str, event: Any, **more: Any) -> Any:
+        response = self.post(f"/v1/streams/{stream}/events", event, **more)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+@contextmanager
+def front_end(
+    cluster: Cluster, *, now_ms: Callable[[], int] | None = None, **http: Any
+) -> Iterator[RunningFrontEnd]:
+    """One on a free port, ready. http: settings that differ from the defaults."""
+    settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
+    listener = listen(settings)
+    backend = KafkaBackend(cluster, now_ms=now_ms)
+    service = Service(settings, backend, listener, collectors=[ExchangeCollector(lambda: backend.exchange)])
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            uvloop.run(service.run())
+        except BaseException as error:  # noqa: BLE001 - the test raises it
+            failures.append(error)
+
+    running = RunningFrontEnd(service, backend)
+    thread = threading.Thread(target=run, name="front-end")
+    thread.start()
+    try:
+        until(lambda: bool(failures) or running.client.get("/readyz").status_code == 200)
+        if not failures:
+            yield running
+    finally:
+        service.stop()
+        thread.join(PATIENCE_S)
+        running.client.close()
+        listener.close()
+        assert not thread.is_alive()
+    if failures:
+        raise failures[0]
+
+
+class LocalCluster:
+    """Topics of its own on the broker, and units of one node's folder."""
+
+    def __init__(self, broker: str, folder: Path, settings: TaskSettings | None = None) -> None:
+        self.broker, self.folder = broker, folder
+        self.settings = settings or TaskSettings()
+        self.prefix = f"c{uuid.uuid4().hex[:12]}"
+        self.units: list[LocalUnit] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "LocalCluster":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything."""
+        try:
+            self._stack.close()
+        finally:
+            self.stop_units()
+
+    @property
+    def where(self) -> Cluster:
+        return Cluster(quick_settings(self.broker), self.prefix)
+
+    def start_units(self, count: int) -> None:
+        self.units = [
+            LocalUnit(self.broker, self.prefix, self.folder, index, count, self.settings)
+            for index in range(count)
+        ]
+
+    def stop_units(self, *, checkpoint: bool = True) -> None:
+        units, self.units = self.units, []
+        for unit in units:
+            unit.stop(checkpoint=checkpoint)
+
+    def serve(self, limits: Limits | None = None, **more: Any) -> RunningFrontEnd:
+        """A front-end that runs as long as the cluster."""
+        where = dataclasses.replace(self.where, limits=limits or Limits())
+        return self._stack.enter_context(front_end(where, **more))

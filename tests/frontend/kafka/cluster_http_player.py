@@ -1,0 +1,56 @@
+"""A stream of a cluster on Kafka behind HTTP, as the oracle's steps see it."""
+
+from pathlib import Path
+
+import httpx
+
+from railgun.task.settings import TaskSettings
+from tests.frontend.http_player import HttpRequests
+from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
+from tests.frontend.serving import until
+
+_NO_CLOCK_MS = 2**63
+UNITS, FRONT_ENDS = 2, 2
+
+
+class ClusterHttpPlayer(HttpRequests):
+    """Plays steps on `stream` of a cluster, by its front-ends in turns; restarts are of its units."""
+
+    def __init__(self, broker: str, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
+        super().__init__(stream)
+        self._requests = 0
+        self._front_ends: list[RunningFrontEnd] = []
+        self._cluster = LocalCluster(broker, folder, settings)
+        try:
+            self._cluster.start_units(UNITS)
+            self._front_ends += [self._cluster.serve(now_ms=self._now_ms) for _ in range(FRONT_ENDS)]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def client(self) -> httpx.Client:
+        """The next one's, once it knows what the others do: changes reach front-ends one after another."""
+        until(lambda: len({each.backend.place for each in self._front_ends}) == 1)
+        self._requests += 1
+        return self._front_ends[self._requests % FRONT_ENDS].client
+
+    def add_metrics(self, sql: str, *, warm: bool = True) -> object:
+        assert warm, "units write `warm` when it is due"
+        made = self._asked("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
+        self._wait_until_warm()
+        return made
+
+    def warm(self, name: str) -> None:
+        raise AssertionError("units write `warm` when it is due")
+
+    def restart(self, *, crash: bool) -> None:
+        """Units end and begin anew on the same data; after a crash without the checkpoint that stopping takes."""
+        self._cluster.stop_units(checkpoint=not crash)
+        self._cluster.start_units(UNITS)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _now_ms(self) -> int:
+        return _NO_CLOCK_MS if self.clock_ms is None else self.clock_ms

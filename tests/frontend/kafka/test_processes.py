@@ -1,0 +1,101 @@
+"""`railgun serve --broker` and `railgun frontend` as processes: from nothing to answers, killed and stopped."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.frontend.conftest import PAYMENTS
+from tests.frontend.kafka.cluster import LocalCluster
+
+ROOT = Path(__file__).parents[3]
+EVENTS = "/v1/streams/payments/events"
+Event = Callable[..., dict[str, Any]]
+# Every process loads its kernels first, on machines that have other things to do.
+_STARTS_S, _STOPS_S = 200.0, 100.0
+
+
+@contextmanager
+def _running(*words: str, prefix: str) -> Iterator[tuple["subprocess.Popen[bytes]", httpx.Client]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    own = {name: value for name, value in os.environ.items() if "__" not in name}
+    environment = {**own, "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix, "RAILGUN_CLUSTER__UNITS": "1"}
+    command = [sys.executable, "-m", "railgun", *words, "--http", f"127.0.0.1:{port}"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=_STARTS_S, trust_env=False) as client:
+            _await_ready(process, client)
+            yield process, client
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOPS_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await_ready(process: "subprocess.Popen[bytes]", client: httpx.Client) -> None:
+    deadline = time.monotonic() + _STARTS_S
+    while True:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        try:
+            if client.get("/readyz").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+
+
+def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
+    """A front-end and a node in one process tree: from definitions to answers, and a clean end of both."""
+    definitions = tmp_path / "d.toml"
+    definitions.write_text(PAYMENTS)
+    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
+    with _running(*words, prefix=tmp_path.name) as (process, client):
+        sent = event()
+        response = client.post(f"{EVENTS}?timeout_ms=200000", json=sent)
+        assert response.status_code == 200, response.text
+        assert response.json()["metrics"]["n7"] == 1
+        (stream,) = client.get("/v1/status").json()["streams"]
+        assert {each["state"] for each in stream["tasks"]} == {"running"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_STOPS_S) == 0
+
+
+def test_a_front_end_that_is_killed(kafka: str, tmp_path: Path, event: Event) -> None:
+    """What it had not answered is sent again, to another one, and counts once."""
+    with LocalCluster(kafka, tmp_path / "node") as cluster:
+        cluster.start_units(1)
+        definitions = tmp_path / "d.toml"
+        definitions.write_text(PAYMENTS)
+        words = ("frontend", "--broker", kafka, "--definitions", str(definitions))
+        sent = [event(card="killed") for _ in range(2_000)]
+        answered: dict[str, int] = {}
+        with _running(*words, prefix=cluster.prefix) as (process, client):
+            for first in range(0, 1_000, 10):
+                for reply in client.post(EVENTS, json=sent[first : first + 10]).json():
+                    answered[reply["id"]] = reply["metrics"]["n7"]
+            assert client.post(f"{EVENTS}?reply=none", json=sent[1_000:1_500]).status_code == 202
+            process.kill()
+            process.wait()
+        other = cluster.serve()
+        unanswered = [each for each in sent if each["tx_id"] not in answered]
+        replies = other.post(EVENTS, unanswered).json()
+        assert len(replies) == len(unanswered)
+        again = [reply for reply in replies if "duplicate" in reply]
+        assert len(again) == 500
+        fresh = [reply["metrics"]["n7"] for reply in replies if "duplicate" not in reply]
+        assert sorted([*answered.values(), *fresh]) == [*range(1, 1_001), *range(1_501, 2_001)]
+        assert other.score("payments", event(card="killed"))["metrics"]["n7"] == 2_001
