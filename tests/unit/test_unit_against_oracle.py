@@ -114,3 +114,28 @@ def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
         assert player.front_end.repeats > 0
     finally:
         player.close()
+
+
+@pytest.mark.timeout(600)
+def test_units_that_stop_and_crash_between_batches(kafka: str, prefix: str, tmp_path: Path) -> None:
+    drawn = dataclasses.replace(
+        spread_case(5, 120), cuts=(20, 45, 60, 90, 110), restarts=frozenset((20, 45, 60, 90))
+    )
+    player = ClusterPlayer(kafka, prefix)
+    units: list[LocalUnit] = []
+    try:
+        player.apply(drawn.definitions)
+        units += [LocalUnit(kafka, prefix, tmp_path, index, 2, ROOMY) for index in range(2)]
+        for number, batch in enumerate(drawn.batches()):
+            if batch.restart:
+                player.flush()
+                # Every other time as a crash leaves it: what was done since the last checkpoint is done again.
+                units.pop(0).stop(checkpoint=number % 2 == 0)
+                units.append(LocalUnit(kafka, prefix, tmp_path, (number + 1) % 2, 2, ROOMY))
+            for step in batch.steps:
+                perform(player, step)
+        check(drawn, player)
+    finally:
+        for unit in units:
+            unit.stop()
+        player.close()

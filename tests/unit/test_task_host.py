@@ -1,0 +1,153 @@
+"""A task in a unit: what it has checkpointed it has answered, for good; what cannot be sent to anybody is dropped."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry.topics import Topics
+from railgun.task.identity import TaskIdentity
+from railgun.task.settings import MIB, TaskSettings
+from railgun.unit.sending import Sending
+from railgun.unit.spread import TaskKey
+from railgun.unit.task_host import Place, TaskHost
+from railgun.wire.encode import encode_control, encode_event
+from tests.unit.processes import DEFINITIONS, event
+
+_TOPICS = Topics()
+_WHERE = TopicPartition(_TOPICS.tasks("s", "card"), 0)
+_FRONT_END = 5
+_SETTINGS = TaskSettings(
+    row_cache_bytes=4 * MIB,
+    page_cache_bytes=8 * MIB,
+    chunk_cache_bytes=4 * MIB,
+    block_cache_bytes=4 * MIB,
+    write_buffer_bytes=4 * MIB,
+    checkpoint_interval_s=0.0,
+)
+
+
+class HeldLog(EmbeddedLog):
+    """A log that acknowledges replies when it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, Durability.OS)
+        self.held: list[tuple[Future[list[int]], Future[list[int]]]] = []
+        self.holds = False
+
+    def submit(self, entries: Sequence[Entry]) -> "Future[list[int]]":
+        future = super().submit(entries)
+        if not self.holds or entries[0].where.topic != _TOPICS.replies(_FRONT_END):
+            return future
+        shown: Future[list[int]] = Future()
+        self.held.append((future, shown))
+        return shown
+
+    def release(self, topic: str, partition: int) -> None:
+        """Nothing is read ahead here."""
+
+    def acknowledge(self) -> None:
+        for future, shown in self.held:
+            shown.set_result(future.result())
+        self.held.clear()
+
+    def fail(self) -> None:
+        for _, shown in self.held:
+            shown.set_exception(TransportUnavailableError("replies", "it did not answer", "Try again"))
+        self.held.clear()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[HeldLog]:
+    opened = HeldLog(tmp_path / "log")
+    definitions = parse_definitions(DEFINITIONS)
+    stream = definitions.streams["s"]
+    changes: list[Change] = [PutStream(1, stream, 1)]
+    changes += [AddMetric(place, metric) for place, metric in enumerate(definitions.metrics, 2)]
+    try:
+        opened.create_topic(_WHERE.topic, 2)
+        opened.append(*_WHERE, [encode_control(change_to_json(change)) for change in changes])
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def host(log: HeldLog, tmp_path: Path) -> Iterator[TaskHost]:
+    place = Place(
+        TaskKey("s", 1, "card", 0), TaskIdentity("s", "card", 0, bytes(16)), _WHERE, tmp_path / "task"
+    )
+    opened = TaskHost(place, log, Sending(log, _TOPICS), _SETTINGS)
+    try:
+        assert opened.open()
+        yield opened
+    finally:
+        opened.close()
+
+
+def records(count: int) -> list[bytes]:
+    found = []
+    for number in range(count):
+        values = list(event(number).values())
+        found.append(encode_event(1, str(number), values[1], values, _FRONT_END, 1, number))
+    return found
+
+
+def take_all(host: TaskHost, log: HeldLog) -> None:
+    end = log.end_offset(*_WHERE)
+    while host.position < end:
+        host.take(log.read(*_WHERE, host.position, 7, 1 << 20))
+
+
+def worked_until(host: TaskHost, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        host.work()
+
+
+def test_a_checkpoint_waits_until_the_replies_before_it_are_acknowledged(
+    host: TaskHost, log: HeldLog
+) -> None:
+    log.create_topic(_TOPICS.replies(_FRONT_END), 1)
+    take_all(host, log)
+    before = host.position
+    log.holds = True
+    log.append(*_WHERE, records(50))
+    take_all(host, log)
+    worked_until(host, lambda: host.task.checkpointer.is_in_flight)
+    for _ in range(200):
+        host.work()
+        time.sleep(0.001)
+    assert host.task.checkpointer.is_in_flight
+    assert host.task.checkpoints.durable_position <= before == host.replied()
+    log.acknowledge()
+    worked_until(host, lambda: host.task.checkpoints.durable_position == host.position)
+    assert host.replied() == host.position == before + 50
+
+
+def test_replies_that_could_not_be_given_end_the_unit(host: TaskHost, log: HeldLog) -> None:
+    log.create_topic(_TOPICS.replies(_FRONT_END), 1)
+    log.holds = True
+    log.append(*_WHERE, records(5))
+    take_all(host, log)
+    log.fail()
+    with pytest.raises(TransportUnavailableError):
+        host.replied()
+    with pytest.raises(TransportUnavailableError):
+        host.checkpoint()
+
+
+def test_a_front_end_that_is_gone_holds_nothing_up(host: TaskHost, log: HeldLog) -> None:
+    log.append(*_WHERE, records(20))
+    take_all(host, log)
+    assert host.replied() == host.position
+    host.checkpoint()
+    assert host.task.checkpoints.durable_position == host.position
