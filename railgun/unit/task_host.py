@@ -23,7 +23,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
 from railgun.unit.spread import TaskKey
 from railgun.unit.task_log import TaskLog
-from railgun.wire.encode import Records, encode_control
+from railgun.wire.encode import NO_REPLY, Records, encode_control
 from railgun.wire.msgpack import Status
 from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import DiskFiles
@@ -182,7 +182,10 @@ class TaskHost:
     def _bury(self, replies: Replies) -> None:
         decoded, task = replies.decoded, self.task
         letters: list[DeadLetter] = []
-        for row in np.flatnonzero(decoded.status[: replies.n] != Status.OK).tolist():
+        bad = np.flatnonzero(decoded.status[: replies.n] != Status.OK)
+        # What stands there of who waits for an answer is of another record.
+        decoded.reply_to[bad] = NO_REPLY
+        for row in bad.tolist():
             start, end = decoded.offsets[row : row + 2].tolist()
             record = decoded.buffer[start:end].tobytes()
             letters.append(DeadLetter(replies.first_offset + row, record, decoded.describe(row)))

@@ -19,6 +19,7 @@ from railgun.unit.sending import Sending
 from railgun.unit.spread import TaskKey
 from railgun.unit.task_host import Place, TaskHost
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.reply import decode_reply
 from tests.unit.processes import DEFINITIONS, event
 
 _TOPICS = Topics()
@@ -151,3 +152,16 @@ def test_a_front_end_that_is_gone_holds_nothing_up(host: TaskHost, log: HeldLog)
     assert host.replied() == host.position
     host.checkpoint()
     assert host.task.checkpoints.durable_position == host.position
+
+
+def test_what_cannot_be_read_is_answered_to_nobody(host: TaskHost, log: HeldLog) -> None:
+    replies = _TOPICS.replies(_FRONT_END)
+    log.create_topic(replies, 1)
+    # Of the same place in a batch as the one before it, whose header may still stand there.
+    for record in (records(1)[0], b"\x01\xc1 no record", records(2)[1]):
+        log.append(*_WHERE, [record])
+        take_all(host, log)
+    host.checkpoint()
+    batches = [decode_reply(value) for value in log.read(replies, 0, 0, 100, 1 << 20).values()]
+    assert [batch.sequence.tolist() for batch in batches] == [[0], [1]]
+    assert log.read(_TOPICS.dead("s"), 0, 0, 100, 1 << 20).values() == [b"\x01\xc1 no record"]
