@@ -7,20 +7,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from frontend.kafka.exchange import Limits
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster
+from tests.frontend.serving import until
 
 ROOT = Path(__file__).parents[3]
 EVENTS = "/v1/streams/payments/events"
 Event = Callable[..., dict[str, Any]]
 # Every process loads its kernels first, on machines that have other things to do.
 _STARTS_S, _STOPS_S = 200.0, 100.0
+_ARRAYS = Limits().events // 10_000
 
 
 @contextmanager
@@ -72,6 +76,47 @@ def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
         assert {each["state"] for each in stream["tasks"]} == {"running"}
         process.send_signal(signal.SIGTERM)
         assert process.wait(_STOPS_S) == 0
+
+
+def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: Path, event: Event) -> None:
+    definitions = tmp_path / "d.toml"
+    definitions.write_text(PAYMENTS)
+    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
+    with _running(*words, prefix=tmp_path.name) as (process, client):
+        assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
+        (unit,) = [unit for node in _children(process.pid) for unit in _children(node)]
+        with ThreadPoolExecutor(_ARRAYS) as pool:
+            os.kill(unit, signal.SIGSTOP)
+            try:
+                arrays = [[event() for _ in range(10_000)] for _ in range(_ARRAYS)]
+                under_way = [
+                    pool.submit(client.post, f"{EVENTS}?timeout_ms=200000", json=each) for each in arrays
+                ]
+                until(lambda: _gauge(client, "railgun_pending_events") == Limits().events)
+                before = _gauge(client, "process_resident_memory_bytes")
+                for _ in range(100):
+                    refused = client.post(EVENTS, json=arrays[0][:1_000])
+                    assert refused.status_code == 503
+                    assert refused.headers["retry-after"] == "1"
+                assert _gauge(client, "process_resident_memory_bytes") < before + (32 << 20)
+            finally:
+                os.kill(unit, signal.SIGCONT)
+            answers = [each.result().json() for each in under_way]
+        everyone = [reply["metrics"]["everyone"] for each in answers for reply in each]
+        assert sorted(everyone) == list(range(2, 2 + _ARRAYS * 10_000))
+        assert _gauge(client, "railgun_pending_events") == 0
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _gauge(client: httpx.Client, name: str) -> float:
+    lines = client.get("/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(name + " "))
 
 
 def test_a_front_end_that_is_killed(kafka: str, tmp_path: Path, event: Event) -> None:
