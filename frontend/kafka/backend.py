@@ -19,6 +19,7 @@ from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
+from frontend.kafka.warming_up import warm_up
 from frontend.problems import problem, refusal
 from frontend.scoring_thread import ScoringThread
 from railgun.catalog.catalog import Catalog
@@ -97,6 +98,7 @@ class KafkaBackend:
     @as_engine_errors()
     def _start(self) -> _Parts:
         cluster = self._cluster
+        warm_up()
         with ExitStack() as opening:
             registry = opening.enter_context(
                 KafkaRegistry(cluster.kafka, cluster.prefix, drop_grace_s=cluster.drop_grace_s)

@@ -71,6 +71,11 @@ class Gathered(Answers):
 
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: Sequence[Metric]) -> Answers:
         """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""
+        if rows is None and code >= 0:
+            # All is there, and stays as it is: single events come this way.
+            heap = self._heap.joined()
+            self.put(_chosen(self._by_metric[metric], slice(None), heap) for metric in self.sets[code])
+            return self
         n = len(self.codes) if rows is None else len(rows)
         made = Answers(n, ())
         made.warming_sets = self.warming_sets
@@ -145,6 +150,8 @@ def _nulls(name: str, type_: Type, n: int) -> MetricColumn:
 
 
 def _chosen(column: MetricColumn, which: slice | NDArray[np.int64], heap: NDArray[np.uint8]) -> MetricColumn:
+    if isinstance(which, slice) and (len(column.heap) or not len(heap)):
+        return column
     own = column.heap if len(column.heap) else heap
     return MetricColumn(column.name, column.type, column.words[which], column.nulls[which], own)
 
