@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import uvloop
 
 from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.exchange import Limits
 from frontend.kafka.front_end import FrontEnd, made_up
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
@@ -59,6 +60,7 @@ def cluster_of(settings: Settings) -> Cluster:
         kafka_settings(settings),
         cluster.topic_prefix,
         made_up() if name == "auto" else FrontEnd(name),
+        Limits(cluster.pending_limit_events, cluster.pending_limit_bytes),
         drop_grace_s=cluster.drop_grace_s,
     )
 
