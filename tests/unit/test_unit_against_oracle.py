@@ -139,3 +139,21 @@ def test_units_that_stop_and_crash_between_batches(kafka: str, prefix: str, tmp_
         for unit in units:
             unit.stop()
         player.close()
+
+
+@pytest.mark.timeout(600)
+def test_a_node_with_more_or_fewer_units_goes_on(kafka: str, prefix: str, tmp_path: Path) -> None:
+    drawn = dataclasses.replace(spread_case(6, 90), cuts=(30, 60), restarts=frozenset())
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.apply(drawn.definitions)
+        for units, batch in zip((2, 3, 1), drawn.batches()):
+            with local_units(kafka, prefix, tmp_path, units, ROOMY):
+                for step in batch.steps:
+                    perform(player, step)
+                player.replies()
+        check(drawn, player)
+        # Nobody began anew: what was answered is not answered again.
+        assert player.front_end.repeats == 0
+    finally:
+        player.close()
