@@ -3,13 +3,14 @@
 import os
 import signal
 import socket
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from railgun.broker import pid_file
+from railgun.broker import local, pid_file
 from railgun.broker.commands import Ports, properties
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError
 from railgun.broker.local import LocalBroker
@@ -102,3 +103,9 @@ def test_a_port_that_may_not_be_had(broker: LocalBroker) -> None:
         listener.listen()
         with pytest.raises(PortInUseError):
             broker.start(listener.getsockname()[1], _unheard)
+
+
+def test_a_clusters_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([uuid.UUID(bytes=b"\xf8" * 16), uuid.UUID(bytes=b"\x00" * 16)])
+    monkeypatch.setattr(uuid, "uuid4", lambda: next(drawn))
+    assert local._new_cluster_id() == "A" * 22
