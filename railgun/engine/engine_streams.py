@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream, Warm
-from railgun.engine.folder import DataFolder
+from railgun.engine.folder import DataFolder, without_log
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.reading import TaskReader
@@ -20,7 +20,7 @@ from railgun.engine.status import (
 from railgun.engine.upkeep import Upkeep
 from railgun.messaging.embedded import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
-from railgun.registry.catalog_log import CatalogLog
+from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topic_of, topics_of_stream
@@ -58,6 +58,8 @@ class EngineStreams:
         self._reader, self._recording = TaskReader(), recording
         self._log = EmbeddedLog(self._folder.log, durability)
         try:
+            if TOPIC not in self._log.topics() and self._folder.has_tasks:
+                raise without_log(folder)
             self._changes = CatalogLog(self._log, str(folder))
             self._finish_pending()
         except BaseException:

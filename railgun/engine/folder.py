@@ -29,6 +29,8 @@ class DataFolder:
         names = [name for name in files.list(path) if name not in _NOTHING]
         if _VERSION_FILE in names:
             self._check()
+            if self.has_tasks and not (self.log / LOG / "CURRENT").is_file():
+                raise without_log(path)
         elif names:
             raise FolderError(
                 f"{path}: it holds {names[0]} and other things, but no data of Railgun; name an empty folder, or a "
@@ -41,6 +43,12 @@ class DataFolder:
     def log(self) -> Path:
         """Where the embedded log is."""
         return self.path / LOG
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether there are folders of streams."""
+        folder = self.path / _STREAMS
+        return folder.is_dir() and bool(self.files.list(folder))
 
     def task(self, stream: str, partitioner: str, partition: int) -> Path:
         """The folder of a task; it is made where there is none."""
@@ -87,3 +95,11 @@ class DataFolder:
                 f"{place}: the folder has version {int(text)}, this program reads up to {VERSION}; run the version "
                 "that wrote it, or a newer one"
             )
+
+
+def without_log(folder: Path) -> FolderError:
+    """The error for tasks whose log, or the catalogue in it, is gone: what they hold cannot be gone on with."""
+    return FolderError(
+        f"{folder}: it holds the tasks of streams in {_STREAMS}/, but {LOG}/ is gone or does not know of them; "
+        "restore the whole folder from one copy"
+    )

@@ -8,6 +8,7 @@ import pytest
 
 import railgun
 from railgun.engine.errors import FolderError
+from railgun.messaging.embedded import EmbeddedLog
 from railgun.task.settings import TaskSettings
 
 NEVER = TaskSettings(checkpoint_interval_s=3_600.0, replay_s=3_600.0)
@@ -64,3 +65,31 @@ def test_one_that_cannot_be_opened_leaves_none_open(tmp_path: Path) -> None:
     current.write_bytes(kept)
     with railgun.Engine(folder, durability="os") as engine:
         assert engine.score("s", event(1_400))["metrics"] == {"by_card": 201, "by_merchant": 281}
+
+
+@pytest.mark.parametrize("gone", ["log", "log/log"])
+def test_tasks_without_their_log_are_refused_before_anything_is_made(tmp_path: Path, gone: str) -> None:
+    folder = unclosed(tmp_path / "data", tmp_path / "copy")
+    shutil.rmtree(folder / gone)
+    (folder / "log" / "end.mark").unlink(missing_ok=True)
+    before = {str(each) for each in folder.rglob("*")}
+    for _ in range(2):
+        with pytest.raises(FolderError, match="restore the whole folder from one copy"):
+            railgun.Engine(folder, durability="os")
+    assert {str(each) for each in folder.rglob("*")} == before
+
+
+def test_tasks_with_a_log_that_has_no_catalogue_are_refused(tmp_path: Path) -> None:
+    folder = unclosed(tmp_path / "data", tmp_path / "copy")
+    shutil.rmtree(folder / "log")
+    EmbeddedLog(folder / "log").close()
+    with pytest.raises(FolderError, match="does not know of them; restore the whole folder"):
+        railgun.Engine(folder, durability="os")
+
+
+def test_a_folder_whose_streams_were_all_dropped_opens(tmp_path: Path) -> None:
+    with railgun.Engine(tmp_path / "data") as engine:
+        engine.apply(DEFINITIONS)
+        engine.drop_stream("s")
+    with railgun.Engine(tmp_path / "data") as engine:
+        assert engine.streams() == []
