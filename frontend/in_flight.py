@@ -20,7 +20,9 @@ class InFlight:
     def take(self, events: int, size_bytes: int) -> None:
         """Count them in. Raises ProblemError: 413 for what can never fit, 429 for what does not fit now."""
         if events > self.events_limit or size_bytes > self.bytes_limit:
-            raise refusal(413, f"at most {self.events_limit} events and {self.bytes_limit} bytes are taken")
+            limits = f"{self.events_limit} events and {self.bytes_limit} bytes"
+            keys = "http.in_flight_limit_events, http.in_flight_limit_bytes"
+            raise refusal(413, f"{events} events of {size_bytes} bytes; at most {limits} are taken ({keys})")
         if self.events + events > self.events_limit:
             raise refusal(429, _FULL.format(limit=self.events_limit, what="events"))
         if self.size_bytes + size_bytes > self.bytes_limit:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from frontend.backend import Backend
 from frontend.problems import refusal
@@ -38,7 +38,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def registry(backend: Backend) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    router = APIRouter(prefix="/v1", responses=_PROBLEMS, dependencies=[Depends(_no_parameters)])
     _add_streams(router, backend)
     _add_metrics(router, backend)
     return router
@@ -125,6 +125,13 @@ def _add_metrics(router: APIRouter, backend: Backend) -> None:
         return await backend.status()
 
 
+def _no_parameters(request: Request) -> None:
+    """None of these routes takes one: what looks like a condition of a DELETE must not be passed over."""
+    for name in request.query_params:
+        said = f"unknown parameter {name[:80]!r}; this route takes none"
+        raise refusal(422, said, [(("query", name[:80]), said)])
+
+
 def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
     by_name = {each.name: each for each in metrics}
     if name not in by_name:
@@ -145,7 +152,7 @@ async def _json(request: Request) -> Any:
     text = await request.body()
     try:
         return _decode(text)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise refusal(400, no_json(text, error), [((), no_json(text, error))]) from None
     except RecursionError:
         raise refusal(400, "no JSON that can be read: nested too deep") from None

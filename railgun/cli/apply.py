@@ -78,7 +78,7 @@ APPLY = Command(
     summary="bring the streams and metrics of a definitions file to a running server",
     description=(
         "Create the streams, fields and metrics of a file that a server does not have yet, and return once\n"
-        "the new metrics are warm: until then they answer for what they have read so far, and say so.\n"
+        "the new metrics are warm: until then they are null in replies, and listed there as warming.\n"
         "What is registered and not in the file is left alone. Where something differs, nothing is changed,\n"
         "each difference is printed, and the exit code is 1."
     ),

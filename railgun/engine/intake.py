@@ -176,6 +176,11 @@ class Intake:
 
 def no_json(text: JsonText, error: Exception) -> str:
     """What is said of a text that is no JSON, with the place."""
+    if isinstance(error, UnicodeDecodeError):
+        try:
+            bytes(text).decode()
+        except UnicodeDecodeError as whole:
+            return f"no JSON: not UTF-8 (byte {whole.start})"
     place = "" if "(byte " in str(error) else f" (byte {len(text)})"
     return f"no JSON: {error}{place}"
 

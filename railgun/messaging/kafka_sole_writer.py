@@ -20,6 +20,8 @@ _FENCED: Final = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
         KafkaError.CONCURRENT_TRANSACTIONS,
+        # All a broker says where a takeover meets the end of a transaction; the next writer sees what became of it.
+        KafkaError.UNKNOWN,
     }
 )
 # A transaction that its writer left open holds up readers for so long, unless another writer takes over.

@@ -28,7 +28,7 @@ def field(name: str, value: bytes) -> bytes:
         (b'{"tx_id": "h" "ts": 1}', 400, "byte 14"),
         (b"nonsense", 400, "byte"),
         (b"\xef\xbb\xbf{}", 400, "byte 0"),
-        (b'{"tx_id": "\xff", "ts": 1}', 400, "utf-8"),
+        (b'{"tx_id": "\xff", "ts": 1}', 400, "not UTF-8 (byte 11)"),
         (b'{"tx_id": "\\ud800", "ts": 1}', 400, "byte"),
         (field("amount", b"NaN"), 400, "byte"),
         (field("amount", b"-Infinity"), 400, "byte"),

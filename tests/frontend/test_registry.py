@@ -161,7 +161,12 @@ def test_explain_registers_nothing(shared: Server) -> None:
 
 @pytest.mark.parametrize(
     ("content", "content_type", "status"),
-    [(b"{", "application/json", 400), (b"[" * 10**5, "application/json", 400), (b"{}", "text/plain", 415)],
+    [
+        (b"{", "application/json", 400),
+        (b'{"sql": "\xff"}', "application/json", 400),
+        (b"[" * 10**5, "application/json", 400),
+        (b"{}", "text/plain", 415),
+    ],
 )
 def test_bodies_that_are_no_definition(
     shared: Server, content: bytes, content_type: str, status: int
@@ -170,6 +175,14 @@ def test_bodies_that_are_no_definition(
     refused(shared.client.post("/v1/streams", content=content, headers=headers), status)
     refused(shared.client.patch("/v1/streams/payments", content=content, headers=headers), status)
     refused(shared.client.post("/v1/streams/payments/metrics", content=content, headers=headers), status)
+
+
+def test_no_route_passes_over_a_parameter(shared: Server) -> None:
+    for method in ("GET", "DELETE"):
+        answer = shared.client.request(method, "/v1/streams/payments?force=1")
+        refused(answer, 422)
+        assert "force" in answer.json()["detail"]
+    assert shared.client.get("/v1/streams/payments").status_code == 200
 
 
 def test_status(shared: Server) -> None:
