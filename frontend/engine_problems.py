@@ -7,6 +7,7 @@ from railgun.engine.errors import (
     DifferentDefinitionsError,
     EngineError,
     EventError,
+    OpenFilesError,
     UnknownNameError,
 )
 from railgun.wire.door import Location
@@ -18,6 +19,8 @@ def as_problem(error: EngineError) -> ProblemError:
     match error:
         case EventError():
             return refusal(422, detail, list(error.errors))
+        case OpenFilesError():
+            return refusal(422, detail, [(("partitions",), "its tasks need too many open files")])
         case UnknownNameError():
             return refusal(404, detail)
         case DifferentDefinitionsError():

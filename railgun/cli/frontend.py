@@ -5,6 +5,7 @@ import logging
 import os
 
 from railgun.cli.command import Command
+from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.serve import say_serving, serving_flags
 
 
@@ -33,6 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import load_settings
     from railgun.logs.setup import logging_as
 
+    raise_open_files_limit()
     settings = load_settings(arguments.config, os.environ, serving_flags(arguments))
     definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
     with logging_as(settings.logging):
@@ -51,7 +53,8 @@ FRONTEND = Command(
         "Events go to Kafka, where nodes (`railgun node`) process them; their answers come back the same way.\n"
         "Any number of front-ends may serve the same streams; they keep nothing.\n\n"
         "Settings come from their defaults, then FILE, then the environment (RAILGUN_CLUSTER__BROKER=…), then\n"
-        "these options; the later win. SIGTERM or Ctrl-C: what is in flight is answered, and the exit code is 0."
+        "these options; the later win. SIGTERM or Ctrl-C: what is in flight is answered, and the exit code\n"
+        "is 0."
     ),
     example="railgun frontend --broker 127.0.0.1:9092 --http 127.0.0.1:8080",
     configure=configure,

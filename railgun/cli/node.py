@@ -10,6 +10,7 @@ from types import FrameType
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
+from railgun.cli.open_files import raise_open_files_limit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.unit.process import node_name
     from railgun.unit.supervisor import Supervisor
 
+    raise_open_files_limit()
     given = {
         "--units": ("cluster.units", arguments.units),
         "--data": ("engine.data_folder", arguments.data),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import UsageError
+from railgun.cli.open_files import raise_open_files_limit
 
 if TYPE_CHECKING:
     from railgun.config.loading import Flag
@@ -49,6 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import load_settings
     from railgun.logs.setup import logging_as
 
+    raise_open_files_limit()
     settings = load_settings(arguments.config, os.environ, serving_flags(arguments))
     definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
     on_kafka = arguments.broker is not None

@@ -17,7 +17,7 @@ import pyarrow as pa
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.errors import EngineStoppedError, as_engine_errors
+from railgun.engine.errors import EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
 from railgun.engine.reply_forms import Reply
@@ -224,7 +224,8 @@ class Engine:
         """Why it stopped and takes nothing any more; None where it goes on."""
         if self._failure is None:
             return None
-        return " ".join(str(self._failure).split()) or type(self._failure).__name__
+        known = translated(self._failure) if isinstance(self._failure, Exception) else None
+        return " ".join(str(known or self._failure).split()) or type(self._failure).__name__
 
     # --- what there is -----------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream, Warm
+from railgun.catalog.model import StreamDefinition
 from railgun.engine.folder import DataFolder, without_log
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
+from railgun.engine.open_files import check_new_tasks, check_opening
 from railgun.engine.reading import TaskReader
 from railgun.engine.status import (
     MetricStatus,
@@ -113,10 +115,11 @@ class EngineStreams:
     def change(self, changes: Sequence[Change]) -> list[str]:
         """Record changes and bring them into force, in every task; says what they were.
 
-        Raises CatalogError, having changed nothing.
+        Raises CatalogError, and OpenFilesError for streams of too many tasks, having changed nothing.
         """
         if changes:
             self._changes.check(changes)
+            self._check_open_files(changes)
             self._is_changing = True
             self._changes.begin(changes)
             self._force(changes)
@@ -157,9 +160,19 @@ class EngineStreams:
         for change in pending:
             if isinstance(change, DropStream) and change.name not in self.catalog.streams:
                 self._remove(change.name)
+        tasks = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
+        check_opening(str(self._folder.path), tasks)
         self._open(list(self.catalog.streams.values()))
         self._force([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
+
+    def _check_open_files(self, changes: Sequence[Change]) -> None:
+        puts = [change.stream for change in changes if isinstance(change, PutStream)]
+        new = [stream for stream in puts if stream.name not in self._live]
+        if new:
+            existing = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
+            names = ", ".join(stream.name for stream in new)
+            check_new_tasks(f"stream {names}", existing, sum(map(_tasks_of, new)))
 
     def _force(self, changes: Sequence[Change]) -> None:
         """Tell tasks, those of one stream all of its changes at once."""
@@ -232,6 +245,10 @@ class EngineStreams:
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
+
+
+def _tasks_of(stream: StreamDefinition) -> int:
+    return sum(map(stream.partitions_of, stream.partitioners))
 
 
 def _sync(log: EmbeddedLog, position: int) -> None:

@@ -1,5 +1,7 @@
 """What can go wrong with an engine: each error is one line with the place and the remedy."""
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -49,6 +51,10 @@ class FolderVersionError(FolderError):
     """The data folder was written by a newer version of the program."""
 
 
+class OpenFilesError(EngineError):
+    """Tasks would need more open files than this process may have; nothing was made of them."""
+
+
 class EngineStoppedError(EngineError):
     """The engine is closed, or stopped after an error; the folder can be opened again."""
 
@@ -78,7 +84,7 @@ def bad_row(first: int, bad: BadRow) -> EventError:
 
 def translated(error: Exception) -> EngineError | None:
     """What an error of the rooms below is to whoever uses an engine; None for defects."""
-    message = " ".join(str(error).split())
+    message = _with_remedy(error)
     match error:
         case EngineError():
             return error
@@ -93,6 +99,16 @@ def translated(error: Exception) -> EngineError | None:
     if isinstance(error, _NEWER):
         return FolderVersionError(message)
     return FolderError(message) if isinstance(error, (*_STORED, OSError)) else None
+
+
+def _with_remedy(error: Exception) -> str:
+    """One line. Where files could not be opened for their number, the disk is not what to look at."""
+    message = " ".join(str(error).split())
+    if os.strerror(errno.EMFILE) not in message:
+        return message
+    remedy = getattr(error, "remedy", None)
+    said = message.removesuffix(f". {remedy}") if remedy else message
+    return f"{said}; raise the limit of open files (ulimit -n), then start again"
 
 
 @contextmanager
