@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from railgun.cli.inspection import StateReport, TaskReport
+from railgun.cli.log_inspection import LogReport
 from railgun.cli.wording import counted, size_text, time_text
 from railgun.state.stored import Amount
 from reservoir.describe import SegmentDescription
@@ -25,10 +26,25 @@ def as_text(task: TaskReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(tasks: Sequence[TaskReport]) -> dict[str, Any]:
+def log_as_text(log: LogReport) -> str:
+    """A few lines on the log of a data folder."""
+    amount = f"{counted(log.records, 'record')} in {counted(log.partitions, 'partition')} of "
+    lines = [
+        log.folder,
+        f"  log         {amount}{counted(log.topics, 'topic')}, {size_text(log.size_bytes)}",
+        *[f"  DAMAGE      {line}" for line in log.damage],
+    ]
+    if not log.damage:
+        lines.append("  sound       every CRC matches")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(tasks: Sequence[TaskReport], log: LogReport | None) -> dict[str, Any]:
     """All reports; times in ms, sizes in bytes."""
     found = [dataclasses.asdict(task) | {"sound": not task.damage} for task in tasks]
-    return {"sound": all(not task.damage for task in tasks), "tasks": found}
+    is_sound = all(not task.damage for task in tasks) and not (log and log.damage)
+    of_log = None if log is None else dataclasses.asdict(log) | {"sound": not log.damage}
+    return {"sound": is_sound, "tasks": found, "log": of_log}
 
 
 def _events(task: TaskReport) -> str:

@@ -9,7 +9,7 @@ from reservoir.files import Files
 
 VERSION = 1
 LOG = "log"
-_VERSION_FILE, _STREAMS = "VERSION", "streams"
+VERSION_FILE, STREAMS = "VERSION", "streams"
 _UNFINISHED = ".VERSION"
 # What an empty folder may hold: a start that was cut, and what file systems put into their roots.
 _NOTHING = (_UNFINISHED, "lost+found")
@@ -27,7 +27,7 @@ class DataFolder:
         self.path, self.files = path, files
         files.make_folder(path)
         names = [name for name in files.list(path) if name not in _NOTHING]
-        if _VERSION_FILE in names:
+        if VERSION_FILE in names:
             self._check()
             if self.has_tasks and not (self.log / LOG / "CURRENT").is_file():
                 raise without_log(path)
@@ -47,12 +47,12 @@ class DataFolder:
     @property
     def has_tasks(self) -> bool:
         """Whether there are folders of streams."""
-        folder = self.path / _STREAMS
+        folder = self.path / STREAMS
         return folder.is_dir() and bool(self.files.list(folder))
 
     def task(self, stream: str, partitioner: str, partition: int) -> Path:
         """The folder of a task; it is made where there is none."""
-        folder = self.path / _STREAMS / stream / column_name(partitioner) / str(partition)
+        folder = self.path / STREAMS / stream / column_name(partitioner) / str(partition)
         if not folder.is_dir():
             self.files.make_folder(folder)
             for made in (folder, *folder.parents):
@@ -63,7 +63,7 @@ class DataFolder:
 
     def remove_stream(self, stream: str) -> None:
         """Delete everything of a stream's tasks. Nothing happens where there is nothing."""
-        folder = self.path / _STREAMS / stream
+        folder = self.path / STREAMS / stream
         if folder.is_dir():
             shutil.rmtree(folder)
             self.files.sync_folder(folder.parent)
@@ -78,11 +78,11 @@ class DataFolder:
             file.sync()
         finally:
             file.close()
-        unfinished.rename(self.path / _VERSION_FILE)
+        unfinished.rename(self.path / VERSION_FILE)
         self.files.sync_folder(self.path)
 
     def _check(self) -> None:
-        place = self.path / _VERSION_FILE
+        place = self.path / VERSION_FILE
         file = self.files.open_read(place)
         try:
             text = file.read(0, _LIMIT_BYTES)
@@ -100,6 +100,6 @@ class DataFolder:
 def without_log(folder: Path) -> FolderError:
     """The error for tasks whose log, or the catalogue in it, is gone: what they hold cannot be gone on with."""
     return FolderError(
-        f"{folder}: it holds the tasks of streams in {_STREAMS}/, but {LOG}/ is gone or does not know of them; "
+        f"{folder}: it holds the tasks of streams in {STREAMS}/, but {LOG}/ is gone or does not know of them; "
         "restore the whole folder from one copy"
     )
