@@ -1,19 +1,16 @@
 """Starting, stopping and failing: what clients see meanwhile, what is kept, what the process says at its end."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from railgun.engine.engine import Engine
@@ -21,6 +18,7 @@ from railgun.messaging.errors import TransportIOError
 from tests.frontend.conftest import PAYMENTS, Payments
 from tests.frontend.raw_client import RawClient, chunked, head
 from tests.frontend.serving import PATIENCE_S, server, until
+from tests.frontend.serving_process import process
 
 Event = Callable[..., dict[str, Any]]
 EVENTS = "/v1/streams/payments/events"
@@ -111,36 +109,6 @@ def test_an_engine_that_stops(payments: Payments, event: Event) -> None:
 
 
 # --- a process of its own --------------------------------------------------------------------------
-
-
-@contextmanager
-def process(data: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
-    """`railgun serve` on a free port, with payments, ready."""
-    definitions = data.parent / "payments.toml"
-    definitions.write_text(PAYMENTS)
-    command = [sys.executable, "-m", "railgun", "serve", "--data", str(data), "--http", "127.0.0.1:0"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAILGUN_HTTP")}
-    child = subprocess.Popen(
-        [*command, "--definitions", str(definitions), *words],
-        cwd=ROOT,
-        env=environment | {"RAILGUN_LOGGING__FORMAT": "json"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stderr is not None
-        url = ""
-        while not url:
-            line = child.stderr.readline()
-            assert line, "it ended before it was ready"
-            url = json.loads(line).get("url", "")
-        with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as client:
-            yield child, client
-    finally:
-        child.kill()
-        child.wait()
-        assert child.stderr is not None
-        child.stderr.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

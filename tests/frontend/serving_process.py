@@ -1,0 +1,46 @@
+"""`railgun serve` as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.frontend.conftest import PAYMENTS
+from tests.frontend.serving import PATIENCE_S
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def process(data: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
+    """`railgun serve` on a free port, with payments, ready."""
+    definitions = data.parent / "payments.toml"
+    definitions.write_text(PAYMENTS)
+    command = [sys.executable, "-m", "railgun", "serve", "--data", str(data), "--http", "127.0.0.1:0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAILGUN_HTTP")}
+    child = subprocess.Popen(
+        [*command, "--definitions", str(definitions), *words],
+        cwd=ROOT,
+        env=environment | {"RAILGUN_LOGGING__FORMAT": "json"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stderr is not None
+        url = ""
+        while not url:
+            line = child.stderr.readline()
+            assert line, "it ended before it was ready"
+            url = json.loads(line).get("url", "")
+        with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as client:
+            yield child, client
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stderr is not None
+        child.stderr.close()
