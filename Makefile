@@ -42,7 +42,7 @@ test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
 	@$(BIN)/python -m pytest -n 0 -m "spark and not torture" tests/spark
 
-torture: setup  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
+torture: kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build
 	@$(BIN)/python -m pytest -m torture --junit-xml=build/torture.xml; code=$$?; \
 	  $(BIN)/python -m bench.torture_summary build/torture.xml; exit $$code
