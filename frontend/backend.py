@@ -30,6 +30,10 @@ class Readiness:
     failed: bool = False
 
 
+READY = Readiness(True)
+STOPPING = Readiness(False, "stopping")
+
+
 class Backend(Protocol):
     """Everything the HTTP application asks for. Every coroutine raises ProblemError, and nothing else on purpose."""
 

@@ -9,12 +9,11 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-import msgspec
-
-from frontend.answers_of_requests import id_of, placed, without_replies
-from frontend.backend import Answer, Readiness, StreamView
+from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
+from frontend.answers_of_requests import placed, without_replies
+from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
-from frontend.problems import problem, refusal
+from frontend.problems import refusal
 from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
@@ -30,9 +29,6 @@ from railgun.telemetry.recording import Recording
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: the data is being recovered")
-_STOPPING = Readiness(False, "stopping")
-_READY = Readiness(True)
-_REASONS = {429: "full", 503: "unavailable"}
 
 
 class EmbeddedBackend:
@@ -54,7 +50,7 @@ class EmbeddedBackend:
         await asyncio.to_thread(self.refresh)
         self._thread = ScoringThread(asyncio.get_running_loop(), partial(self._score, engine))
         if self._standing is _STARTING:
-            self._standing = _READY
+            self._standing = READY
 
     def readiness(self) -> Readiness:
         if self._standing.ready and self._engine is not None and self._engine.failure is not None:
@@ -86,9 +82,7 @@ class EmbeddedBackend:
         return DiskReading(found.events_bytes, found.state_bytes, found.log_bytes, found.free_bytes)
 
     def refused(self, stream: str, status: int) -> None:
-        reason = _REASONS.get(status)
-        if reason is not None and stream in self._views:
-            self.recording.stream(stream).refused[reason] += 1
+        note_refused_request(self.recording, self._views, stream, status)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -104,25 +98,9 @@ class EmbeddedBackend:
         self._the_engine()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        loop = asyncio.get_running_loop()
-        size_bytes = sum(map(len, texts))
-        chosen = None if metrics is None else tuple(metrics)
-        submission = Submission(stream, texts, size_bytes, chosen, reply, loop.create_future())
-        self._thread.submit(submission)
-        timer = loop.call_later(timeout_ms / 1000, _give_up, submission)
-        try:
-            answered = await submission.answered
-        except asyncio.CancelledError:
-            submission.abandoned = True
-            raise
-        finally:
-            timer.cancel()
-        record = self.recording.stream(stream)
-        record.stages["total"].add(perf_counter() - submission.arrived_s)
-        if answered is None:
-            record.refused["timeout"] += len(texts)
-            return self._unanswered(submission, timeout_ms)
-        return answered  # type: ignore[return-value]
+        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply)
+        answers = await answers_in_time(self._thread, submission, self.recording)
+        return unanswered(submission, self._views.get(stream)) if answers is None else answers
 
     def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
         """In the scoring thread."""
@@ -148,19 +126,6 @@ class EmbeddedBackend:
                 said = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"
                 outcomes += [(each, refusal(500, said)) for each in own]
         return outcomes
-
-    def _unanswered(self, submission: Submission, timeout_ms: int) -> list[Answer | None]:
-        """The problems of events that were not answered in time."""
-        view = self._views.get(submission.stream)
-        partitioners = () if view is None else view.definition.partitioners
-        what = "may count; sending it again with its id is safe" if submission.taken else "was not taken"
-        detail = f"no answer within {timeout_ms} ms; the event {what}"
-        return [
-            msgspec.structs.replace(
-                problem(504, detail), id=id_of(text, view), partitioners=tuple(partitioners)
-            )
-            for text in submission.texts
-        ]
 
     # --- streams and metrics -----------------------------------------------------------------------
 
@@ -198,7 +163,7 @@ class EmbeddedBackend:
 
     async def close(self) -> None:
         if not self._standing.failed:
-            self._standing = _STOPPING
+            self._standing = STOPPING
         thread, self._thread = self._thread, None
         engine, self._engine = self._engine, None
         if thread is not None:
@@ -242,12 +207,6 @@ class EmbeddedBackend:
                 continue
             views[definition.name] = StreamView(definition, names)
         self._views = views
-
-
-def _give_up(submission: Submission) -> None:
-    submission.abandoned = True
-    if not submission.answered.done():
-        submission.answered.set_result(None)
 
 
 def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Self
 
 from railgun.engine.intake import JsonText
 
@@ -19,7 +20,8 @@ SMALL_EVENTS_MAX = 16
 class Submission:
     """Events of one request. metrics: of the replies, None for all.  reply: whether replies are wanted.
 
-    abandoned: nobody waits any more; if it was not taken by then, it never will be.  arrived_s: of perf_counter.
+    answered: with its outcome, or None once timeout_ms have passed.  abandoned: nobody waits any more; if it was not
+    taken by then, it never will be.  arrived_s: of perf_counter.
     """
 
     stream: str
@@ -27,10 +29,26 @@ class Submission:
     size_bytes: int
     metrics: tuple[str, ...] | None
     reply: bool
+    timeout_ms: int
     answered: asyncio.Future[object]
     taken: bool = False
     arrived_s: float = field(default_factory=perf_counter)
     abandoned: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        stream: str,
+        texts: Sequence[JsonText],
+        metrics: Sequence[str] | None,
+        timeout_ms: int,
+        *,
+        reply: bool,
+    ) -> Self:
+        """One that waits in the event loop that runs."""
+        chosen = None if metrics is None else tuple(metrics)
+        answered = asyncio.get_running_loop().create_future()
+        return cls(stream, texts, sum(map(len, texts)), chosen, reply, timeout_ms, answered)
 
 
 @dataclass(slots=True)

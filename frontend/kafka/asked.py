@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from frontend.answers_in_time import late_answer
 from frontend.kafka.gathered import Gathered, Metric
 from frontend.problems import Problem, problem
 from frontend.replies import Reply, replies_of
@@ -117,8 +118,7 @@ class Asked:
         return [each for each in found if each is not None]
 
     def _unanswered(self, row: int) -> Problem:
-        detail = f"no answer within {self.timeout_ms} ms; the event may count; sending it again with its id is safe"
-        said = problem(504, detail)
+        said = problem(504, late_answer(self.timeout_ms))
         return msgspec.structs.replace(said, id=self.taken.ids[row], partitioners=self.missing(row))
 
     def _replies(

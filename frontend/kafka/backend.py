@@ -6,13 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeVar
 
-import msgspec
-
-from frontend.answers_of_requests import id_of
-from frontend.backend import Answer, Readiness, StreamView
+from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
+from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
@@ -20,7 +17,7 @@ from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
-from frontend.problems import problem, refusal
+from frontend.problems import refusal
 from frontend.scoring_thread import ScoringThread
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
@@ -40,9 +37,6 @@ from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
 _STARTING = Readiness(False, "starting: the catalogue is being read")
-_STOPPING = Readiness(False, "stopping")
-_READY = Readiness(True)
-_REASONS = {429: "full", 503: "unavailable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ class KafkaBackend:
         self._requests = Requests(loop, parts.exchange, parts.doors, self.recording, **more)
         self._thread = ScoringThread(loop, self._requests.publish)
         if self._standing is _STARTING:
-            self._standing = _READY
+            self._standing = READY
 
     @as_engine_errors()
     def _start(self) -> _Parts:
@@ -153,9 +147,8 @@ class KafkaBackend:
         return 0 if self._parts is None else self._parts.doors.now.catalog.last_place
 
     def refused(self, stream: str, status: int) -> None:
-        reason = _REASONS.get(status)
-        if reason is not None and self._parts is not None and stream in self._parts.doors.now.views:
-            self.recording.stream(stream).refused[reason] += 1
+        if self._parts is not None:
+            note_refused_request(self.recording, self._parts.doors.now.views, stream, status)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -168,44 +161,17 @@ class KafkaBackend:
         timeout_ms: int,
         reply: bool = True,
     ) -> list[Answer | None]:
-        self._ready()
+        parts = self._ready()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        loop = asyncio.get_running_loop()
-        size_bytes = sum(map(len, texts))
-        chosen = None if metrics is None else tuple(metrics)
-        request = Request(
-            stream, texts, size_bytes, chosen, reply, loop.create_future(), timeout_ms=timeout_ms
-        )
-        self._thread.submit(request)
-        timer = loop.call_later(timeout_ms / 1000, _give_up, request)
-        try:
-            answered = await request.answered
-        except asyncio.CancelledError:
-            request.abandoned = True
-            raise
-        finally:
-            timer.cancel()
-        record = self.recording.stream(stream)
-        record.stages["total"].add(perf_counter() - request.arrived_s)
-        if answered is None:
-            record.refused["timeout"] += len(texts)
-            return self._unanswered(request)
-        return answered  # type: ignore[return-value]
-
-    def _unanswered(self, request: Request) -> list[Answer | None]:
-        """The problems of events that were not answered in time, beside the answers of those that were."""
+        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply)
+        answers = await answers_in_time(self._thread, request, self.recording)
+        if answers is not None:
+            return answers
         if request.asked is not None and self._requests is not None:
+            # Some of the events may be answered, if not all.
             return self._requests.answers(request)
-        parts = self._parts
-        view = None if parts is None else parts.doors.now.views.get(request.stream)
-        partitioners = () if view is None else view.definition.partitioners
-        what = "may count; sending it again with its id is safe" if request.taken else "was not taken"
-        said = problem(504, f"no answer within {request.timeout_ms} ms; the event {what}")
-        return [
-            msgspec.structs.replace(said, id=id_of(text, view), partitioners=tuple(partitioners))
-            for text in request.texts
-        ]
+        return unanswered(request, parts.doors.now.views.get(stream))
 
     # --- streams and metrics -----------------------------------------------------------------------
 
@@ -253,7 +219,7 @@ class KafkaBackend:
 
     async def close(self) -> None:
         if not self._standing.failed:
-            self._standing = _STOPPING
+            self._standing = STOPPING
         thread, self._thread = self._thread, None
         self._parts = None
         if thread is not None:
@@ -311,9 +277,3 @@ def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
         MetricStatus(name, add.metric.sql, add.metric.home, name in warming, 0.0 if name in warming else 1.0)
         for name, add in entry.metrics.items()
     ]
-
-
-def _give_up(request: Request) -> None:
-    request.abandoned = True
-    if not request.answered.done():
-        request.answered.set_result(None)

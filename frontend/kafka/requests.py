@@ -25,9 +25,8 @@ _log = logging.getLogger("railgun.frontend")
 
 @dataclass(slots=True, eq=False)
 class Request(Submission):
-    """timeout_ms: of its answers.  asked: what it was published with, its first text there being the one at `first`."""
+    """asked: what it was published with, its first text there being the one at `first`."""
 
-    timeout_ms: int = 0
     asked: Asked | None = None
     first: int = 0
 

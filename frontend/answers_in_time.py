@@ -1,0 +1,66 @@
+"""How a backend waits for the answers to a request's events, and what it says and notes where none come."""
+
+import asyncio
+from collections.abc import Mapping
+from time import perf_counter
+
+import msgspec
+
+from frontend.answers_of_requests import id_of
+from frontend.backend import Answer, StreamView
+from frontend.problems import problem
+from frontend.scoring_thread import ScoringThread, Submission
+from railgun.telemetry.recording import Recording
+
+_REASONS = {429: "full", 503: "unavailable"}
+_MAY_COUNT = "may count; sending it again with its id is safe"
+
+
+async def answers_in_time(
+    thread: ScoringThread, submission: Submission, recording: Recording
+) -> list[Answer | None] | None:
+    """The answers to a submission; None where they take longer than it may. Raises the exception that it got."""
+    thread.submit(submission)
+    timer = asyncio.get_running_loop().call_later(submission.timeout_ms / 1000, _give_up, submission)
+    try:
+        answered = await submission.answered
+    except asyncio.CancelledError:
+        submission.abandoned = True
+        raise
+    finally:
+        timer.cancel()
+    record = recording.stream(submission.stream)
+    record.stages["total"].add(perf_counter() - submission.arrived_s)
+    if answered is None:
+        record.refused["timeout"] += len(submission.texts)
+    return answered  # type: ignore[return-value]
+
+
+def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
+    """The problems of events that were not answered in time. view: of their stream, if it is there still."""
+    partitioners = () if view is None else view.definition.partitioners
+    said = problem(504, late_answer(submission.timeout_ms, taken=submission.taken))
+    return [
+        msgspec.structs.replace(said, id=id_of(text, view), partitioners=tuple(partitioners))
+        for text in submission.texts
+    ]
+
+
+def late_answer(timeout_ms: int, *, taken: bool = True) -> str:
+    """What is said of an event that was not answered in time."""
+    return f"no answer within {timeout_ms} ms; the event {_MAY_COUNT if taken else 'was not taken'}"
+
+
+def note_refused_request(
+    recording: Recording, views: Mapping[str, StreamView], stream: str, status: int
+) -> None:
+    """Count a request that was refused as a whole, where that says how the server stands."""
+    reason = _REASONS.get(status)
+    if reason is not None and stream in views:
+        recording.stream(stream).refused[reason] += 1
+
+
+def _give_up(submission: Submission) -> None:
+    submission.abandoned = True
+    if not submission.answered.done():
+        submission.answered.set_result(None)
