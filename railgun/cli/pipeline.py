@@ -19,9 +19,11 @@ class _End:
 
 
 class Ahead(Generic[T]):
-    """Iterates over items that another thread makes, at most `depth` of them waiting.
+    """Iterates once over items that another thread makes, at most `depth` of them waiting.
 
-    What goes wrong there is raised here, in its place. Leaving the `with` block stops the other thread.
+    What goes wrong there is raised here, in its place. Leaving the `with` block stops the other thread,
+    which begins with the iteration, so inside the block: a signal's exception finds no thread that nobody
+    ends. One that still reads while the interpreter goes away brings the process down.
     """
 
     def __init__(self, items: Iterator[T], depth: int) -> None:
@@ -29,9 +31,9 @@ class Ahead(Generic[T]):
         self._queue: queue.Queue[T | _End] = queue.Queue(depth)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._produce, name="reader", daemon=True)
-        self._thread.start()
 
     def __iter__(self) -> Iterator[T]:
+        self._thread.start()
         while True:
             item = self._queue.get()
             if isinstance(item, _End):
@@ -47,9 +49,13 @@ class Ahead(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        self._thread.join()
+        # One that is not alive yet, its start interrupted, sees first of all that it is to stop.
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _produce(self) -> None:
+        if self._stopped.is_set():
+            return
         error: BaseException | None = None
         try:
             for item in self._items:

@@ -48,6 +48,20 @@ def test_leaving_early_ends_the_producer() -> None:
     assert threading.active_count() == threads
 
 
+def test_an_interrupt_while_the_producer_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    threads = threading.active_count()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), Ahead(iter(range(10**9)), 2) as ahead:
+        next(iter(ahead))
+    assert threading.active_count() == threads
+
+
 def test_what_is_put_is_consumed_in_order_before_the_block_ends() -> None:
     found: list[int] = []
 

@@ -165,12 +165,15 @@ def test_an_interrupted_run_leaves_nothing(number: int, code: int, folder: Path)
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        while not list(folder.glob(".o.csv.*.partial")):
-            assert process.poll() is None
-        process.send_signal(number)
-        _, error = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            while not list(folder.glob(".o.csv.*.partial")):
+                assert process.poll() is None
+            process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == code
     assert error == ("railgun run: interrupted\n" if number == signal.SIGINT else "")
     assert sorted(each.name for each in folder.iterdir()) == ["a.csv", "b.ndjson", "d.toml"]

@@ -35,7 +35,9 @@ from railgun.wire.schema import (
 TYPES = (STRING, LONG, DOUBLE, BOOLEAN, decimal_type(18, 4), TIMESTAMP)
 EDGES = [0, 31, 32, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**63 - 1]
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(EDGES + [-edge - 1 for edge in EDGES])
-TEXTS = st.text(max_size=40) | st.integers(0, 300).map(lambda n: "é" * n) | st.just("x" * 65_535)
+TEXTS = (
+    st.text(max_size=40) | st.integers(0, 300).map(lambda n: "é" * n) | st.just("x").map(lambda x: x * 65_535)
+)
 VALUES = {
     Kind.STRING: TEXTS,
     Kind.LONG: LONGS,
