@@ -61,15 +61,18 @@ class OracleExecutor:
 
 def _engine(folder: Path) -> Executor:
     """Imported when it is made: the engine's kernels take their time to load."""
-    from tests.scripts.engine_executor import EngineExecutor
+    from railgun.engine.errors import EngineError
+    from tests.engine.player import EnginePlayer
+    from tests.scripts.player_executor import PlayerExecutor
 
-    return EngineExecutor(folder)
+    return PlayerExecutor(lambda stream: EnginePlayer(folder, stream), EngineError)
 
 
 def _http(folder: Path) -> Executor:
-    from tests.scripts.http_executor import HttpExecutor
+    from tests.frontend.http_player import HttpPlayer, RefusedOverHttp
+    from tests.scripts.player_executor import PlayerExecutor
 
-    return HttpExecutor(folder)
+    return PlayerExecutor(lambda stream: HttpPlayer(folder, stream), RefusedOverHttp)
 
 
 # By the name that tests show; each is made with an empty folder of its own.
