@@ -3,12 +3,13 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bench.children import Child, say
 from bench.process import end_in_order, orphaned
+from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 from bench.unit_task import WarmTask
 from railgun.catalog.changes import AddMetric
@@ -23,17 +24,7 @@ sql = "SELECT sum(amount) AS filled, count(*) AS filled_count FROM payments GROU
 """
 
 
-class Noting(Protocol):
-    """Where figures go: `bench.unit.Report`."""
-
-    runs: int
-    scale: float
-
-    def note(self, key: str, values: list[float], digits: int = 0, remark: str = "") -> None:
-        """The values of one figure."""
-
-
-def measure(report: Noting) -> None:
+def measure(report: Report) -> None:
     """`fill` in events/s, and p99.9 of live events before and while it fills."""
     found: list[dict[str, Any]] = []
     for _ in range(min(report.runs, 3)):

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from bench.children import ChildFailedError
-from bench.filling import Noting
+from bench.report import Report
 
 _PACKAGE, _MEMBER = "vega-datasets@3.2.1", "package/data/flights-3m.parquet"
 _FETCH_SECONDS, _RUN_SECONDS = 300, 900
@@ -40,7 +40,7 @@ sql = "SELECT stddev(delay) AS in_spread_1d FROM flights GROUP BY destination OV
 """
 
 
-def measure(report: Noting) -> None:
+def measure(report: Report) -> None:
     """`run_flights_3m` in events/s, the reading and writing of files included; a part of the file at small scales."""
     flights = _fetched()
     if flights is None:

@@ -6,22 +6,19 @@ Prints a line per figure with the median and the spread over the runs, and at th
 docs/benchmarks.md says what each figure is.
 """
 
-import argparse
-import json
 import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bench.children import ChildFailedError
+from bench.command_line import Case, measure
 from bench.http_run import Target
-from bench.process import end_in_order, load
+from bench.report import Report
 from bench.service import Service
-from bench.unit import Report
 from bench.unit_cases import THROUGHPUT, Workload
 
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
@@ -60,10 +57,10 @@ def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _traffic(prefix: str, workload: Workload, durability: str) -> Callable[[Report], None]:
+def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
     """Throughput and latency of one kind of events under one durability."""
 
-    def measure(report: Report) -> None:
+    def traffic(report: Report) -> None:
         scaled = Scaled(report.scale)
         bulk_events = _WIDE_BULK_EVENTS if workload is _WIDE else _BULK_EVENTS
         found: dict[str, list[float]] = {
@@ -90,7 +87,7 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Callable[[Repo
         report.note(f"{prefix}bulk_cpu_us", found["bulk_cpu"], 2)
         report.note(f"{prefix}single_cpu_us", found["single_cpu"], 1)
 
-    return measure
+    return traffic
 
 
 def _added(report: Report) -> None:
@@ -114,10 +111,10 @@ def _added(report: Report) -> None:
     report.note("metrics_added_warm_s", warm_s, 3)
 
 
-def _killed(durability: str, prefix: str) -> Callable[[Report], None]:
+def _killed(durability: str, prefix: str) -> Case:
     """Ready again after kill -9 under load."""
 
-    def measure(report: Report) -> None:
+    def killed(report: Report) -> None:
         share = min(1.0, report.scale)
         cards = max(1_000, int(_KILLED_CARDS * share))
         workload = replace(
@@ -134,10 +131,10 @@ def _killed(durability: str, prefix: str) -> Callable[[Report], None]:
                 found.append(target.killed(_KILLED_RATE_PER_S, _KILLED_LINES, seconds))
         report.note(f"{prefix}ready_after_kill_s", found, 3, f"   {target.sent_events:,} events")
 
-    return measure
+    return killed
 
 
-CASES: dict[str, Callable[[Report], None]] = {
+CASES: dict[str, Case] = {
     "os": _traffic("", _NARROW, "os"),
     "fsync": _traffic("fsync_", _NARROW, "fsync"),
     "wide": _traffic("wide_", _WIDE, "os"),
@@ -148,31 +145,5 @@ CASES: dict[str, Callable[[Report], None]] = {
 }
 
 
-def main() -> int:
-    """Measure what is named, print the figures; 1 where something could not be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.http", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--only", nargs="*", choices=list(CASES), help="what to measure (default: everything)"
-    )
-    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
-    parser.add_argument("--scale", type=float, default=1.0, help="events, and seconds, as a multiple")
-    arguments = parser.parse_args()
-    end_in_order()
-    report = Report(arguments.runs, arguments.scale)
-    failed = False
-    print(f"at the start: {load()}")
-    for name in arguments.only or CASES:
-        try:
-            CASES[name](report)
-        except ChildFailedError as error:
-            failed = True
-            print(f"{name}: not measured: {error}", file=sys.stderr)
-    print(f"at the end: {load()}")
-    print(json.dumps({"bench": "http", "figures": report.figures}))
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure("http", __doc__, CASES))

@@ -6,8 +6,6 @@ Prints a line per figure with the median and the spread over the runs, and at th
 docs/benchmarks.md says what each figure is.
 """
 
-import argparse
-import json
 import sys
 import tempfile
 import threading
@@ -20,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.process import end_in_order, load
-from bench.unit import Report
+from bench.command_line import measure
+from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 from bench.unit_task import WarmTask
 from railgun.broker.local import LocalBroker
@@ -137,16 +135,9 @@ def task_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[floa
         warm.close()
 
 
-def main() -> None:
-    """Measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.kafka")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0)
-    arguments = parser.parse_args()
-    end_in_order()
-    print(load())
-    report = Report(arguments.runs, arguments.scale)
-    records = max(int(1_000_000 * arguments.scale) // _BLOCK_RECORDS, 1) * _BLOCK_RECORDS
+def _log(report: Report) -> None:
+    """What the broker does, and one task over it."""
+    records = max(int(1_000_000 * report.scale) // _BLOCK_RECORDS, 1) * _BLOCK_RECORDS
     found: dict[str, list[float]] = {key: [] for key in _RATES}
     times: list[list[float]] = []
     with running_broker() as address, KafkaTransport(KafkaSettings(address)) as log:
@@ -163,9 +154,7 @@ def main() -> None:
         report.note(f"one_way_{name}_ms", [float(np.percentile(each, share)) for each in times], 3)
     for key, values in found.items():
         report.note(key, values)
-    print(load())
-    print(json.dumps({"bench": "kafka", "figures": report.figures}))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(measure("kafka", __doc__, {"log": _log}))

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from bench.children import Child, say
-from bench.filling import Noting
 from bench.payments import Payments, blocks
 from bench.process import orphaned
+from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 
 _EVENTS, _CARDS = 5_000_000, 1_000_000
@@ -23,7 +23,7 @@ _LIVE_BLOCKS_PER_S = 20
 _KILLED_AFTER_S = (4.0, 24.0)
 
 
-def measure(report: Noting) -> None:
+def measure(report: Report) -> None:
     """`recovery_s`: from opening the folder to the first answer; with and without starting Python and kernels."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     found: list[dict[str, Any]] = []

@@ -7,66 +7,29 @@ checked. Workloads that are compared with each other are measured in turn. Print
 and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
 """
 
-import argparse
-import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from bench import filling, flights_run, killing
-from bench.children import Child, ChildFailedError
-from bench.process import end_in_order, load
+from bench.command_line import Case, measure
+from bench.report import Report
 from bench.unit_cases import FAMILIES, MONOTONE, THROUGHPUT, WINDOWS
-
-Measured = dict[str, list[dict[str, Any]]]
-
-
-@dataclass(slots=True)
-class Report:
-    """Figures by key, and the lines that say them to people."""
-
-    runs: int
-    scale: float
-    figures: dict[str, float] = field(default_factory=dict)
-
-    def note(self, key: str, values: Sequence[float], digits: int = 0, remark: str = "") -> None:
-        """The median is the figure; the spread is printed."""
-        middle = statistics.median(values)
-        self.figures[key] = round(middle, digits) if digits else round(middle)
-        spread = f"{min(values):,.{digits}f} .. {max(values):,.{digits}f}, {len(values)} runs"
-        print(f"{key:28}{middle:>14,.{digits}f}   ({spread}){remark}", flush=True)
-
-    def in_turn(self, workloads: Sequence[str], runs: int | None = None) -> Measured:
-        """Warm up a process for each of the workloads, then measure them in turn."""
-        found: Measured = {name: [] for name in workloads}
-        with ExitStack() as stack:
-            children: dict[str, Child] = {}
-            for name in workloads:
-                child = Child("bench.unit_child", [name, str(self.scale)])
-                children[name] = stack.enter_context(child)
-                child.answer()
-            for _ in range(runs or self.runs):
-                for name, child in children.items():
-                    found[name].append(child.ask())
-        return found
 
 
 def _column(measured: list[dict[str, Any]], key: str) -> list[float]:
     return [each[key] for each in measured]
 
 
-def _throughput(name: str) -> Callable[[Report], None]:
-    def measure(report: Report) -> None:
+def _throughput(name: str) -> Case:
+    def throughput(report: Report) -> None:
         measured = report.in_turn([name])[name]
         cpu = statistics.median(_column(measured, "events_per_cpu_s"))
         rss = statistics.median(_column(measured, "rss_bytes")) / 2**20
         remark = f"   {cpu:,.0f} per CPU second of its thread, {rss:,.0f} MiB"
         report.note(name, _column(measured, "events_per_s"), remark=remark)
 
-    return measure
+    return throughput
 
 
 def _batch1(report: Report) -> None:
@@ -107,7 +70,7 @@ def _families(report: Report) -> None:
             report.note(f"{name}_over_sum", ratios, 3, f"   page pool at most {pool:,.1f} MiB")
 
 
-CASES: dict[str, Callable[[Report], None]] = {
+CASES: dict[str, Case] = {
     **{name: _throughput(name) for name in THROUGHPUT},
     "batch1": _batch1,
     "windows": _windows,
@@ -118,35 +81,5 @@ CASES: dict[str, Callable[[Report], None]] = {
 }
 
 
-def main() -> int:
-    """Measure what is named, print the figures; 1 where something could not be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.unit",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--only", nargs="*", choices=list(CASES), help="what to measure (default: everything)"
-    )
-    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="measured events, and long windows, as a multiple"
-    )
-    arguments = parser.parse_args()
-    end_in_order()
-    report = Report(arguments.runs, arguments.scale)
-    failed = False
-    print(f"at the start: {load()}")
-    for name in arguments.only or CASES:
-        try:
-            CASES[name](report)
-        except ChildFailedError as error:
-            failed = True
-            print(f"{name}: not measured: {error}", file=sys.stderr)
-    print(f"at the end: {load()}")
-    print(json.dumps({"bench": "unit", "figures": report.figures}))
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure("unit", __doc__, CASES))

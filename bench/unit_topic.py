@@ -6,7 +6,6 @@ Prints the figure with the median and the spread over the runs, and at the end o
 says what the figure is.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -17,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bench.command_line import measure
 from bench.kafka import running_broker, write_blocks
-from bench.process import end_in_order, load
 from bench.records import RecordMaker
-from bench.unit import Report
+from bench.report import Report
 from bench.unit_cases import THROUGHPUT, Workload
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.kafka import KafkaTransport
@@ -89,15 +88,7 @@ def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
         process.communicate()
 
 
-def main() -> None:
-    """Measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.unit_topic")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0)
-    arguments = parser.parse_args()
-    end_in_order()
-    print(load())
-    report = Report(arguments.runs, arguments.scale)
+def _rates(report: Report) -> None:
     rates: list[float] = []
     with running_broker() as address:
         for run in range(report.runs):
@@ -106,9 +97,7 @@ def main() -> None:
                 workload = replace(THROUGHPUT[_WORKLOAD], measured=events)
                 rates.append(unit_per_s(address, f"bench{run}", Path(folder), workload))
     report.note("unit_topic", rates)
-    print(load())
-    print(json.dumps({"bench": "unit_topic", "figures": report.figures}))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(measure("unit_topic", __doc__, {"unit_topic": _rates}))

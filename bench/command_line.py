@@ -1,0 +1,47 @@
+"""The command line of a bench: what to measure, how often and at which scale; at the end one line of JSON."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.children import ChildFailedError
+from bench.process import end_in_order, load
+from bench.report import Report
+
+Case = Callable[[Report], None]
+
+
+def measure(bench: str, about: str | None, cases: Mapping[str, Case]) -> int:
+    """`python -m bench.<bench>`: measure what is named, print the figures; 1 where something could not be measured.
+
+    about: for `--help`.  cases: by the name that `--only` takes; a bench of one case has no such option.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench.{bench}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if len(cases) > 1:
+        parser.add_argument(
+            "--only", nargs="*", choices=list(cases), help="what to measure (default: everything)"
+        )
+    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="measured events, seconds and long windows, as a multiple"
+    )
+    arguments = parser.parse_args()
+    end_in_order()
+    report = Report(arguments.runs, arguments.scale)
+    chosen: Sequence[str] = getattr(arguments, "only", None) or list(cases)
+    failed = False
+    print(f"at the start: {load()}")
+    for name in chosen:
+        try:
+            cases[name](report)
+        except ChildFailedError as error:
+            failed = True
+            print(f"{name}: not measured: {error}", file=sys.stderr)
+    print(f"at the end: {load()}")
+    print(json.dumps({"bench": bench, "figures": report.figures}))
+    return int(failed)

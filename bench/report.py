@@ -1,0 +1,41 @@
+"""Figures of a bench by key, and the lines that say them to people."""
+
+import statistics
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.children import Child
+
+Measured = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class Report:
+    """runs: of each measurement.  scale: of events and seconds, as a multiple of a whole run's."""
+
+    runs: int
+    scale: float
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def note(self, key: str, values: Sequence[float], digits: int = 0, remark: str = "") -> None:
+        """The median is the figure; the spread is printed."""
+        middle = statistics.median(values)
+        self.figures[key] = round(middle, digits) if digits else round(middle)
+        spread = f"{min(values):,.{digits}f} .. {max(values):,.{digits}f}, {len(values)} runs"
+        print(f"{key:28}{middle:>14,.{digits}f}   ({spread}){remark}", flush=True)
+
+    def in_turn(self, workloads: Sequence[str], runs: int | None = None) -> Measured:
+        """Warm up a process for each of the workloads, then measure them in turn."""
+        found: Measured = {name: [] for name in workloads}
+        with ExitStack() as stack:
+            children: dict[str, Child] = {}
+            for name in workloads:
+                child = Child("bench.unit_child", [name, str(self.scale)])
+                children[name] = stack.enter_context(child)
+                child.answer()
+            for _ in range(runs or self.runs):
+                for name, child in children.items():
+                    found[name].append(child.ask())
+        return found
