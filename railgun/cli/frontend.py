@@ -1,48 +1,22 @@
 """`railgun frontend`: the half of a cluster that clients talk to: HTTP in front of streams whose log is Kafka."""
 
 import argparse
-import logging
-import os
 
 from railgun.cli.command import Command
-from railgun.cli.open_files import raise_open_files_limit
-from railgun.cli.serve import say_serving, serving_flags
+from railgun.cli.serving import add_server_options, serve_until_stopped
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun frontend`."""
     parser.add_argument("--broker", metavar="HOST:PORT", help="Kafka (default: 127.0.0.1:9092)")
-    parser.add_argument(
-        "--http",
-        metavar="HOST:PORT",
-        help="where to listen (default: 127.0.0.1:8080); port 0: the system chooses, and the log says which",
-    )
-    parser.add_argument(
-        "--config", metavar="FILE", help="settings (TOML); config/railgun.toml shows them all"
-    )
-    parser.add_argument(
-        "--definitions",
-        metavar="FILE",
-        help="streams and metrics (TOML) that are created where they are missing",
-    )
+    add_server_options(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve until asked to stop. Raises ConfigError, DefinitionError, UsageError, OSError, EngineError."""
     from frontend.kafka.serving import serve_frontend
-    from railgun.catalog.definitions import load_definitions
-    from railgun.config.loading import load_settings
-    from railgun.logs.setup import logging_as
 
-    raise_open_files_limit()
-    settings = load_settings(arguments.config, os.environ, serving_flags(arguments))
-    definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
-    with logging_as(settings.logging):
-        code = serve_frontend(
-            settings, definitions=definitions, on_ready=lambda url: say_serving(url, settings, on_kafka=True)
-        )
-        logging.getLogger("railgun.serve").info("stopped")
-    return code
+    return serve_until_stopped(arguments, serve_frontend, on_kafka=True)
 
 
 FRONTEND = Command(
