@@ -23,6 +23,7 @@ from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
+from railgun.engine.errors import EngineError
 from railgun.kernels import compile_all
 
 BACKLOG = 2_048
@@ -126,12 +127,20 @@ class Service:
             try:
                 await starting
             finally:
-                await self._backend.close()
-        failure = self._backend.readiness().reason if self._backend.readiness().failed else None
-        if failure is not None:
-            _log.error("the engine stopped: %s", failure)
-            return 1
-        return 0
+                code = await self._close()
+        return code
+
+    async def _close(self) -> int:
+        """Let go of the backend; the exit code. Raises EngineError where it had not failed before."""
+        standing = self._backend.readiness()
+        if not standing.failed:
+            await self._backend.close()
+            return 0
+        _log.error("the engine stopped: %s", standing.reason)
+        # What stopped it may keep it from being closed in order too; that says nothing new.
+        with contextlib.suppress(EngineError):
+            await self._backend.close()
+        return 1
 
     async def _start(self, server: "_Server") -> None:
         try:

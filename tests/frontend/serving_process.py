@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,25 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def process(data: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
-    """`railgun serve` on a free port, with payments, ready."""
-    definitions = data.parent / "payments.toml"
+def process(
+    data: Path, *words: str, before: Sequence[str] = (), definitions: Path | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
+    """`railgun serve` on a free port, with payments, ready. before: words of a command that runs it; its process must
+    become the server's.  definitions: where to write them, if not beside the data.
+    """
+    definitions = definitions or data.parent / "payments.toml"
     definitions.write_text(PAYMENTS)
-    command = [sys.executable, "-m", "railgun", "serve", "--data", str(data), "--http", "127.0.0.1:0"]
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "railgun",
+        "serve",
+        "--data",
+        str(data),
+        "--http",
+        "127.0.0.1:0",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAILGUN_HTTP")}
     child = subprocess.Popen(
         [*command, "--definitions", str(definitions), *words],
