@@ -1,5 +1,7 @@
 """What every test shares: how hard Hypothesis looks, that a failure can be run again, one Kafka broker."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +20,9 @@ def _is_the_run(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job ignores SIGINT, and so would the processes that tests interrupt.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if _is_the_run(config):
         shared_broker.begin_run()
 
