@@ -21,12 +21,14 @@ class Heartbeat:
         self._due_s = 0.0
         self._was_ready = False
 
-    def beat(self) -> None:
-        """Called in every round."""
+    def beat(self) -> bool:
+        """Called in every round. Whether it has just become ready."""
         now_s, is_ready = time.monotonic(), self._loop.is_ready
+        becomes_ready = is_ready and not self._was_ready
         if now_s >= self._due_s or is_ready != self._was_ready:
             self._due_s, self._was_ready = now_s + INTERVAL_S, is_ready
             self._write(_encode(self._body(is_ready)) + b"\n")
+        return becomes_ready
 
     def _body(self, is_ready: bool) -> dict[str, Any]:
         hosts = self._loop.hosts

@@ -1,6 +1,7 @@
 """The process of one unit: what it is made of, how it ends."""
 
 import contextlib
+import gc
 import logging
 import os
 import platform
@@ -57,7 +58,10 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> 
         try:
             while not stopped.is_set():
                 loop.round()
-                heartbeat.beat()
+                if heartbeat.beat():
+                    # What is there by now stays: collections, which hold everything up, need not look at it again.
+                    gc.collect()
+                    gc.freeze()
                 if follower.error is not None:
                     raise follower.error
         except BaseException:

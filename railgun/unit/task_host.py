@@ -131,7 +131,7 @@ class TaskHost:
             more = self._task.work()
             if self._task.metrics.warming:
                 self._warm(self._task)
-            return more
+            return more and not _only_waits(self._task)
         except _OF_ONE_TASK as error:
             self.failed(error)
             return False
@@ -202,3 +202,8 @@ class TaskHost:
 
     def _await_replies(self, before_offset: int) -> None:
         self._outstanding.wait(before_offset, ACKNOWLEDGED_S)
+
+
+def _only_waits(task: TaskProcessor) -> bool:
+    """Whether all that is left is a commit that another thread makes: a later round finds it done."""
+    return task.checkpointer.is_committing and all(fill.full for fill in task.metrics.fills.values())

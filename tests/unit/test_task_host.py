@@ -128,6 +128,8 @@ def test_a_checkpoint_waits_until_the_replies_before_it_are_acknowledged(
         host.work()
         time.sleep(0.001)
     assert host.task.checkpointer.is_in_flight
+    # It only waits: that shall not keep a processor busy.
+    assert not host.work()
     assert host.task.checkpoints.durable_position <= before == host.replied()
     log.acknowledge()
     worked_until(host, lambda: host.task.checkpoints.durable_position == host.position)
