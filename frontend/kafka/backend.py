@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.door.inputs import Inputs
+from frontend.door.route import Means
 from frontend.engine_problems import as_problem
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
@@ -22,6 +24,7 @@ from frontend.scoring_thread import ScoringThread
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
@@ -41,13 +44,15 @@ _STARTING = Readiness(False, "starting: the catalogue is being read")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name."""
+    """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name.  input: of topics that
+    events come from."""
 
     kafka: KafkaSettings
     prefix: str = PREFIX
     front_end: FrontEnd | None = None
     limits: Limits = field(default_factory=Limits)
     drop_grace_s: float = 60.0
+    input: InputSettings = field(default_factory=InputSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class _Parts:
     exchange: Exchange
     doors: Doors
     positions: Positions
+    inputs: Inputs
 
 
 class KafkaBackend:
@@ -108,8 +114,20 @@ class KafkaBackend:
                 wanted = self._definitions
                 registry.change(lambda catalog: evolution.missing(catalog, wanted))
             follower = registry.follow(doors.follow)
+            inputs = self._inputs(transport, registry, exchange, doors)
+            opening.callback(inputs.close)
             self._open = opening.pop_all()
-        return _Parts(registry, follower, exchange, doors, positions)
+        return _Parts(registry, follower, exchange, doors, positions, inputs)
+
+    def _inputs(
+        self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, doors: Doors
+    ) -> Inputs:
+        cluster = self._cluster
+        limit_events = cluster.input.unwritten_limit_events
+        means = Means(cluster.kafka, registry.topics, exchange, doors, limit_events)
+        if self._now_ms is not None:
+            means = dataclasses.replace(means, now_ms=self._now_ms)
+        return Inputs(means, transport, is_transactional=cluster.input.transactional)
 
     def readiness(self) -> Readiness:
         parts = self._parts
@@ -140,6 +158,11 @@ class KafkaBackend:
     def exchange(self) -> Exchange | None:
         """Once it has started."""
         return None if self._parts is None else self._parts.exchange
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """Once it has started."""
+        return None if self._parts is None else self._parts.inputs
 
     @property
     def place(self) -> int:

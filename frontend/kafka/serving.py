@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import uvloop
 
+from frontend.door.telemetry import InputCollector
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.exchange import Limits
 from frontend.kafka.front_end import FrontEnd, made_up
@@ -43,7 +44,11 @@ def serve_frontend(
     backend = KafkaBackend(cluster, definitions)
     with contextlib.closing(listener):
         service = Service(
-            settings.http, backend, listener, on_ready, [ExchangeCollector(lambda: backend.exchange)]
+            settings.http,
+            backend,
+            listener,
+            on_ready,
+            [ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs)],
         )
         if node is None:
             return uvloop.run(service.run())
@@ -62,6 +67,7 @@ def cluster_of(settings: Settings) -> Cluster:
         made_up() if name == "auto" else FrontEnd(name),
         Limits(cluster.pending_limit_events, cluster.pending_limit_bytes),
         drop_grace_s=cluster.drop_grace_s,
+        input=settings.input,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import ALL
-from railgun.engine.ids import IdMaker
+from railgun.engine.ids import IdMaker, Ids
 from railgun.engine.intake import Intake, JsonText
 from railgun.engine.routing import Router
 from railgun.engine.taken import Taken
@@ -22,11 +22,12 @@ class StreamDoor:
         self._intake = Intake(stream, schema, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
 
-    def take(self, texts: Sequence[JsonText], now_ms: int) -> Taken:
-        """Check texts. now_ms: what `max_future` is read from, and when events without a time arrive."""
+    def take(self, texts: Sequence[JsonText], now_ms: int, ids: Ids | None = None) -> Taken:
+        """Check texts. now_ms: what `max_future` is read from, and when events without a time arrive.  ids: for a
+        stream without an id field; None makes them up."""
         clock = self._clock
         clock.arrived_ms = max(clock.arrived_ms, now_ms)
-        return self._intake.take(texts, clock.ids, now_ms, clock.arrived_ms)
+        return self._intake.take(texts, clock.ids if ids is None else ids, now_ms, clock.arrived_ms)
 
 
 class _Clock:

@@ -94,6 +94,19 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Truth:
+    """true or false."""
+
+    def read(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise KindError(f"true or false belongs here, not {said(value)}")
+        return value
+
+    def from_text(self, text: str) -> object:
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """Bytes within bounds: a whole number, or text such as "64MiB"."""
 
@@ -183,6 +196,11 @@ def choice(default: str, *others: str) -> Any:
 def whole(default: int, least: int, greatest: int) -> Any:
     """A key that holds a whole number."""
     return key_of(default, Whole(least, greatest))
+
+
+def truth(default: bool) -> Any:
+    """A key that is true or false."""
+    return key_of(default, Truth())
 
 
 def bytes_(default: int, least: int, greatest: int) -> Any:

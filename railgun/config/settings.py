@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from railgun.config.kinds import BYTES_BY_UNIT, bytes_, choice, milliseconds, seconds, text, whole
+from railgun.config.kinds import BYTES_BY_UNIT, bytes_, choice, milliseconds, seconds, text, truth, whole
 
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
@@ -75,6 +75,16 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class InputSettings:
+    """Events from input topics. transactional: each reply is in the output topic once, for readers of what is
+    committed.  unwritten_limit_events: of one stream, read and not answered in the output topic yet.
+    """
+
+    transactional: bool = truth(False)
+    unwritten_limit_events: int = whole(20_000, 1_000, 50_000)
+
+
+@dataclass(frozen=True, slots=True)
 class LoggingSettings:
     """What the program says about itself on stderr. format "auto": text on a terminal, else JSON lines."""
 
@@ -89,5 +99,6 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    input: InputSettings = field(default_factory=InputSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     kafka: Mapping[str, PassedThrough] = field(default_factory=dict)

@@ -1,7 +1,9 @@
-"""Ids for events that have none: UUIDs of version 7 (RFC 9562), each greater than the one before."""
+"""Ids for events that have none: UUIDs (RFC 9562) made of the time, or of where an event came from."""
 
+import hashlib
 import os
 import uuid
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,19 @@ _VARIANT = 0b10 << 62
 _COUNTER_BITS = 62
 
 
+class Ids(Protocol):
+    """Makes ids for n events, all at once or one after another."""
+
+    def next(self, now_ms: int, row: int) -> str:
+        """The id of the event at a row."""
+
+    def column(self, now_ms: int, n: int) -> Column:
+        """n ids as a string column."""
+
+
 class IdMaker:
-    """Makes ids. Those of one millisecond count up from a random number, as they do when the clock goes back.
+    """Makes UUIDs of version 7, each greater than the one before. Those of one millisecond count up from a random
+    number, as they do when the clock goes back.
 
     Not to be shared between threads.
     """
@@ -28,25 +41,15 @@ class IdMaker:
         self._high = 0
         self._counter = 0
 
-    def next(self, now_ms: int) -> str:
-        """One id, made at this time (ms since 1970, not negative)."""
+    def next(self, now_ms: int, row: int = 0) -> str:
+        """One id, made at this time (ms since 1970, not negative), whichever row it is for."""
         self._reserve(now_ms, 1)
         return str(uuid.UUID(int=self._high << 64 | _VARIANT | self._counter))
 
     def column(self, now_ms: int, n: int) -> Column:
         """n ids as a string column."""
         first = self._reserve(now_ms, n)
-        low = np.uint64(_VARIANT | first) + np.arange(n, dtype=np.uint64)
-        both = np.empty((n, 2), ">u8")
-        both[:, 0], both[:, 1] = self._high, low
-        octets = both.view(np.uint8).reshape(n, 16)
-        heap = np.full((n, _TEXT_BYTES), ord("-"), np.uint8)
-        digits: NDArray[np.uint8] = np.empty((n, 32), np.uint8)
-        digits[:, 0::2], digits[:, 1::2] = _DIGITS[octets >> 4], _DIGITS[octets & 15]
-        heap[:, _PLACES] = digits
-        places = np.arange(n, dtype=np.uint64) * np.uint64(_TEXT_BYTES)
-        words = (places << np.uint64(REF_LENGTH_BITS)) | np.uint64(_TEXT_BYTES)
-        return Column(STRING, words, None, heap.reshape(-1))
+        return _texts(self._high, np.uint64(_VARIANT | first) + np.arange(n, dtype=np.uint64))
 
     def _reserve(self, now_ms: int, n: int) -> int:
         """Take n numbers of one millisecond; the first of them. The last one is kept as the counter."""
@@ -59,3 +62,38 @@ class IdMaker:
         first = self._counter + 1
         self._counter += n
         return first
+
+
+class PositionIds:
+    """UUIDs of version 8 for n events of one partition of a topic: the same whenever they are read.
+
+    place: names the partition as none that ever was is named.  offsets: int64[n].
+    """
+
+    def __init__(self, place: str, offsets: NDArray[np.int64]) -> None:
+        digest = int.from_bytes(hashlib.blake2b(place.encode(), digest_size=8).digest(), "big")
+        self._high = digest >> 16 << 16 | 8 << 12 | digest & (1 << 12) - 1
+        self._offsets = offsets
+
+    def next(self, now_ms: int, row: int) -> str:
+        """The id of one event."""
+        return str(uuid.UUID(int=self._high << 64 | _VARIANT | int(self._offsets[row])))
+
+    def column(self, now_ms: int, n: int) -> Column:
+        """The ids of all n."""
+        return _texts(self._high, np.uint64(_VARIANT) | self._offsets[:n].astype(np.uint64))
+
+
+def _texts(high: int, low: NDArray[np.uint64]) -> Column:
+    """UUIDs as a string column. low: uint64[n], the second halves."""
+    n = len(low)
+    both = np.empty((n, 2), ">u8")
+    both[:, 0], both[:, 1] = high, low
+    octets = both.view(np.uint8).reshape(n, 16)
+    heap = np.full((n, _TEXT_BYTES), ord("-"), np.uint8)
+    digits: NDArray[np.uint8] = np.empty((n, 32), np.uint8)
+    digits[:, 0::2], digits[:, 1::2] = _DIGITS[octets >> 4], _DIGITS[octets & 15]
+    heap[:, _PLACES] = digits
+    places = np.arange(n, dtype=np.uint64) * np.uint64(_TEXT_BYTES)
+    words = (places << np.uint64(REF_LENGTH_BITS)) | np.uint64(_TEXT_BYTES)
+    return Column(STRING, words, None, heap.reshape(-1))

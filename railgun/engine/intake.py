@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.model import StreamDefinition
-from railgun.engine.ids import IdMaker
+from railgun.engine.ids import Ids
 from railgun.engine.routing import Router, Share
 from railgun.engine.taken import Correlation, Row, Taken, encode_row
 from railgun.files.ndjson_fast import FastReader
@@ -50,7 +50,7 @@ class Intake:
         """Values of unknown fields met so far."""
         return self._ignored_values + self._door.ignored_values
 
-    def take(self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, arrival_ms: int) -> Taken:
+    def take(self, texts: Sequence[JsonText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
         """Check texts and make their records.
 
         ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
@@ -71,7 +71,7 @@ class Intake:
     # --- many at once ------------------------------------------------------------------------------
 
     def _by_columns(
-        self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, latest_ms: int, arrival_ms: int
+        self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
     ) -> Taken | None:
         """None where a text needs to be looked at by itself."""
         if max(map(len, texts)) > self._sure_bytes:
@@ -114,7 +114,7 @@ class Intake:
     # --- one by one --------------------------------------------------------------------------------
 
     def _one_by_one(
-        self, texts: Sequence[JsonText], ids: IdMaker, now_ms: int, latest_ms: int, arrival_ms: int
+        self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
     ) -> Taken:
         rows: list[int] = []
         known: list[str | int] = []
@@ -127,7 +127,7 @@ class Intake:
             if isinstance(found, EventRefusedError):
                 refused[row] = found
                 continue
-            event_id = ids.next(max(0, now_ms)) if found.id is None else found.id
+            event_id = ids.next(max(0, now_ms), row) if found.id is None else found.id
             time_ms = arrival_ms if found.time_ms is None else found.time_ms
             event = Row(event_id, time_ms, found.values)
             if len(text) > self._sure_bytes:

@@ -58,6 +58,11 @@ class KafkaTransport:
         self._check_open()
         return self._topics.all()
 
+    def topic_id(self, topic: str) -> str:
+        """What tells a topic from one of the same name that was deleted."""
+        self._check_open()
+        return self._topics.topic_id(topic)
+
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
         return self._writing.submit(entries)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
@@ -107,6 +107,11 @@ class KafkaTopics:
                 # The leader moved, or the topic was made, a moment ago; or it is gone.
                 self.check(where)
                 time.sleep(_APPEARS_S)
+
+    def topic_id(self, topic: str) -> str:
+        """What tells a topic from one of the same name that was deleted. Raises TransportError."""
+        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
+        return str(self._answered(topic, asked[topic].result).topic_id)
 
     def forget(self, topic: str) -> None:
         """Ask anew when it is named next."""

@@ -8,7 +8,7 @@ import pytest
 
 from railgun.config.errors import ConfigError
 from railgun.config.keys import KEYS
-from railgun.config.kinds import Choice, Duration, Kind, KindError, Size, Text, Whole, size
+from railgun.config.kinds import Choice, Duration, Kind, KindError, Size, Text, Truth, Whole, size
 from railgun.config.loading import Flag, load_settings
 from railgun.config.settings import Settings
 
@@ -29,6 +29,8 @@ def another(kind: Kind, default: object) -> str:
             return "other"
         case Choice():
             return next(word for word in kind.words if word != default)
+        case Truth():
+            return str(not default).lower()
         case Whole() | Size():
             return str(kind.least if kind.least != default else kind.greatest)
         case Duration():
@@ -64,7 +66,7 @@ def test_every_key_can_be_set_from_everywhere(full_name: str, tmp_path: Path) ->
     expected = key.kind.read(from_text)
     assert expected != default
 
-    toml = from_text if isinstance(from_text, int) else f'"{from_text}"'
+    toml = str(from_text).lower() if isinstance(from_text, int) else f'"{from_text}"'
     file = written(tmp_path, f"[{key.section}]\n{key.name} = {toml}\n")
     assert value_of(load_settings(file), full_name) == expected
     assert value_of(load_settings(environment={key.variable: text}), full_name) == expected

@@ -2,9 +2,10 @@
 
 import uuid
 
+import numpy as np
 import pytest
 
-from railgun.engine.ids import IdMaker
+from railgun.engine.ids import IdMaker, PositionIds
 
 
 def test_an_id_is_a_uuid_of_version_7_with_its_time() -> None:
@@ -38,3 +39,13 @@ def test_a_counter_that_runs_out_goes_on_in_the_next_millisecond() -> None:
     made = [first, *(second.string(row) for row in range(10))]
     assert made == sorted(set(made))
     assert uuid.UUID(made[-1]).int >> 80 == 8
+
+
+def test_ids_of_positions_are_the_same_again_and_no_others() -> None:
+    offsets = np.array([0, 5, (1 << 62) - 1], np.int64)
+    made = [PositionIds(place, offsets) for place in ("topic 0", "topic 1")]
+    texts = [[each.next(0, row) for row in range(3)] for each in made]
+    columns = [each.column(0, 3) for each in made]
+    assert [[column.string(row) for row in range(3)] for column in columns] == texts
+    assert len({each for own in texts for each in own}) == 6
+    assert {(uuid.UUID(each).version, uuid.UUID(each).variant) for each in texts[0]} == {(8, uuid.RFC_4122)}

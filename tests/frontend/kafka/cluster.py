@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import uvloop
 
+from frontend.door.telemetry import InputCollector
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.exchange import Limits
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import Service, listen
-from railgun.config.settings import HttpSettings
+from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
 from tests.frontend.serving import PATIENCE_S, until
 from tests.unit.local_units import LocalUnit, quick_settings
@@ -45,7 +46,8 @@ def front_end(
     settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
     listener = listen(settings)
     backend = KafkaBackend(cluster, now_ms=now_ms)
-    service = Service(settings, backend, listener, collectors=[ExchangeCollector(lambda: backend.exchange)])
+    collectors = (ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs))
+    service = Service(settings, backend, listener, collectors=collectors)
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -109,7 +111,9 @@ class LocalCluster:
         for unit in units:
             unit.stop(checkpoint=checkpoint)
 
-    def serve(self, limits: Limits | None = None, **more: Any) -> RunningFrontEnd:
+    def serve(
+        self, limits: Limits | None = None, *, door: InputSettings | None = None, **more: Any
+    ) -> RunningFrontEnd:
         """A front-end that runs as long as the cluster."""
-        where = dataclasses.replace(self.where, limits=limits or Limits())
+        where = dataclasses.replace(self.where, limits=limits or Limits(), input=door or InputSettings())
         return self._stack.enter_context(front_end(where, **more))

@@ -1,0 +1,175 @@
+"""Records that go out together with the positions of what they were made from: one after the other, or as one."""
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
+from railgun.messaging.kafka_group import GroupReading
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import Headers
+
+# A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long.
+TRANSACTION_MS = 10_000
+_FLUSH_S = 0.5
+_AGAIN_S = 0.05
+
+
+class Outgoing(NamedTuple):
+    """Records for a topic, each at the partition that its key says, any where it has none."""
+
+    topic: str
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    headers: Sequence[Headers] | None = None
+
+
+class OutputAbortedError(Exception):
+    """Nothing of it was written; it may be tried again."""
+
+
+class Output(Protocol):
+    """Where `write` returns, all is durable.
+
+    commits: whether the positions are committed with the records; else whoever writes commits them afterwards.
+    """
+
+    commits: bool
+
+    def write(
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+    ) -> None:
+        """Write what `select` gives: records, and by partition where the group goes on after them.
+
+        Raises OutputAbortedError, or TransportError where another one has to be made.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class PlainOutput:
+    """Records only: what is committed afterwards may be lost in a crash, and they are written again."""
+
+    commits = False
+
+    def __init__(self, settings: KafkaSettings, is_stopping: Callable[[], bool]) -> None:
+        self._place, self._is_stopping = settings.broker, is_stopping
+        self._failed: list[KafkaError] = []
+        self._complaints = Complaints()
+        configuration = {
+            **settings.producer(),
+            "delivery.report.only.error": True,
+            "on_delivery": self._report,
+            "error_cb": self._complaints,
+        }
+        self._producer = made(settings.broker, lambda: Producer(configuration))
+
+    def write(
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+    ) -> None:
+        outgoing, _ = select()
+        self._failed.clear()
+        try:
+            _hand_over(self._producer, outgoing)
+            while self._producer.flush(_FLUSH_S):
+                if self._is_stopping():
+                    raise OutputAbortedError("stopping")
+        except KafkaException as error:
+            raise as_transport_error(self._place, error.args[0], self._complaints.last) from error
+        if self._failed:
+            raised = as_transport_error(self._place, self._failed[0], self._complaints.last)
+            if isinstance(raised, TransportFailedError):
+                raise raised
+            raise OutputAbortedError(str(raised))
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.close()
+
+    def _report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+
+class TransactionalOutput:
+    """Records and positions in one transaction: readers of what is committed see each record once.
+
+    name: the transactional id; whoever had it before is shut out.  Raises TransportError.
+    """
+
+    commits = True
+
+    def __init__(self, settings: KafkaSettings, name: str) -> None:
+        self._place, self._timeout_s = name, settings.answer_timeout_s
+        self._complaints = Complaints()
+        configuration = {
+            **settings.producer(),
+            "transactional.id": name,
+            "transaction.timeout.ms": TRANSACTION_MS,
+            "message.timeout.ms": TRANSACTION_MS,
+            "error_cb": self._complaints,
+        }
+        self._producer = made(settings.broker, lambda: Producer(configuration))
+        self._ask(lambda: self._producer.init_transactions(self._timeout_s))
+
+    def write(
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+    ) -> None:
+        # Asked before anything is chosen: partitions that went to another member meanwhile were this one's under
+        # another generation, and the broker refuses the transaction.
+        member = reading.metadata
+        if member is None:
+            raise OutputAbortedError("no member of the group for now")
+        outgoing, positions = select()
+        if not positions:
+            return
+        offsets = [reading.position(partition, offset) for partition, offset in positions.items()]
+        self._producer.begin_transaction()
+        try:
+            _hand_over(self._producer, outgoing)
+            self._ask(lambda: self._producer.send_offsets_to_transaction(offsets, member, self._timeout_s))
+            self._ask(lambda: self._producer.commit_transaction(self._timeout_s))
+        except OutputAbortedError:
+            self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
+            raise
+        except (KafkaException, BufferError) as error:
+            self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
+            raise OutputAbortedError(str(error)) from error
+
+    def close(self) -> None:
+        # A writer that was shut out complains once more when it goes.
+        with contextlib.suppress(KafkaException), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            self._producer.close()
+
+    def _ask(self, ask: Callable[[], None]) -> None:
+        """Ask until there is an answer: what was asked may have come to pass."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                ask()
+                return
+            except KafkaException as error:
+                cause: KafkaError = error.args[0]
+                if cause.txn_requires_abort():
+                    raise OutputAbortedError(str(cause)) from error
+                if not cause.retriable() or time.monotonic() > deadline:
+                    raise as_transport_error(self._place, cause, self._complaints.last) from error
+                time.sleep(_AGAIN_S)
+
+
+def _hand_over(producer: Producer, outgoing: Sequence[Outgoing]) -> None:
+    produce = producer.produce
+    for topic, values, keys, headers in outgoing:
+        if headers is None:
+            for value, key in zip(values, keys):
+                produce(topic, value, key)
+        else:
+            for value, key, own in zip(values, keys, headers):
+                produce(topic, value, key, headers=list(own))
