@@ -17,6 +17,8 @@ from pathlib import Path
 
 from bench.command_line import Case, measure
 from bench.http_run import Target
+from bench.killing import INTERVAL_S
+from bench.process import compile_modules
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT, Workload
@@ -26,7 +28,7 @@ _BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
 _STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
 _ADDED, _ADDED_BEFORE_S, _ADDED_DURING_S = 100, 20.0, 60.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
-_KILLED_RATE_PER_S, _KILLED_LINES, _KILLED_AFTER_S = 5_000, 50, (4.0, 24.0)
+_KILLED_RATE_PER_S, _KILLED_LINES = 5_000, 50
 
 
 class Scaled:
@@ -48,6 +50,7 @@ class Scaled:
 def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
     """A server on a clean folder, and the seconds until it was ready."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
+    compile_modules()
     try:
         with Service(folder, workload.definitions, durability) as service:
             ready_s = service.start()
@@ -66,6 +69,9 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
         found: dict[str, list[float]] = {
             key: [] for key in ("bulk", "bulk_cpu", "p50", "p999", "max", "single_cpu", "ready")
         }
+        for _ in range(report.runs - 1):
+            with _served(workload, durability) as (_, ready_s):
+                found["ready"].append(ready_s)
         with _served(workload, durability) as (target, ready_s):
             found["ready"].append(ready_s)
             target.bulk(workload.warm_up)
@@ -127,8 +133,9 @@ def _killed(durability: str, prefix: str) -> Case:
         with _served(workload, durability) as (target, _):
             target.bulk(int(_KILLED_EVENTS * share))
             for _ in range(report.runs):
-                seconds = after.uniform(*_KILLED_AFTER_S) * max(0.1, share)
-                found.append(target.killed(_KILLED_RATE_PER_S, _KILLED_LINES, seconds))
+                # A whole interval of checkpoints, and anywhere into the next.
+                steady_s = INTERVAL_S * after.uniform(1.0, 2.0) * max(0.1, share)
+                found.append(target.killed(_KILLED_RATE_PER_S, _KILLED_LINES, steady_s))
         report.note(f"{prefix}ready_after_kill_s", found, 3, f"   {target.sent_events:,} events")
 
     return killed

@@ -20,6 +20,7 @@ _BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_VALUES = 5_000, 4, 2_500_000
 _BULK_SECONDS_MAX = 600.0
 _CONNECTIONS = 128
 _SETTLE_S = 1.0
+_STEADY_SECONDS_MAX, _STATUS_S = 40.0, 0.25
 _RATE_MAX_PER_S = 100_000
 
 
@@ -119,19 +120,36 @@ class Target:
         before, during = (each.quantile_ms(0.999) for each in found.by_phase)
         return Added(before, during, registered_s, warm_s, during_s)
 
-    def killed(self, rate_per_s: float, lines: int, seconds: float) -> float:
-        """Kill the server after so many seconds of a rate, in requests of so many lines; start it again: the seconds
-        until it is ready.
+    def killed(self, rate_per_s: float, lines: int, steady_s: float) -> float:
+        """Kill the server under a rate, in requests of so many lines, so many seconds after a checkpoint has become
+        durable that began under this rate; start it again: the seconds until it is ready.
         """
-        schedule = Schedule.constant(rate_per_s / lines, seconds * 4)
+        schedule = Schedule.constant(rate_per_s / lines, _STEADY_SECONDS_MAX + steady_s)
         injection = Injection(self.order(schedule, each=lines, connections=8))
         try:
             start_ns = injection.start()
-            time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9 + seconds))
+            time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9))
+            self._await_checkpoint()
+            time.sleep(steady_s)
             self.service.kill()
         finally:
             injection.stop()
         return self.service.start()
+
+    def _await_checkpoint(self) -> None:
+        """Until all that was sent before is in a durable checkpoint. Raises ChildFailedError."""
+        sent = {each["partition"]: each["position"] for each in self._tasks()}
+        deadline_s = time.monotonic() + _STEADY_SECONDS_MAX
+        while any(each["checkpoint"] < sent[each["partition"]] for each in self._tasks()):
+            if time.monotonic() > deadline_s:
+                raise ChildFailedError(f"railgun serve: no checkpoint within {_STEADY_SECONDS_MAX:g} s")
+            time.sleep(_STATUS_S)
+
+    def _tasks(self) -> list[dict[str, int]]:
+        """How the tasks of the one stream, by its one partitioner, stand."""
+        (stream,) = self.service.ask("GET", "/v1/status")["streams"]
+        tasks: list[dict[str, int]] = stream["tasks"]
+        return tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,103 +1,59 @@
-"""An engine killed under load: how long until it answers again."""
+"""An engine killed under load: how long until it answers again, and what of it takes how long."""
 
 import random
 import shutil
-import sys
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from bench.children import Child, say
-from bench.payments import Payments, blocks
-from bench.process import orphaned
+from bench.children import Child
+from bench.process import compile_modules
 from bench.report import Report
-from bench.unit_cases import THROUGHPUT
 
-_EVENTS, _CARDS = 5_000_000, 1_000_000
-_LIVE_PER_S = 20_000
-_LIVE_BLOCKS_PER_S = 20
-_KILLED_AFTER_S = (4.0, 24.0)
+INTERVAL_S = 10.0
+PACES_PER_S = {"recovery": 20_000, "recovery_full_load": 0}
+_PARTS = ("imports", "opening", "undo", "replay", "kernels")
 
 
 def measure(report: Report) -> None:
-    """`recovery_s`: from opening the folder to the first answer; with and without starting Python and kernels."""
+    """`recovery_s` and `recovery_full_load_s`: from opening the folder to the first answer; `…_with_start_s`: with
+    the start of Python."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
-    found: list[dict[str, Any]] = []
+    compile_modules()
     after = random.Random(1)
     try:
-        for run in range(report.runs + 1):
-            begun = time.perf_counter()
-            with Child("bench.killing", [str(folder / "data"), str(report.scale)]) as child:
-                answer = child.answer()
-                answer["whole_s"] = time.perf_counter() - begun
-                if run:
-                    found.append(answer)
-                if run < report.runs:
-                    child.answer()
-                    time.sleep(after.uniform(*_KILLED_AFTER_S) * min(1.0, max(0.1, report.scale)))
-                child.process.kill()
+        for key, pace_per_s in PACES_PER_S.items():
+            found = _killed(report, folder / "data", pace_per_s, after)
+            replayed = ", ".join(f"{each['replayed']:,.0f}" for each in found)
+            remark = f"   {found[-1]['events']:,.0f} events; replayed: {replayed}"
+            report.note(f"{key}_s", [each["recovery_s"] for each in found], 3, remark)
+            report.note(f"{key}_with_start_s", [each["whole_s"] for each in found], 3, f"   {_parts(found)}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    report.note("recovery_s", [each["recovery_s"] for each in found], 3, _remark(found))
-    report.note("recovery_with_start_s", [each["whole_s"] for each in found], 3)
 
 
-def _remark(found: list[dict[str, Any]]) -> str:
-    replayed = ", ".join(f"{each['replayed']:,.0f}" for each in found)
-    return f"   {found[-1]['events']:,.0f} events; replayed: {replayed}"
+def _killed(report: Report, data: Path, pace_per_s: int, after: random.Random) -> list[dict[str, Any]]:
+    """What each start said that came after a kill."""
+    found: list[dict[str, Any]] = []
+    for run in range(report.runs + 1):
+        begun = time.perf_counter()
+        with Child("bench.killing_child", [str(data), str(report.scale), str(pace_per_s)]) as child:
+            answer = child.answer()
+            answer["whole_s"] = time.perf_counter() - begun
+            if run:
+                found.append(answer)
+            if run < report.runs:
+                child.answer()
+                # It is steady from here on: the kill falls anywhere into an interval.
+                time.sleep(after.uniform(0.0, INTERVAL_S) * min(1.0, max(0.1, report.scale)))
+            child.process.kill()
+    return found
 
 
-def main(folder: str, scale: str) -> None:
-    """The child: open, answer one event, say how long that took; load what is missing, then events until killed."""
-    from railgun.engine.engine import Engine
-
-    share = min(1.0, float(scale))
-    cards = max(1_000, int(_CARDS * share))
-    payments = Payments(10**11, cards=cards, card_exponent=0.0, rate_per_s=2_000.0, rhythm=False)
-    definitions = replace(THROUGHPUT["payments_1x3"], window_ms=1_000_000).definitions
-    begun = time.perf_counter()
-    with Engine(folder, durability="os") as engine:
-        engine.apply(definitions)
-        (task,) = engine._streams.live("payments")._tasks
-        opened = task.position
-        engine.score("payments", _probe(payments, opened))
-        recovery_s = time.perf_counter() - begun
-        durable = task.checkpoints.durable_position
-        say({"recovery_s": recovery_s, "events": opened, "replayed": max(0, opened - durable)})
-        _load(engine, payments, int(_EVENTS * share), task)
-
-
-def _probe(payments: Payments, position: int) -> dict[str, object]:
-    """An event as new as any other."""
-    time_ms = payments.start_ms + int(position / payments.rate_per_s * 1000)
-    return {"tx_id": f"probe{position}", "ts": time_ms, "card": "c000000001", "merchant": "m", "amount": 1.0}
-
-
-def _load(engine: Any, payments: Payments, events: int, task: Any) -> None:
-    rows = _LIVE_PER_S // _LIVE_BLOCKS_PER_S
-    first = task.position
-    made, live, due_s = 0, False, 0.0
-    for block in blocks(payments):
-        if orphaned():
-            return
-        made += block.num_rows
-        if made <= first:
-            continue
-        if made <= events:
-            engine.score_table("payments", pa.Table.from_batches([block]))
-            continue
-        if not live:
-            live, due_s = True, time.perf_counter()
-            say({"loaded": task.position})
-        for start in range(0, block.num_rows, rows):
-            engine.score_table("payments", pa.Table.from_batches([block.slice(start, rows)]))
-            due_s += rows / _LIVE_PER_S
-            time.sleep(max(0.0, due_s - time.perf_counter()))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _parts(found: Sequence[dict[str, Any]]) -> str:
+    means = {part: sum(each[f"{part}_s"] for each in found) / len(found) for part in _PARTS}
+    kernels_s = means.pop("kernels")
+    said = ", ".join(f"{part} {seconds:.2f}" for part, seconds in means.items())
+    return f"{said} s on average; {kernels_s:.2f} s of these in loading kernels"

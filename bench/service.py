@@ -17,7 +17,7 @@ import psutil
 from bench.children import ChildFailedError
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
-_POLL_S = 0.005
+_POLL_S = 0.01
 _SHOWN_BYTES = 2_000
 
 

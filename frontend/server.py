@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import uvicorn
@@ -24,6 +25,7 @@ from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
+from railgun.kernel_list import load_all
 from railgun.kernels import compile_all
 
 BACKLOG = 2_048
@@ -56,10 +58,14 @@ def serve(
 
 
 def open_engine(settings: EngineSettings, definitions: Definitions | None) -> Engine:
-    """The engine of a data folder, every kernel compiled. Raises EngineError."""
-    engine = configured.open_engine(settings)
+    """The engine of a data folder, every kernel loaded. Raises EngineError."""
+    with ThreadPoolExecutor(1, "kernels") as pool:
+        loading = pool.submit(load_all)
+        engine = configured.open_engine(settings)
     try:
-        compile_all()
+        if not loading.result():
+            gc.enable()
+            compile_all()
         if definitions is not None:
             engine.apply(definitions, wait=False)
     except BaseException:
@@ -128,6 +134,7 @@ class Service:
                 await starting
             finally:
                 code = await self._close()
+                gc.unfreeze()
         return code
 
     async def _close(self) -> int:
@@ -148,9 +155,10 @@ class Service:
         except BaseException:
             server.stop()
             raise
-        # What is there by now stays: collections need not look at it again.
+        # What is there by now stays as long as the server runs: collections need not look at it again.
         gc.collect()
         gc.freeze()
+        gc.enable()
         if self._on_ready is not None and not server.should_exit:
             self._on_ready(self.url)
 

@@ -3,6 +3,7 @@
 A kernel is compiled when it is first called, and then found in the cache by every later process.  This calls
 them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
 scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
+Which they were is noted; a server then loads them by name.
 """
 
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from railgun.engine.engine import Engine
+from railgun.kernel_list import load_all, note_all
 from railgun.task.settings import TaskSettings
 from reservoir.compiled import cache_folder
 
@@ -96,10 +98,13 @@ def compile_all() -> None:
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
+    note_all()
 
 
 def main() -> None:
-    """Compile, saying so: it takes about a minute, once."""
+    """Load all; or compile, saying so: it takes about a minute, once."""
+    if load_all():
+        return
     begun = time.perf_counter()
     found = sum(1 for _ in cache_folder().rglob("*.nbc"))
     if found < _FEW:

@@ -41,6 +41,7 @@ def _kernel_sources() -> list[Path]:
     return sorted(path for room in _KERNEL_ROOMS for path in (root / room).rglob("*.py"))
 
 
+@cache
 def cache_folder() -> Path:
     """Where compiled kernels of these sources are kept; there once one has been compiled."""
     digest = hashlib.sha256()
@@ -273,6 +274,11 @@ def entry_address(function: Callable[[int], int]) -> int:
 
 
 _ENTRIES: list[Any] = []  # keeps the code of entry points in memory
+
+
+def entry_points() -> list[Callable[[int], int]]:
+    """The functions that `entry_address` was asked for, in this process."""
+    return [entry.__wrapped__ for entry in _ENTRIES]
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,6 +1,7 @@
 """`railgun serve`: everything in one process tree: the HTTP door and the engine over the embedded log, or on Kafka."""
 
 import argparse
+import gc
 import sys
 from functools import partial
 
@@ -21,13 +22,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve until asked to stop. Raises ConfigError, DefinitionError, UsageError, OSError, EngineError."""
-    from frontend.kafka.serving import serve_frontend
-    from frontend.server import serve
-
     if arguments.broker is None:
-        return serve_until_stopped(arguments, serve, on_kafka=False)
+        return _serve_alone(arguments)
+    from frontend.kafka.serving import serve_frontend
+
     on_kafka = partial(serve_frontend, node=_node_command(arguments))
     return serve_until_stopped(arguments, on_kafka, on_kafka=True)
+
+
+def _serve_alone(arguments: argparse.Namespace) -> int:
+    # What a start makes stays: to look for garbage in it, time and again, is a fifth of a start. See `Service`.
+    gc.disable()
+    try:
+        from frontend.server import serve
+
+        return serve_until_stopped(arguments, serve, on_kafka=False)
+    finally:
+        gc.enable()
 
 
 def _node_command(arguments: argparse.Namespace) -> list[str]:

@@ -1,6 +1,7 @@
 """Answers as an Arrow table: one row per event, by the columns that people are promised."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,6 @@ WARMING, PARTIAL = "warming", "partial"
 LATE_WORDS = {1: "rewritten", 2: "discarded"}
 """How a reply says what became of a late event, by railgun.task.admission.LATE_..."""
 
-_LATE = pa.array([None, *LATE_WORDS.values()], pa.string())
 _EMPTY = np.zeros(0, np.uint8)
 
 
@@ -45,12 +45,18 @@ def result_table(
     for partitioner, each in answers.items():
         names += [f"late_{column_name(partitioner)}", f"duplicate_{column_name(partitioner)}"]
         not_sent = each.late == NOT_SENT
-        arrays.append(_LATE.take(pa.array(np.where(not_sent, 0, each.late).astype(np.int32))))
+        arrays.append(_late_words().take(pa.array(np.where(not_sent, 0, each.late).astype(np.int32))))
         arrays.append(pa.array(each.duplicate == 1, pa.bool_(), mask=not_sent))
     if with_life:
         names += [WARMING, PARTIAL]
         arrays += [_warming(len(events), answers.values()), _partial(len(events), answers.values())]
     return pa.Table.from_arrays(arrays, names)
+
+
+@cache
+def _late_words() -> pa.Array:
+    # Not at import: where pandas is installed, Arrow imports it with the first array of Python objects.
+    return pa.array([None, *LATE_WORDS.values()], pa.string())
 
 
 def _ids(stream: StreamDefinition, events: EventColumns) -> pa.Array:

@@ -15,6 +15,7 @@ from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
 from railgun.language.literals import LONG_MAX, Misfit, too_big
 from railgun.language.syntax_errors import unexpected_character, unexpected_token
 
+_REMEMBERED, _REMEMBERED_CHARACTERS = 256, 1024
 _PARENTHESES = re.compile(r"'[^']*'|\"[^\"]*\"|[()]")
 
 
@@ -27,12 +28,16 @@ def _parser() -> Lark:
 
 
 def parse_query(text: str) -> Query:
-    """The syntax tree of one query.
+    """The syntax tree of one query; the same one for the same text, as long as it is remembered.
 
     Keywords are case-insensitive; names are not. Limits are those of `railgun.language.limits`.
 
     Raises QueryError, with the place, for text that is no query or exceeds a limit.
     """
+    return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _parsed(text)
+
+
+def _parsed(text: str) -> Query:
     try:
         _check_text(text)
         query: Query = _parser().parse(text)  # type: ignore[assignment]
@@ -44,6 +49,10 @@ def parse_query(text: str) -> Query:
     except UnexpectedCharacters as error:
         raise unexpected_character(text, error) from None
     return dataclasses.replace(query, text=text)
+
+
+# Every task of a stream reads the stream's metrics when it is opened.
+_remembered = functools.lru_cache(_REMEMBERED)(_parsed)
 
 
 def _check_text(text: str) -> None:

@@ -30,7 +30,7 @@ class TaskSettings:
     result_bytes_max: int = 16 * MIB
     crossings_max: int = 1 << 20
     checkpoint_interval_s: float = 10.0
-    replay_s: float = 1.0
+    replay_s: float = 0.4
     trickle_bytes: int = 256 * 1024
     fill_rows_max: int = 2048
     sweep_interval_s: float = 0.1

@@ -1,0 +1,83 @@
+"""Which kernels there are: noted once all were compiled, so that a later process can load them before it needs them."""
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
+
+from reservoir.compiled import cache_folder, entry_address, entry_points
+
+_ROOMS = ("railgun", "reservoir")
+
+# (module, name, types of the arguments); for an entry point, which has a type of its own, None.
+Kernel = tuple[str, str, list[str] | None]
+
+
+def load_all() -> bool:
+    """Load every kernel that was noted, from the cache or, where it is not there any more, by compiling it.
+
+    False, having loaded nothing, where none were noted for these sources, this Numba and this processor.
+    """
+    try:
+        noted: list[Kernel] = json.loads(_path().read_bytes())
+    except (OSError, ValueError):
+        return False
+    for module, name, arguments in noted:
+        function: Any = getattr(importlib.import_module(module), name)
+        if arguments is None:
+            entry_address(function)
+        else:
+            function.compile(tuple(getattr(types, each) for each in arguments))
+    return True
+
+
+def note_all() -> None:
+    """Note the kernels that this process has called, all that there are. Where that cannot be written, nothing is."""
+    path = _path()
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(json.dumps(loaded_kernels()), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError:
+        return
+
+
+def loaded_kernels() -> list[Kernel]:
+    """The kernels that this process can call without compiling or loading anything."""
+    found: list[Kernel] = [(each.__module__, each.__name__, None) for each in set(entry_points())]
+    for function in _functions():
+        for signature in function.overloads:
+            found.append((function.__module__, function.__name__, [str(each) for each in signature]))
+    return sorted(found, key=str)
+
+
+def _functions() -> Iterable[Any]:
+    for module_name, module in list(sys.modules.items()):
+        if module_name.split(".")[0] in _ROOMS:
+            for value in list(vars(module).values()):
+                if isinstance(value, Dispatcher) and value.__module__ == module_name:
+                    yield value
+
+
+def _path() -> Path:
+    """By all that what is cached depends on: sources and their place, Numba, the processor."""
+    place = Path(numba.config.CACHE_DIR)
+    facts = (
+        cache_folder().name,
+        __file__,
+        sys.implementation.cache_tag,
+        numba.__version__,
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    )
+    return place / f"kernels-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}.json"
