@@ -19,12 +19,14 @@ from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, UnknownNameError
+from railgun.engine.folder import LOG
 from railgun.engine.intake import JsonText
 from railgun.engine.scored import Scored
-from railgun.engine.status import MetricStatus, disk_status
+from railgun.engine.status import MetricStatus
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.unit.disk import read_disk
 
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
@@ -76,10 +78,7 @@ class EmbeddedBackend:
     def disk(self) -> DiskReading | None:
         """What lies on the disk now. Takes as long as there are files."""
         engine = self._engine
-        if engine is None:
-            return None
-        found = disk_status(engine.folder)
-        return DiskReading(found.events_bytes, found.state_bytes, found.log_bytes, found.free_bytes)
+        return None if engine is None else read_disk(engine.folder, engine.folder / LOG)
 
     def refused(self, stream: str, status: int) -> None:
         note_refused_request(self.recording, self._views, stream, status)

@@ -47,6 +47,7 @@ class Asked:
     """n events of one stream. settle: called with what has settled, in the collector's thread.  context: the asker's.
 
     left: answers that are still to come, over all events and partitioners.  error: why none will come.
+    logged_s: when the broker had all of them, of perf_counter; 0 before.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Asked:
     size_bytes: int = 0
     error: Problem | None = None
     left: int = 0
+    logged_s: float = 0.0
     begun_s: float = field(default_factory=monotonic)
     gathered: dict[str, Gathered] = field(default_factory=dict)
 

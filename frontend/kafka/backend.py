@@ -16,6 +16,7 @@ from frontend.engine_problems import as_problem
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
+from frontend.kafka.glance import at_a_glance
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
@@ -251,17 +252,20 @@ class KafkaBackend:
 
     def _status(self, parts: _Parts) -> dict[str, Any]:
         known = parts.doors.now.catalog
+        streams: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "tasks": list(parts.positions.tasks(entry)),
+                "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
+            }
+            for name, entry in known.streams.items()
+        ]
+        tasks = [task for stream in streams for task in stream["tasks"]]
         return {
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
-            "streams": [
-                {
-                    "name": name,
-                    "tasks": list(parts.positions.tasks(entry)),
-                    "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
-                }
-                for name, entry in known.streams.items()
-            ],
+            "cluster": at_a_glance(tasks, parts.exchange.waiting),
+            "streams": streams,
         }
 
     def _ready(self) -> _Parts:
@@ -297,6 +301,12 @@ def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
     entry = evolution.stream_entry(parts.doors.now.catalog, stream)
     warming = parts.positions.warming(entry)
     return [
-        MetricStatus(name, add.metric.sql, add.metric.home, name in warming, 0.0 if name in warming else 1.0)
+        MetricStatus(
+            name,
+            add.metric.sql,
+            add.metric.home,
+            name in warming,
+            parts.positions.filled(entry, name) if name in warming else 1.0,
+        )
         for name, add in entry.metrics.items()
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 
@@ -163,6 +164,7 @@ class Exchange:
 
     def _note_sent(self, asked: Asked, sent: Future[list[int]]) -> None:
         error = sent.exception()
+        asked.logged_s = perf_counter()
         if error is not None and self.waiting.remove(asked):
             self._fail(asked, str(error))
             self._collector.settle(asked)

@@ -92,6 +92,16 @@ class Positions:
                     "unreadable_records": said.get("unreadable", 0),
                 }
 
+    def filled(self, entry: StreamEntry, name: str) -> float:
+        """How much of its history a metric has read, 0 to 1, in the task that is least far."""
+        home, stream = entry.metrics[name].metric.home, entry.stream
+        shares = []
+        for partition in range(stream.partitions_of(home)):
+            said = self.newest.get((stream.name, home, partition), {})
+            known = said.get("created") == entry.created
+            shares.append(float(said.get("filled", {}).get(name, 0.0)) if known else 0.0)
+        return min(shares)
+
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int]:
         """Where the logs of a home's tasks end: their `add` records lie before that."""
         name = entry.stream.name

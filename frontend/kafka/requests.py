@@ -119,6 +119,8 @@ class Requests:
             context: _Together = asked.context
             record = self._recording.stream(asked.stream)
             record.stages["process"].add(perf_counter() - context.sent_s)
+            if asked.logged_s:
+                record.stages["log"].add(asked.logged_s - context.sent_s)
             laps = record.laps()
             if asked.error is None and not asked.left:
                 note_batch(record, len(asked), asked.gathered)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from frontend.kafka.exchange import Exchange
+from railgun.telemetry.families import FRONT_END
+from railgun.telemetry.samples import metrics_of, none_of
 
 OUTCOMES = ("answers", "repeated", "late", "older", "unreadable")
 """Answers that were waited for; of an event answered already; that came too late; to an earlier run of the front-end;
@@ -21,31 +22,18 @@ class ExchangeCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """The families without samples."""
-        return _families()
+        return metrics_of(FRONT_END, {})
 
     def collect(self) -> Iterator[Metric]:
         """The families, with samples where there is an exchange."""
-        events, size_bytes, oldest, replies = _families()
+        samples = none_of(FRONT_END)
         exchange = self._exchange()
         if exchange is not None:
             waiting = exchange.waiting
-            events.add_metric((), waiting.events)
-            size_bytes.add_metric((), waiting.size_bytes)
-            oldest.add_metric((), waiting.oldest_s())
-            for outcome in OUTCOMES:
-                replies.add_metric((outcome,), waiting.counts[outcome])
-        yield from (events, size_bytes, oldest, replies)
-
-
-def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily, CounterMetricFamily]:
-    waiting = "events published and not answered by all partitioners yet"
-    return (
-        GaugeMetricFamily("railgun_pending_events", waiting, labels=()),
-        GaugeMetricFamily("railgun_pending_bytes", "what they hold in memory, about", labels=()),
-        GaugeMetricFamily(
-            "railgun_pending_oldest_seconds", "how long the oldest of them has waited", labels=()
-        ),
-        CounterMetricFamily(
-            "railgun_replies_total", "answers of tasks, by what became of them", labels=["outcome"]
-        ),
-    )
+            samples["railgun_pending_events"].append(((), waiting.events))
+            samples["railgun_pending_bytes"].append(((), waiting.size_bytes))
+            samples["railgun_pending_oldest_seconds"].append(((), waiting.oldest_s()))
+            samples["railgun_replies_total"] += [
+                ((outcome,), waiting.counts[outcome]) for outcome in OUTCOMES
+            ]
+        yield from metrics_of(FRONT_END, samples)

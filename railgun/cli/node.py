@@ -29,9 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run units until asked to stop. Raises ConfigError, NodeFolderError, OSError."""
+    from railgun import __version__
     from railgun.config.loading import Flag, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
+    from railgun.unit.node_server import serving
+    from railgun.unit.node_telemetry import NodeCollector
     from railgun.unit.process import node_name
     from railgun.unit.supervisor import Supervisor
 
@@ -56,9 +59,17 @@ def execute(arguments: argparse.Namespace) -> int:
         compile_kernels()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        log = logging.getLogger("railgun.node")
-        log.info("node %s: %d units, broker %s", node_name(settings), units, settings.cluster.broker)
-        is_well = Supervisor(Path(settings.engine.data_folder), units, extra).run(stopped)
+        log, cluster = logging.getLogger("railgun.node"), settings.cluster
+        folder = Path(settings.engine.data_folder)
+        supervisor = Supervisor(folder, units, extra)
+        collector = NodeCollector(supervisor.units, folder, __version__)
+        with serving(
+            cluster.metrics_host, cluster.metrics_port, collector, lambda: supervisor.is_ready
+        ) as url:
+            log.info(
+                "node %s: %d units, broker %s; %s/metrics", node_name(settings), units, cluster.broker, url
+            )
+            is_well = supervisor.run(stopped)
         log.info("stopped")
     return 0 if is_well else EXIT_NO
 

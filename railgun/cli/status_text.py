@@ -13,6 +13,8 @@ def as_text(status: Mapping[str, Any]) -> str:
     lines = [f"{status.get('folder', '?')}: durability {status.get('durability', '?')}"]
     if status.get("disk"):
         lines.append(_disk(status["disk"]))
+    if status.get("cluster"):
+        lines.append(_cluster(status["cluster"]))
     streams = status.get("streams") or []
     if not streams:
         lines.append("no streams; create some with `railgun apply`")
@@ -28,6 +30,23 @@ def _disk(disk: Mapping[str, int]) -> str:
         if f"{name}_bytes" in disk
     ]
     return f"disk: {', '.join(parts) or '?'}"
+
+
+def _cluster(cluster: Mapping[str, Any]) -> str:
+    """One line: what is there, and whether something is wrong."""
+    nodes = cluster.get("nodes") or []
+    states = ", ".join(f"{count:,} {state}" for state, count in (cluster.get("tasks") or {}).items())
+    parts = [
+        f"{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
+        f"tasks: {states or 'none'}",
+        f"{cluster.get('lag', 0):,} records behind",
+        f"{cluster.get('pending_events', 0):,} events wait for answers",
+    ]
+    if cluster.get("pending_events"):
+        parts[-1] += f", the oldest for {cluster.get('pending_oldest_s', 0.0):.1f} s"
+    if cluster.get("unreadable_records"):
+        parts.append(f"{cluster['unreadable_records']:,} records could not be read")
+    return f"cluster: {'; '.join(parts)}"
 
 
 def _stream(stream: Mapping[str, Any]) -> list[str]:

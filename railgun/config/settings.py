@@ -59,7 +59,8 @@ class ClusterSettings:
 
     broker: HOST:PORT, or several with commas.  replication: of new topics; -1 leaves it to the broker.  node_name:
     "auto" is the name of the machine.  units: processes of a node; 0: one for each core.  positions_interval_ms:
-    between two reports of how tasks stand.  drop_grace_s: how long topics and folders outlive a dropped stream.
+    between two reports of how tasks stand.  metrics_host, metrics_port: where a node says how it is; port 0 lets the
+    system choose.  drop_grace_s: how long topics and folders outlive a dropped stream.
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
     """
 
@@ -69,6 +70,8 @@ class ClusterSettings:
     node_name: str = text("auto")
     units: int = whole(0, 0, 1_024)
     positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)
+    metrics_host: str = text("127.0.0.1")
+    metrics_port: int = whole(0, 0, 65_535)
     drop_grace_s: float = seconds(60.0, 0, 24 * _HOUR_MS)
     pending_limit_events: int = whole(50_000, 1, 10_000_000)
     pending_limit_bytes: int = bytes_(128 * _MIB, _MIB, _TIB)

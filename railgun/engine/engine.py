@@ -19,16 +19,18 @@ from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
+from railgun.engine.folder import LOG
 from railgun.engine.intake import JsonText
 from railgun.engine.reply_forms import Reply
 from railgun.engine.scored import Scored
-from railgun.engine.status import EngineStatus, MetricStatus, disk_status
+from railgun.engine.status import EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.unit.disk import read_disk
 from railgun.unit.memory import LIMIT_BYTES, MemoryShares
 
 C = TypeVar("C", bound=Change)
@@ -246,7 +248,7 @@ class Engine:
         """Streams with their tasks and metrics, and the disk."""
         with self._call():
             streams, durability = self._streams.streams_status(), str(self._streams.durability)
-        return EngineStatus(str(self.folder), durability, streams, disk_status(self.folder))
+        return EngineStatus(str(self.folder), durability, streams, read_disk(self.folder, self.folder / LOG))
 
     @property
     def reading(self) -> EngineReading | None:

@@ -12,7 +12,6 @@ from railgun.engine.folder import DataFolder, without_log
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
-from railgun.engine.reading import TaskReader
 from railgun.engine.status import (
     MetricStatus,
     StreamStatus,
@@ -32,6 +31,7 @@ from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.memory import MemoryShares
+from railgun.unit.reading import TaskReader
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
 
@@ -129,7 +129,7 @@ class EngineStreams:
 
     def read(self) -> EngineReading:
         """How all tasks stand."""
-        return self._reader.read(member for live in self._live.values() for member in live.members)
+        return self._reader.read(member.task for live in self._live.values() for member in live.members)
 
     def work(self) -> bool:
         """A slice of background work. True: there is more to do now."""

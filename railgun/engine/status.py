@@ -1,19 +1,13 @@
 """How an engine stands: its streams, their tasks, their metrics, and the disk, as plain data for people."""
 
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from railgun.engine.folder import LOG
 from railgun.engine.members import Member
 from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MIN
 from railgun.task.metrics import LiveMetric
 from railgun.task.processor import TaskProcessor
-
-RESERVOIR = "reservoir"
+from railgun.telemetry.reading import DiskReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +52,13 @@ class StreamStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskStatus:
-    """Bytes in files, by what they hold, and what the file system has left."""
-
-    events_bytes: int
-    state_bytes: int
-    log_bytes: int
-    free_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class EngineStatus:
     """All of an engine."""
 
     folder: str
     durability: str
     streams: tuple[StreamStatus, ...]
-    disk: DiskStatus
+    disk: DiskReading
 
 
 def task_status(member: Member) -> TaskStatus:
@@ -116,27 +100,3 @@ def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
     if window.kind is WindowKind.INFINITE or window.size_ms is None:
         return oldest
     return max(oldest, end_ms - window.size_ms)
-
-
-def disk_status(folder: Path) -> DiskStatus:
-    """What lies in an engine's folder. Files that come and go meanwhile count or not."""
-    log = folder / LOG
-    events_bytes = state_bytes = log_bytes = 0
-    for place, size_bytes in _files(folder):
-        if log in place.parents:
-            log_bytes += size_bytes
-        elif place.parent.name == RESERVOIR:
-            events_bytes += size_bytes
-        else:
-            state_bytes += size_bytes
-    return DiskStatus(events_bytes, state_bytes, log_bytes, shutil.disk_usage(folder).free)
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    for above, _, names in os.walk(folder):
-        for name in names:
-            place = Path(above, name)
-            try:
-                yield place, place.stat().st_size
-            except FileNotFoundError:
-                continue

@@ -67,7 +67,8 @@ class PartitionBuffer:
         self.size_bytes -= int(bounds[-1])
         self.position = int(offsets[-1]) + 1 if self._messages else self.end
         buffer = np.frombuffer(b"".join(values), np.uint8)
-        return Fetched(self.where, offsets, buffer, bounds, self.position)
+        appended_ms = messages[0].timestamp()[1] if messages else 0
+        return Fetched(self.where, offsets, buffer, bounds, self.position, appended_ms)
 
 
 # A message without an error has an offset.

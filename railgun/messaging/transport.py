@@ -60,7 +60,7 @@ class Fetched:
 
     offsets int64[n]: ascending; a broker may leave gaps (compaction, marks of transactions).
     buffer uint8[...], bounds int64[n + 1]: record i is buffer[bounds[i]:bounds[i + 1]].
-    next_offset: where to go on.
+    next_offset: where to go on.  appended_ms: when a broker took the first of them, ms since 1970; 0 without one.
     """
 
     where: TopicPartition
@@ -68,6 +68,7 @@ class Fetched:
     buffer: NDArray[np.uint8]
     bounds: NDArray[np.int64]
     next_offset: int
+    appended_ms: int = 0
 
     def __len__(self) -> int:
         return len(self.offsets)

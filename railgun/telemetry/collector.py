@@ -3,47 +3,15 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from railgun.telemetry.buckets import Buckets
-from railgun.telemetry.families import FAMILIES, Family, Kind
-from railgun.telemetry.reading import DiskReading, EngineReading, TaskReading
+from railgun.telemetry.families import SERVED
+from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.telemetry.samples import Samples, metrics_of, none_of, put_disk, put_tasks
 
 _DISK_SECONDS = 10.0
-
-Labels = tuple[str, ...]
-Samples = dict[str, list[tuple[Labels, float | Buckets]]]
-
-_OF_TASKS: dict[str, Callable[[TaskReading], float]] = {
-    "railgun_task_position": lambda task: task.position,
-    "railgun_task_checkpoint_position": lambda task: task.checkpoint,
-    "railgun_task_clock_seconds": lambda task: task.clock_s,
-    "railgun_unreadable_records_total": lambda task: task.unreadable_records,
-    "railgun_checkpoints_total": lambda task: task.checkpoints,
-    "railgun_checkpoint_last_seconds": lambda task: task.checkpoint_s,
-    "railgun_state_written_bytes_total": lambda task: task.state_written_bytes,
-    "railgun_rows": lambda task: task.rows,
-    "railgun_rows_bytes": lambda task: task.rows_bytes,
-    "railgun_rows_loaded_total": lambda task: task.rows_loaded,
-    "railgun_rows_evicted_total": lambda task: task.rows_evicted,
-    "railgun_pages_bytes": lambda task: task.pages_bytes,
-    "railgun_page_operations_total": lambda task: task.page_operations,
-    "railgun_page_faults_total": lambda task: task.page_faults,
-    "railgun_chunks": lambda task: task.chunks,
-    "railgun_chunks_pending": lambda task: task.chunks_pending,
-    "railgun_chunk_cache_bytes": lambda task: task.chunk_cache_bytes,
-    "railgun_chunk_hits_total": lambda task: task.chunk_hits,
-    "railgun_chunk_misses_total": lambda task: task.chunk_misses,
-    "railgun_chunks_wasted_total": lambda task: task.chunks_wasted,
-    "railgun_open_rows": lambda task: task.open_rows,
-    "railgun_open_bytes": lambda task: task.open_bytes,
-    "railgun_metrics": lambda task: task.metrics,
-    "railgun_metrics_warming": lambda task: task.metrics_warming,
-    "railgun_fill_ratio": lambda task: task.fill_ratio,
-}
 
 
 class RailgunCollector(Collector):
@@ -71,20 +39,17 @@ class RailgunCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every family there is, those without samples too."""
-        samples: Samples = {family.name: [] for family in FAMILIES}
+        samples = none_of(SERVED)
         reading = self._reading()
         self._put_process(samples, reading)
         self._put_traffic(samples)
-        for task in reading.tasks if reading else ():
-            labels = (task.stream, task.partitioner, str(task.partition))
-            for name, value in _OF_TASKS.items():
-                samples[name].append((labels, float(value(task))))
-        for family in FAMILIES:
-            yield _metric(family, samples[family.name])
+        if reading is not None:
+            put_tasks(samples, reading)
+        yield from metrics_of(SERVED, samples)
 
     def describe(self) -> Iterable[Metric]:
         """The same without samples, so that registering looks at nothing."""
-        return [_metric(family, ()) for family in FAMILIES]
+        return metrics_of(SERVED, {})
 
     def _put_process(self, samples: Samples, reading: EngineReading | None) -> None:
         samples["railgun_build_info"].append(((self._version,), 1.0))
@@ -98,9 +63,7 @@ class RailgunCollector(Collector):
             self._disk_at_s, self._disk_seen = self._now_s(), self._disk()
         disk = self._disk_seen
         if disk is not None:
-            by_kind = {"events": disk.events_bytes, "state": disk.state_bytes, "log": disk.log_bytes}
-            samples["railgun_disk_bytes"] += [((kind,), float(size)) for kind, size in by_kind.items()]
-            samples["railgun_disk_free_bytes"].append(((), float(disk.free_bytes)))
+            put_disk(samples, disk)
 
     def _put_traffic(self, samples: Samples) -> None:
         for stream, record in self._recording().streams():
@@ -114,21 +77,5 @@ class RailgunCollector(Collector):
             samples["railgun_batch_events"].append(((stream,), record.batches))
             for stage, buckets in record.stages.items():
                 samples["railgun_stage_seconds"].append(((stream, stage), buckets))
-
-
-def _metric(family: Family, samples: Iterable[tuple[Labels, float | Buckets]]) -> Metric:
-    if family.kind is Kind.HISTOGRAM:
-        histogram = HistogramMetricFamily(family.name, family.says, labels=family.labels)
-        for labels, value in samples:
-            assert isinstance(value, Buckets)
-            histogram.add_metric(labels, value.cumulative(), value.total)
-        return histogram
-    made: CounterMetricFamily | GaugeMetricFamily
-    if family.kind is Kind.COUNTER:
-        made = CounterMetricFamily(family.name, family.says, labels=family.labels)
-    else:
-        made = GaugeMetricFamily(family.name, family.says, labels=family.labels)
-    for labels, value in samples:
-        assert not isinstance(value, Buckets)
-        made.add_metric(labels, value)
-    return made
+            for reason, count in dict(record.dead).items():
+                samples["railgun_dead_letters_total"].append(((stream, reason), float(count)))

@@ -23,20 +23,27 @@ class Family:
 
 
 _STREAM, _TASK = ("stream",), ("stream", "partitioner", "partition")
+_STAGE = (*_STREAM, "stage")
 
+_BUILD = Family("railgun_build_info", Kind.GAUGE, ("version",), "1, with the version that runs here")
 PROCESS = (
-    Family("railgun_build_info", Kind.GAUGE, ("version",), "1, with the version that runs here"),
     Family("railgun_ready", Kind.GAUGE, (), "1 when events are taken, 0 while starting, stopping or stopped"),
-    Family("railgun_in_flight_events", Kind.GAUGE, (), "events taken from clients and not answered yet"),
-    Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
-    Family("railgun_disk_bytes", Kind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"),
-    Family("railgun_disk_free_bytes", Kind.GAUGE, (), "bytes left where the data folder is"),
     Family(
         "railgun_reading_age_seconds",
         Kind.GAUGE,
         (),
         "age of what is said of tasks: they are read about once a second, between two batches",
     ),
+)
+
+IN_FLIGHT = (
+    Family("railgun_in_flight_events", Kind.GAUGE, (), "events taken from clients and not answered yet"),
+    Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
+)
+
+DISK = (
+    Family("railgun_disk_bytes", Kind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"),
+    Family("railgun_disk_free_bytes", Kind.GAUGE, (), "bytes left where the data folder is"),
 )
 
 TRAFFIC = (
@@ -55,7 +62,25 @@ TRAFFIC = (
         "events whose id was known already: answered, not counted again",
     ),
     Family("railgun_batch_events", Kind.HISTOGRAM, _STREAM, "events scored together"),
-    Family("railgun_stage_seconds", Kind.HISTOGRAM, (*_STREAM, "stage"), "where the time of a batch goes"),
+    Family("railgun_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes"),
+    Family(
+        "railgun_dead_letters_total",
+        Kind.COUNTER,
+        (*_STREAM, "reason"),
+        "records of the input topic that could not be used, now in the topic of dead letters",
+    ),
+)
+
+FRONT_END = (
+    Family(
+        "railgun_pending_events",
+        Kind.GAUGE,
+        (),
+        "events published and not answered by all partitioners yet; at the bound clients get 503",
+    ),
+    Family("railgun_pending_bytes", Kind.GAUGE, (), "what they hold in memory, about"),
+    Family("railgun_pending_oldest_seconds", Kind.GAUGE, (), "how long the oldest of them has waited"),
+    Family("railgun_replies_total", Kind.COUNTER, ("outcome",), "answers of tasks, by what became of them"),
 )
 
 TASK = (
@@ -104,4 +129,40 @@ TASK = (
     ),
 )
 
-FAMILIES = (*PROCESS, *TRAFFIC, *TASK)
+UNIT_TASK = (
+    Family("railgun_task_state", Kind.GAUGE, (*_TASK, "state"), "1: recovering, running or failed"),
+    Family(
+        "railgun_task_lag_records", Kind.GAUGE, _TASK, "records of its log that the task has not taken yet"
+    ),
+    Family(
+        "railgun_task_replied_position",
+        Kind.GAUGE,
+        _TASK,
+        "all before this offset is answered, and the answers are acknowledged",
+    ),
+)
+
+UNIT = (
+    Family("railgun_rebalances_total", Kind.COUNTER, (), "times that the unit was given other tasks"),
+    Family("railgun_unit_records_total", Kind.COUNTER, (*_STREAM, "partitioner"), "records taken"),
+    Family("railgun_unit_batch_records", Kind.HISTOGRAM, _STREAM, "records taken together"),
+    Family("railgun_unit_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes in a unit"),
+    Family("railgun_reply_records_total", Kind.COUNTER, (), "records with replies that were sent"),
+    Family(
+        "railgun_reply_records_dropped_total", Kind.COUNTER, (), "those to front-ends whose topic is gone"
+    ),
+)
+
+NODE = (
+    Family("railgun_node_units", Kind.GAUGE, (), "units that the node runs"),
+    Family("railgun_node_unit_up", Kind.GAUGE, ("unit",), "1 when the unit runs and has caught up"),
+    Family("railgun_node_unit_starts_total", Kind.COUNTER, ("unit",), "times that the unit was started"),
+)
+
+SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
+"""What every server with a door says; a front-end on Kafka FRONT_END too."""
+IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
+ON_NODE = (_BUILD, *DISK, *NODE)
+"""Beside what its units say."""
+FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *TASK, *UNIT_TASK, *UNIT, *NODE)
+"""All of them, as docs/telemetry.md lists them."""

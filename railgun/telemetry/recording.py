@@ -6,10 +6,10 @@ from time import perf_counter
 
 from railgun.telemetry.buckets import Buckets
 
-STAGES = ("queue", "admission", "publish", "process", "durable", "encode", "total")
-"""The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer;
-processed by tasks (the log is being written meanwhile; on Kafka there and back again); waiting for what is left of that
-writing; made a reply; all of it, seen from the door."""
+STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", "total")
+"""The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer, and
+until the broker has it, which lies within the next; processed by tasks (the log is being written meanwhile; on Kafka
+there and back again); waiting for what is left of that writing; made a reply; all of it, seen from the door."""
 
 SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -25,7 +25,8 @@ under way already; the engine is starting, stopping or stopped."""
 @dataclass(slots=True, eq=False)
 class StreamRecord:
     """Of one stream. events: taken and answered.  refused: by reason.  late: by (partitioner, what became of it).
-    duplicates: by partitioner.  batches: events scored together.
+    duplicates: by partitioner.  batches: events scored together.  dead: records of the input topic put aside, by
+    reason.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -34,6 +35,7 @@ class StreamRecord:
     refused: Counter[str] = field(default_factory=Counter)
     late: Counter[tuple[str, str]] = field(default_factory=Counter)
     duplicates: Counter[str] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
     batches: Buckets = field(default_factory=lambda: Buckets(BATCH_BOUNDS))
     stages: dict[str, Buckets] = field(
         default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from railgun.unit.loop import UnitLoop
+from railgun.unit.telemetry import UnitTelemetry
 
 INTERVAL_S = 1.0
 
@@ -16,8 +17,8 @@ _encode = msgspec.json.Encoder().encode
 class Heartbeat:
     """Says at once what becomes ready, and otherwise how it stands every second."""
 
-    def __init__(self, loop: UnitLoop, write: Callable[[bytes], object]) -> None:
-        self._loop, self._write = loop, write
+    def __init__(self, loop: UnitLoop, write: Callable[[bytes], object], telemetry: UnitTelemetry) -> None:
+        self._loop, self._write, self._telemetry = loop, write, telemetry
         self._due_s = 0.0
         self._was_ready = False
 
@@ -27,6 +28,7 @@ class Heartbeat:
         becomes_ready = is_ready and not self._was_ready
         if now_s >= self._due_s or is_ready != self._was_ready:
             self._due_s, self._was_ready = now_s + INTERVAL_S, is_ready
+            self._telemetry.read(self._loop.hosts.values(), is_ready=is_ready)
             self._write(_encode(self._body(is_ready)) + b"\n")
         return becomes_ready
 

@@ -19,6 +19,7 @@ from railgun.registry.kafka_registry import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
+from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments, TaskKey
 from railgun.unit.task_host import Place, TaskHost
@@ -47,6 +48,7 @@ class UnitLoop:
         topics: Topics,
         assignments: Assignments,
         positions: Positions,
+        noted: Noted,
         host: Callable[[Place, int], TaskHost],
         closed: Callable[[TaskHost], None],
         folder: Path,
@@ -55,7 +57,8 @@ class UnitLoop:
         grace_s: float,
     ) -> None:
         self._transport, self._topics, self._assignments = transport, topics, assignments
-        self._positions, self._host, self._closed, self._folder = positions, host, closed, folder
+        self._positions, self._noted = positions, noted
+        self._host, self._closed, self._folder = host, closed, folder
         self._removes, self._grace_s = removes, grace_s
         self._newest: Snapshot | None = None
         self._changed = threading.Event()
@@ -170,13 +173,14 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        wanted = self._assignments.mine(snapshot.catalog)
+        wanted, before = self._assignments.mine(snapshot.catalog), len(self.hosts)
         for key in [key for key in self.hosts if key not in wanted]:
             self._waiting.pop(key, None)
             host = self.hosts.pop(key)
             host.close()
             self._closed(host)
         new = [key for key in wanted if key not in self.hosts]
+        self._noted.rebalances += bool(new) or len(self.hosts) != before
         for left, key in enumerate(reversed(new), 1):
             self.hosts[key] = self._waiting[key] = self._host(self._place(snapshot, key), left)
         self._doom(snapshot)

@@ -10,6 +10,7 @@ import msgspec
 from railgun.messaging.errors import TransportFullError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
+from railgun.unit.reading import TaskReader
 from railgun.unit.task_host import TaskHost
 
 VERSION = 1
@@ -29,6 +30,7 @@ class Positions:
         self._said: dict[TopicPartition, dict[str, Any]] = {}
         self._due_s = 0.0
         self._sent: Future[list[int]] | None = None
+        self._reader = TaskReader()
 
     def note(self, hosts: Iterable[TaskHost], *, now: bool = False) -> None:
         """Say how tasks stand where that has changed and it is time to. now: whatever the time. Raises
@@ -41,6 +43,8 @@ class Positions:
             if not (self._sent.done() or now):
                 return
             self._sent.result()
+        hosts = list(hosts)
+        self._reader.keep([host.task for host in hosts if host.is_running])
         bodies = {host.place.where: self._body(host) for host in hosts}
         changed = [where for where, body in bodies.items() if self._said.get(where) != body]
         self._said = bodies
@@ -62,15 +66,17 @@ class Positions:
             "created": place.key.created,
             "partitioner": place.key.partitioner,
             "partition": place.key.partition,
-            "state": f"failed: {host.failure}"
-            if host.failure
-            else "running"
-            if host.is_ready
-            else "recovering",
+            "state": f"failed: {host.failure}" if host.failure else host.state,
             "processed": position,
             "replied": host.replied() if running is not None else position,
             "checkpointed": 0 if running is None else running.checkpoints.durable_position,
-            "end": max(position, self._transport.known_end(*place.where)),
+            "end": position + host.lag,
             "warming": [] if running is None else sorted(running.metrics.warming),
+            "filled": {} if running is None else _filled(self._reader.filled(running)),
             "unreadable": 0 if running is None else running.unreadable_records,
         }
+
+
+def _filled(shares: dict[str, float]) -> dict[str, float]:
+    """In steps that people see: not every record of progress is written."""
+    return {name: round(share, 2) for name, share in shares.items()}

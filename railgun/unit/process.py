@@ -1,12 +1,9 @@
 """The process of one unit: what it is made of, how it ends."""
 
-import contextlib
 import gc
 import logging
-import os
 import platform
 import signal
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -21,10 +18,12 @@ from railgun.unit.configured import fairly, kafka_settings, task_settings
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.memory import MemoryShares
+from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
 from railgun.unit.task_host import Place, TaskHost
+from railgun.unit.telemetry import UnitTelemetry
 
 _log = logging.getLogger("railgun.unit")
 
@@ -44,7 +43,7 @@ def node_name(settings: Settings) -> str:
     return platform.node() or "node" if name == "auto" else name
 
 
-def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> None:
+def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, parent: Parent) -> None:
     """Run tasks until asked to stop; then every reply is sent and every task checkpointed. Raises TransportError,
     RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
     cluster, kafka = settings.cluster, kafka_settings(settings)
@@ -52,9 +51,12 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> 
         KafkaTransport(fairly(kafka)) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix, drop_grace_s=cluster.drop_grace_s) as registry,
     ):
-        loop = _made(settings, place, transport, registry)
+        sending = Sending(transport, registry.topics)
+        loop = _made(settings, place, transport, registry, sending)
+        telemetry = UnitTelemetry(sending.noted)
+        parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
-        heartbeat = Heartbeat(loop, _write)
+        heartbeat = Heartbeat(loop, parent.write, telemetry)
         try:
             while not stopped.is_set():
                 loop.round()
@@ -73,11 +75,14 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event) -> 
 
 
 def _made(
-    settings: Settings, place: UnitPlace, transport: KafkaTransport, registry: KafkaRegistry
+    settings: Settings,
+    place: UnitPlace,
+    transport: KafkaTransport,
+    registry: KafkaRegistry,
+    sending: Sending,
 ) -> UnitLoop:
     cluster, topics = settings.cluster, registry.topics
     transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
-    sending = Sending(transport, topics)
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
     generation = time.time_ns() // 1_000_000
     interval_s = cluster.positions_interval_ms / 1000
@@ -91,6 +96,7 @@ def _made(
         topics,
         Spread(place.index, place.units),
         positions,
+        sending.noted,
         host,
         lambda closed: memory.give_back([closed.settings]),
         place.folder,
@@ -100,24 +106,10 @@ def _made(
 
 
 def stop_when_asked(stopped: threading.Event) -> None:
-    """SIGTERM, SIGINT, and the end of standard input, which is the end of whoever started the process."""
+    """By SIGTERM or SIGINT."""
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-
-    def watch() -> None:
-        while os.read(sys.stdin.fileno(), 1024):
-            pass
-        stopped.set()
-
-    threading.Thread(target=watch, name="parent", daemon=True).start()
-
-
-def _write(line: bytes) -> None:
-    """Whoever listens no more will be noticed by `stop_when_asked`."""
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()

@@ -4,11 +4,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
 
 from railgun.messaging.errors import TopicExistsError, TopicMissingError, TransportFullError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
+from railgun.telemetry.buckets import Buckets
+from railgun.unit.noted import Noted
 from railgun.unit.outstanding import Outstanding
 
 _FULL_S = 0.002
@@ -33,21 +38,26 @@ class Sending:
     def __init__(self, transport: Transport, topics: Topics) -> None:
         self._transport, self._topics = transport, topics
         self._absent_until: dict[int, float] = {}
-        self.replies, self.dropped = 0, 0
+        self.noted = Noted()
 
-    def answer(self, outstanding: Outstanding, first: int, records: Sequence[tuple[int, bytes]]) -> None:
-        """Send (front-end, reply record) pairs, of records from the offset `first` on."""
+    def answer(
+        self, outstanding: Outstanding, stream: str, first: int, records: Sequence[tuple[int, bytes]]
+    ) -> None:
+        """Send (front-end, reply record) pairs, of records of a stream from the offset `first` on."""
+        acknowledged = self.noted.stream(stream).stages["reply"]
         for front_end, record in records:
             if self._absent_until and self._is_absent(front_end):
-                self.dropped += 1
+                self.noted.dropped += 1
                 continue
+            begun_s = perf_counter()
             try:
-                self._submit(
+                sent = self._submit(
                     outstanding, first, Entry(TopicPartition(self._topics.replies(front_end), 0), [record])
                 )
-                self.replies += 1
+                sent.add_done_callback(partial(_note, acknowledged, begun_s))
+                self.noted.replies += 1
             except TopicMissingError:
-                self.dropped += 1
+                self.noted.dropped += 1
                 self._absent_until[front_end] = time.monotonic() + _ABSENT_S
 
     def bury(
@@ -78,11 +88,12 @@ class Sending:
         records = [letter.record for letter in letters]
         self._submit(outstanding, letters[0].offset, Entry(TopicPartition(topic, 0), records, None, headers))
 
-    def _submit(self, outstanding: Outstanding, first: int, entry: Entry) -> None:
+    def _submit(self, outstanding: Outstanding, first: int, entry: Entry) -> Future[list[int]]:
         while True:
             try:
-                outstanding.add(first, self._transport.submit([entry]))
-                return
+                sent = self._transport.submit([entry])
+                outstanding.add(first, sent)
+                return sent
             except TransportFullError:
                 time.sleep(_FULL_S)
 
@@ -92,3 +103,9 @@ class Sending:
             del self._absent_until[front_end]
             return False
         return until > 0
+
+
+def _note(stage: Buckets, begun_s: float, sent: Future[list[int]]) -> None:
+    """In the producer's thread."""
+    if sent.exception() is None:
+        stage.add(perf_counter() - begun_s)

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from railgun.unit.parent import METRICS
+
 # From a unit's death to its next start: doubled each time, and as at first after a while of health.
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
 # A unit that does not come to its end within this time after it was asked is killed: its log has everything.
@@ -37,6 +39,8 @@ class UnitProcess:
         self._backoff_s, self._due_s, self._started_s = BACKOFF_S, 0.0, 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
+        self._asking, self._answered = threading.Lock(), threading.Event()
+        self._metrics = ""
 
     @property
     def pid(self) -> int | None:
@@ -55,6 +59,19 @@ class UnitProcess:
                 self._start()
         elif self._process.poll() is not None:
             self._died(self._process.returncode)
+
+    def metrics(self, timeout_s: float) -> str:
+        """What it says of itself, in Prometheus' format; nothing where it does not in time. From any thread."""
+        process = self._process
+        if process is None or process.stdin is None or not self.heartbeat:
+            return ""
+        with self._asking:
+            self._answered.clear()
+            try:
+                os.write(process.stdin.fileno(), METRICS)
+            except (OSError, ValueError):
+                return ""
+            return self._metrics if self._answered.wait(timeout_s) else ""
 
     def ask_to_stop(self) -> None:
         """Without waiting."""
@@ -89,7 +106,12 @@ class UnitProcess:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                self.heartbeat = _decode(line)
+                said = _decode(line)
+                if "metrics" in said:
+                    self._metrics = str(said["metrics"])
+                    self._answered.set()
+                else:
+                    self.heartbeat = said
             except msgspec.MsgspecError:
                 _log.warning("unit %d said %r", self.index, line[:200])
 

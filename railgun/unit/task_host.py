@@ -2,9 +2,11 @@
 
 import contextlib
 import logging
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
@@ -100,6 +102,16 @@ class TaskHost:
         return self._task is not None and self._task.position >= self._ready_at
 
     @property
+    def state(self) -> str:
+        """failed, running, or recovering until it has come to where its log ended when it was opened."""
+        return "failed" if self.failure else "running" if self.is_ready else "recovering"
+
+    @property
+    def lag(self) -> int:
+        """Records of its log that it has not taken yet, as far as it knows."""
+        return max(0, self._transport.known_end(*self.place.where) - self.position)
+
+    @property
     def position(self) -> int:
         """The offset of the next record it wants."""
         return self._known_position if self._task is None else self._task.position
@@ -116,10 +128,12 @@ class TaskHost:
 
     def take(self, fetched: Fetched) -> None:
         """Process what has come, and send the replies. An error of this task alone stops it."""
+        begun_s, now_ms = perf_counter(), time.time() * 1000
         try:
             self._check_whole(fetched)
             if len(fetched):
                 self.task.process(Records(fetched.buffer, fetched.bounds), self.position, self._deliver)
+                self._note(fetched, begun_s, now_ms)
         except _OF_ONE_TASK as error:
             self.failed(error)
 
@@ -174,10 +188,20 @@ class TaskHost:
             reason = f"offset {position} is next, the log has nothing before {reached}"
             raise LogGapError(str(self.place.where), reason)
 
+    def _note(self, fetched: Fetched, begun_s: float, now_ms: float) -> None:
+        who = self.place.identity
+        notes = self._sending.noted.stream(who.stream)
+        notes.records[who.partitioner] += len(fetched)
+        notes.batches.add(len(fetched))
+        notes.stages["process"].add(perf_counter() - begun_s)
+        if fetched.appended_ms:
+            notes.stages["waiting"].add(max(0.0, now_ms - fetched.appended_ms) / 1000)
+
     def _deliver(self, replies: Replies) -> None:
         if replies.decoded.exceptions:
             self._bury(replies)
-        self._sending.answer(self._outstanding, replies.first_offset, self.task.encode(replies))
+        stream = self.place.identity.stream
+        self._sending.answer(self._outstanding, stream, replies.first_offset, self.task.encode(replies))
 
     def _bury(self, replies: Replies) -> None:
         decoded, task = replies.decoded, self.task

@@ -45,3 +45,23 @@ def test_a_table_for_metrics_and_one_for_tasks() -> None:
 def test_without_streams_it_says_how_to_make_some() -> None:
     assert "railgun apply" in as_text({"folder": "data", "durability": "os", "streams": []})
     assert as_text({}).startswith("?: durability ?\n")
+
+
+def test_a_cluster_at_a_glance() -> None:
+    cluster = {
+        "nodes": [{"node": "a", "units": [0, 1]}, {"node": "b", "units": [0]}],
+        "tasks": {"failed": 1, "running": 11},
+        "lag": 1_204,
+        "unreadable_records": 3,
+        "pending_events": 17,
+        "pending_oldest_s": 0.24,
+    }
+    lines = as_text({"folder": "127.0.0.1:9092", "durability": "kafka", "cluster": cluster}).splitlines()
+    assert lines[1] == (
+        "cluster: 2 nodes, 3 units; tasks: 1 failed, 11 running; 1,204 records behind; 17 events wait for answers, "
+        "the oldest for 0.2 s; 3 records could not be read"
+    )
+    empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}
+    assert as_text({"cluster": empty}).splitlines()[1] == (
+        "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"
+    )

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.exposition import Exposition
-from railgun.telemetry.families import FAMILIES, Kind
+from railgun.telemetry.families import SERVED, Kind
 from railgun.telemetry.reading import DiskReading, EngineReading, TaskReading
 from railgun.telemetry.recording import REASONS, STAGES, Recording
 
@@ -54,7 +54,7 @@ def test_every_family_is_there_from_the_start() -> None:
     body, content_type = Scene().exposition.text()
     assert content_type.startswith("text/plain")
     found = {(family.name, family.type, family.documentation) for family in parse(body.decode())}
-    for family in FAMILIES:
+    for family in SERVED:
         name = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
         assert (name, str(family.kind), family.says) in found
 
@@ -104,6 +104,7 @@ def test_traffic() -> None:
     record.refused["invalid"] += 2
     record.late["card", "rewritten"] += 3
     record.duplicates["card"] += 4
+    record.dead["malformed"] += 6
     record.batches.add(5)
     for stage in STAGES:
         record.stages[stage].add(0.02)
@@ -114,6 +115,7 @@ def test_traffic() -> None:
     assert found["railgun_events_refused_total", (("reason", "invalid"), stream)] == 2
     assert found["railgun_events_late_total", (("outcome", "rewritten"), card, stream)] == 3
     assert found["railgun_events_duplicate_total", (card, stream)] == 4
+    assert found["railgun_dead_letters_total", (("reason", "malformed"), stream)] == 6
     assert found["railgun_batch_events_sum", (stream,)] == 5
     for stage in STAGES:
         buckets = [
@@ -141,7 +143,7 @@ def test_openmetrics_where_it_is_asked_for() -> None:
     scene.reading = EngineReading(1.0, (TASK,))
     body, content_type = scene.exposition.text("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
-    assert len(list(parse_openmetrics(body.decode()))) >= len(FAMILIES)
+    assert len(list(parse_openmetrics(body.decode()))) >= len(SERVED)
 
 
 def test_registries_are_apart() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from railgun.telemetry.families import FAMILIES
 from railgun.telemetry.recording import REASONS, STAGES
+from railgun.unit.noted import UNIT_STAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(railgun_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
@@ -19,7 +20,7 @@ def test_the_page_lists_the_metrics() -> None:
 
 
 def test_the_page_explains_stages_and_reasons() -> None:
-    for words in (STAGES, REASONS):
+    for words in (STAGES, REASONS, UNIT_STAGES):
         block = "".join(rf"\| `{word}` \|[^\n]*\n" for word in words)
         assert re.search(rf"\| --- \| --- \|\n{block}\n", PAGE), words
 
@@ -35,6 +36,6 @@ def test_names_and_labels_are_as_prometheus_wants_them() -> None:
         assert re.fullmatch(r"railgun_[a-z_]+", family.name)
         assert (family.kind == "counter") == family.name.endswith("_total")
         assert set(family.labels) <= {
-            "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version",
+            "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "state", "unit",
         }  # fmt: skip
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)

@@ -51,6 +51,7 @@ class LocalUnit:
             topics,
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01),
+            self.sending.noted,
             lambda place, tasks: TaskHost(place, self.transport, self.sending, settings),
             lambda host: None,
             folder,

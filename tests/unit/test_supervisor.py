@@ -1,5 +1,6 @@
 """A node's supervisor: units are started again, later and later, and its folder is its own."""
 
+import os
 import re
 import sys
 import threading
@@ -13,6 +14,7 @@ from railgun.config.settings import ClusterSettings, Settings
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.unit import process, supervisor
+from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
 from railgun.unit.supervisor import NodeFolderError, Supervisor, UnitProcess
 
@@ -104,5 +106,12 @@ def test_a_broker_that_is_away_at_the_start_ends_the_unit(
 ) -> None:
     monkeypatch.setattr(process, "kafka_settings", lambda settings: KafkaSettings("127.0.0.1:1", -1, {}, 1.0))
     settings = Settings(cluster=ClusterSettings(broker="127.0.0.1:1"))
-    with pytest.raises(TransportUnavailableError, match=re.escape("127.0.0.1:1")):
-        run_unit(settings, UnitPlace(tmp_path, 0, 1), threading.Event())
+    reads, writes = os.pipe()
+    stopped = threading.Event()
+    try:
+        with pytest.raises(TransportUnavailableError, match=re.escape("127.0.0.1:1")):
+            run_unit(settings, UnitPlace(tmp_path, 0, 1), stopped, Parent(stopped, reads))
+    finally:
+        os.close(writes)
+    assert stopped.wait(60)
+    os.close(reads)

@@ -10,7 +10,10 @@ import uuid
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from railgun.unit.noted import UNIT_STAGES
+from railgun.unit.supervisor import UnitProcess
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.unit.cluster_player import ClusterPlayer
@@ -155,3 +158,39 @@ def test_a_node_starts_its_units_again_and_takes_them_with_it(
             if _is_alive(unit):
                 os.kill(unit, signal.SIGKILL)
         player.close()
+
+
+def test_what_a_unit_says_of_itself(kafka: str, prefix: str, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka, prefix)
+    place = ["--node-folder", str(tmp_path / "data"), "--index", "0", "--units", "1", "--config", str(config)]
+    player = ClusterPlayer(kafka, prefix)
+    unit = UnitProcess(0, [sys.executable, "-m", "railgun.unit", *place])
+    try:
+        player.apply(DEFINITIONS)
+        unit.watch()
+        check(player, sent_on(player, 0, 60))
+        awaited(lambda: unit.is_ready)
+        player.await_processed()
+        awaited(lambda: _figures(unit, "railgun_task_state") == [1.0] * 4)
+        records = sum(
+            player.transport.end_offset(player.registry.topics.tasks("s", name), partition)
+            for name in ("card", "shop")
+            for partition in range(2)
+        )
+        awaited(lambda: sum(_figures(unit, "railgun_task_position")) == records)
+        assert sum(_figures(unit, "railgun_unit_records_total")) == records
+        assert _figures(unit, "railgun_task_lag_records") == [0.0] * 4
+        assert sum(_figures(unit, "railgun_reply_records_total")) > 0
+        assert min(_figures(unit, "railgun_unit_stage_seconds_count")) > 0
+        assert len(_figures(unit, "railgun_unit_stage_seconds_count")) == len(UNIT_STAGES)
+        assert _figures(unit, "railgun_rebalances_total") == [1.0]
+    finally:
+        unit.ask_to_stop()
+        code = unit.end(time.monotonic() + 60)
+        player.close()
+    assert code == 0
+
+
+def _figures(unit: UnitProcess, name: str) -> list[float]:
+    found = text_string_to_metric_families(unit.metrics(30.0))
+    return [sample.value for family in found for sample in family.samples if sample.name == name]

@@ -74,6 +74,10 @@ def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
         assert response.json()["metrics"]["n7"] == 1
         # Units say how they stand now and then, not with every reply.
         until(lambda: _states(client) == {"running"})
+        glance = client.get("/v1/status").json()["cluster"]
+        assert [node["units"] for node in glance["nodes"]] == [[0]]
+        assert set(glance["tasks"]) == {"running"}
+        assert (glance["lag"], glance["pending_events"], glance["unreadable_records"]) == (0, 0, 0)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_STOPS_S) == 0
 

@@ -1,10 +1,10 @@
-"""How the tasks of an engine stand, for monitoring: read by the thread that runs them, in tens of microseconds."""
+"""How tasks stand, for monitoring: read by the thread that runs them, in tens of microseconds."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from railgun.engine.members import Member
 from railgun.plan.program import TIME_MIN
+from railgun.task.metrics import LiveMetric
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading, TaskReading
 
@@ -15,29 +15,41 @@ class TaskReader:
     def __init__(self) -> None:
         self._begun_ms: dict[tuple[TaskProcessor, int], int] = {}
 
-    def read(self, members: Iterable[Member]) -> EngineReading:
+    def read(self, of: Iterable[TaskProcessor]) -> EngineReading:
         """How all tasks there are stand now."""
-        tasks = [member.task for member in members]
+        tasks = list(of)
+        self.keep(tasks)
+        return EngineReading(time.monotonic(), tuple(_read(task, self._fill_ratio(task)) for task in tasks))
+
+    def keep(self, tasks: Sequence[TaskProcessor]) -> None:
+        """Forget what was noted of all others."""
         self._begun_ms = {
             (task, generation): begun_ms
             for (task, generation), begun_ms in self._begun_ms.items()
             if task in tasks and generation in task.metrics.fills
         }
-        return EngineReading(time.monotonic(), tuple(_read(task, self._fill_ratio(task)) for task in tasks))
 
     def _fill_ratio(self, task: TaskProcessor) -> float:
-        """The mean over metrics that are warming: what each has read of the event time it has to read."""
-        warming = [metric for metric in task.metrics.by_name.values() if not metric.warm]
-        shares = 0.0
-        for metric in warming:
-            fill = task.metrics.fills[metric.generation]
-            if fill.full:
-                shares += 1.0
-            elif fill.filled_ms > TIME_MIN:
-                begun_ms = self._begun_ms.setdefault((task, metric.generation), fill.filled_ms)
-                end_ms = task.admission.clock_ms - metric.definition.resolved.window.delay_ms
-                shares += min(1.0, max(0.0, (fill.filled_ms - begun_ms) / max(1, end_ms - begun_ms)))
-        return shares / len(warming) if warming else 1.0
+        shares = self.filled(task).values()
+        return sum(shares) / len(shares) if shares else 1.0
+
+    def filled(self, task: TaskProcessor) -> dict[str, float]:
+        """By name of each metric that is warming: what it has read, 0 to 1, of the event time it has to read."""
+        return {
+            name: self._filled(task, metric)
+            for name, metric in task.metrics.by_name.items()
+            if not metric.warm
+        }
+
+    def _filled(self, task: TaskProcessor, metric: LiveMetric) -> float:
+        fill = task.metrics.fills[metric.generation]
+        if fill.full:
+            return 1.0
+        if fill.filled_ms == TIME_MIN:
+            return 0.0
+        begun_ms = self._begun_ms.setdefault((task, metric.generation), fill.filled_ms)
+        end_ms = task.admission.clock_ms - metric.definition.resolved.window.delay_ms
+        return min(1.0, max(0.0, (fill.filled_ms - begun_ms) / max(1, end_ms - begun_ms)))
 
 
 def _read(task: TaskProcessor, fill_ratio: float) -> TaskReading:

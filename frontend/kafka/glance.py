@@ -1,0 +1,24 @@
+"""A cluster at a glance: how many nodes, units and tasks there are, how they fare, what waits."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frontend.kafka.waiting import Waiting
+
+
+def at_a_glance(tasks: Sequence[Mapping[str, Any]], waiting: Waiting) -> dict[str, Any]:
+    """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for."""
+    states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
+    units: dict[str, set[int]] = {}
+    for task in tasks:
+        if task["node"] is not None:
+            units.setdefault(task["node"], set()).add(task["unit"])
+    return {
+        "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],
+        "tasks": dict(sorted(states.items())),
+        "lag": sum(task["lag"] for task in tasks),
+        "unreadable_records": sum(task["unreadable_records"] for task in tasks),
+        "pending_events": waiting.events,
+        "pending_oldest_s": round(waiting.oldest_s(), 3),
+    }

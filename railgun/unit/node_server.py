@@ -1,0 +1,60 @@
+"""The HTTP port of a node, for monitoring and health checks: /metrics, /healthz, /readyz."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+_TEXT = "text/plain; charset=utf-8"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    registry: CollectorRegistry
+    is_ready: Callable[[], bool]
+    # A client that says nothing is let go.
+    timeout = 30
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+            self._answer(200, content_type, encode(self.registry))
+        elif path == "/healthz":
+            self._answer(200, _TEXT, b"alive\n")
+        elif path == "/readyz":
+            ready = type(self).is_ready()
+            self._answer(200 if ready else 503, _TEXT, b"ready\n" if ready else b"units are starting\n")
+        else:
+            self._answer(404, _TEXT, b"there are /metrics, /healthz and /readyz\n")
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as http.server names it
+        """Requests are not logged."""
+
+    def _answer(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def serving(host: str, port: int, collector: Collector, is_ready: Callable[[], bool]) -> Iterator[str]:
+    """Serve while the block runs; the URL. port: 0 lets the system choose. Raises OSError where it is in use."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    handler = type("Handler", (_Handler,), {"registry": registry, "is_ready": staticmethod(is_ready)})
+    server = ThreadingHTTPServer((host, port), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, name="node-http", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

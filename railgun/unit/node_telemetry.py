@@ -1,0 +1,72 @@
+"""What a node says of itself to Prometheus: what its units say, each sample with its unit, and how they fare."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from railgun.telemetry.families import ON_NODE
+from railgun.telemetry.reading import DiskReading
+from railgun.telemetry.samples import metrics_of, none_of, put_disk
+from railgun.unit.disk import read_disk
+from railgun.unit.supervisor import UnitProcess
+
+# A unit in the middle of a batch answers between two steps of it.
+ANSWER_S = 5.0
+_DISK_S = 10.0
+
+
+class NodeCollector(Collector):
+    """units: asked at each scrape.  folder: of the node, looked at once in ten seconds at most.  version: of this
+    program."""
+
+    def __init__(
+        self,
+        units: Sequence[UnitProcess],
+        folder: Path,
+        version: str,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._units, self._folder, self._now_s = units, folder, now_s
+        self._version = version
+        self._disk: tuple[float, DiskReading] | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without samples."""
+        return metrics_of(ON_NODE, {})
+
+    def collect(self) -> Iterator[Metric]:
+        """The node's own families, then those of its units."""
+        samples = none_of(ON_NODE)
+        samples["railgun_build_info"].append(((self._version,), 1.0))
+        if self._folder.is_dir():
+            put_disk(samples, self._read_disk())
+        samples["railgun_node_units"].append(((), float(len(self._units))))
+        for unit in self._units:
+            name = (str(unit.index),)
+            samples["railgun_node_unit_up"].append((name, float(unit.is_ready)))
+            samples["railgun_node_unit_starts_total"].append((name, float(unit.starts)))
+        merged = {family.name: family for family in metrics_of(ON_NODE, samples)}
+        for unit in self._units:
+            for family in text_string_to_metric_families(unit.metrics(ANSWER_S)):
+                _merge(family, str(unit.index), merged)
+        yield from merged.values()
+
+    def _read_disk(self) -> DiskReading:
+        now_s = self._now_s()
+        if self._disk is None or now_s - self._disk[0] >= _DISK_S:
+            self._disk = now_s, read_disk(self._folder)
+        return self._disk[1]
+
+
+def _merge(family: Metric, unit: str, into: dict[str, Metric]) -> None:
+    samples = [Sample(each.name, {**each.labels, "unit": unit}, each.value) for each in family.samples]
+    if family.name in into:
+        into[family.name].samples += samples
+    else:
+        family.samples = samples
+        into[family.name] = family

@@ -1,0 +1,91 @@
+"""What a unit says of itself to Prometheus: read by its own thread once a second, formatted by whoever asks."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from railgun.telemetry.families import IN_UNIT
+from railgun.telemetry.reading import EngineReading
+from railgun.telemetry.samples import Labels, Samples, metrics_of, none_of, put_tasks
+from railgun.unit.noted import Noted
+from railgun.unit.reading import TaskReader
+from railgun.unit.task_host import TaskHost
+
+
+@dataclass(frozen=True, slots=True)
+class UnitReading:
+    """How a unit stood at one moment. hosted: of each task its labels, state, lag, and how far it is answered."""
+
+    is_ready: bool
+    tasks: EngineReading
+    hosted: tuple[tuple[Labels, str, int, int], ...]
+
+
+class UnitTelemetry(Collector):
+    """`read` is for the unit's thread, all else for any."""
+
+    def __init__(self, noted: Noted, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._noted, self._now_s = noted, now_s
+        self._reader = TaskReader()
+        self._reading: UnitReading | None = None
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+
+    def read(self, hosts: Iterable[TaskHost], *, is_ready: bool) -> None:
+        """Note how tasks stand now. Raises TransportError where replies could not be given."""
+        hosts = list(hosts)
+        self._reading = UnitReading(
+            is_ready,
+            self._reader.read(host.task for host in hosts if host.is_running),
+            tuple((_labels(host), host.state, host.lag, _replied(host)) for host in hosts),
+        )
+
+    def text(self) -> str:
+        """In Prometheus' format."""
+        return generate_latest(self._registry).decode()
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without samples."""
+        return metrics_of(IN_UNIT, {})
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, with samples once the unit's thread has read any."""
+        samples, reading, noted = none_of(IN_UNIT), self._reading, self._noted
+        samples["railgun_ready"].append(((), float(reading is not None and reading.is_ready)))
+        samples["railgun_rebalances_total"].append(((), float(noted.rebalances)))
+        samples["railgun_reply_records_total"].append(((), float(noted.replies)))
+        samples["railgun_reply_records_dropped_total"].append(((), float(noted.dropped)))
+        _put_streams(samples, noted)
+        if reading is not None:
+            age_s = max(0.0, self._now_s() - reading.tasks.at_s)
+            samples["railgun_reading_age_seconds"].append(((), age_s))
+            put_tasks(samples, reading.tasks)
+            for labels, state, lag, replied in reading.hosted:
+                samples["railgun_task_state"].append(((*labels, state), 1.0))
+                samples["railgun_task_lag_records"].append((labels, float(lag)))
+                samples["railgun_task_replied_position"].append((labels, float(replied)))
+        yield from metrics_of(IN_UNIT, samples)
+
+
+def _put_streams(samples: Samples, noted: Noted) -> None:
+    for stream, notes in noted.streams():
+        for partitioner, count in dict(notes.records).items():
+            samples["railgun_unit_records_total"].append(((stream, partitioner), float(count)))
+        samples["railgun_unit_batch_records"].append(((stream,), notes.batches))
+        for stage, buckets in notes.stages.items():
+            samples["railgun_unit_stage_seconds"].append(((stream, stage), buckets))
+
+
+def _labels(host: TaskHost) -> Labels:
+    key = host.place.key
+    return key.stream, key.partitioner, str(key.partition)
+
+
+def _replied(host: TaskHost) -> int:
+    return host.replied() if host.is_running else host.position
