@@ -1,7 +1,9 @@
 """The reservoir of one task: its accepted events, sealed into chunks, met again by cursors. A thin facade."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,15 +79,22 @@ class Reservoir:
         frames_max = 4096 + (settings.cache_bytes + 64 * settings.changelog_entries) // (
             16 * settings.chunk_events
         )
+        # No part holds the whole strongly: the memory of a closed reservoir is free at once.
+        itself: Reservoir = weakref.proxy(self)
         self._cache = FrameCache(
-            self._context, settings.cache_bytes, frames_max, self._source.decoder, self._standing
+            self._context,
+            settings.cache_bytes,
+            frames_max,
+            self._source.decoder,
+            lambda: itself._standing(),
         )
         self._open = OpenRegion(self._context, self._cache.table[0], settings.chunk_events)
         self._edges = Edges(self._context, self._index, self._cache, self.changelog)
         self._fills = Fills(self._context, self._index, self._cache, self.changelog)
         self._take_over(recovered)
         start = (recovered.report.length, recovered.segment)
-        self._writer = ChunkWriter(files, folder, self._header, settings.segment_bytes, start)
+        header = partial(SegmentHeader, settings.stream_key, settings.chunk_events)
+        self._writer = ChunkWriter(files, folder, header, settings.segment_bytes, start)
 
     @classmethod
     def open(
@@ -333,10 +342,6 @@ class Reservoir:
             self._open.sealed_up_to(length.last_time, length.last_seq)
         for chunk in recovered.chunks:
             self._index.add(chunk.span, chunk.place)
-
-    def _header(self, number: int, first_chunk: int, first_seq: int) -> SegmentHeader:
-        settings = self.settings
-        return SegmentHeader(settings.stream_key, settings.chunk_events, number, first_chunk, first_seq)
 
     def _check(self) -> None:
         """After a failure nothing is taken any more: a cursor may have lost its place."""

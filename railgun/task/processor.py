@@ -1,6 +1,7 @@
 """One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
 
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +74,9 @@ class TaskProcessor:
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
         self.inputs, self._writer = InputMemory(), ReplyWriter(identity)
-        self.fills = FillWork(self)
+        # No work holds its task strongly: the memory of a closed one is free at once, not after a collection of cycles.
+        itself: TaskProcessor = weakref.proxy(self)
+        self.fills = FillWork(itself)
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
@@ -84,12 +87,12 @@ class TaskProcessor:
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now, self.used_s = now, used_s
-        self.sweep = SweepWork(self)
-        self.checkpoints = CheckpointWork(self)
+        self.sweep = SweepWork(itself)
+        self.checkpoints = CheckpointWork(itself)
 
     def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
         """Once recovered: checkpoints are due from now on."""
-        self.checkpoints = CheckpointWork(self, sync_log)
+        self.checkpoints = CheckpointWork(weakref.proxy(self), sync_log)
 
     # --- records -----------------------------------------------------------------------------------
 
