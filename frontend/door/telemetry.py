@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from frontend.door.inputs import Inputs
+from railgun.telemetry.families import INPUT
+from railgun.telemetry.samples import metrics_of, none_of
 
-_STAGES = ("queue", "admission", "publish", "process", "encode", "durable", "total")
+INPUT_STAGES = ("queue", "admission", "publish", "process", "encode", "durable", "total")
 """Of records read together: from the first one's time in the topic to its reading; checked and made records; handed to
 the producer; there and back again; made replies; replies and letters written; all of it from the reading on."""
 
@@ -21,43 +22,18 @@ class InputCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """The families without samples."""
-        return _families()
+        return metrics_of(INPUT, {})
 
     def collect(self) -> Iterator[Metric]:
         """The families, with samples of each input topic that is read."""
-        events, letters, waiting, rebalances, lag, stages = _families()
-        inputs = self._inputs()
+        samples, inputs = none_of(INPUT), self._inputs()
         for stream, each in () if inputs is None else inputs.running.items():
-            events.add_metric((stream,), each.record.events)
-            letters.add_metric((stream,), each.dead_letters)
-            waiting.add_metric((stream,), each.windows.events)
-            rebalances.add_metric((stream,), each.windows.rebalances)
+            samples["railgun_input_events_total"].append(((stream,), each.record.events))
+            samples["railgun_dead_letters_total"].append(((stream,), each.dead_letters))
+            samples["railgun_input_in_flight_events"].append(((stream,), each.windows.events))
+            samples["railgun_input_rebalances_total"].append(((stream,), each.windows.rebalances))
             for partition, records in each.lags().items():
-                lag.add_metric((stream, str(partition)), records)
-            for stage in _STAGES:
-                buckets = each.record.stages[stage]
-                stages.add_metric((stream, stage), buckets.cumulative(), buckets.total)
-        yield from (events, letters, waiting, rebalances, lag, stages)
-
-
-def _families() -> tuple[
-    CounterMetricFamily,
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-]:
-    of = ["stream"]
-    return (
-        CounterMetricFamily("railgun_input_events_total", "events of the input topic answered", labels=of),
-        CounterMetricFamily("railgun_dead_letters_total", "records that could not be used", labels=of),
-        GaugeMetricFamily("railgun_input_in_flight_events", "read and not written yet", labels=of),
-        CounterMetricFamily("railgun_input_rebalances_total", "times partitions were given out", labels=of),
-        GaugeMetricFamily(
-            "railgun_input_lag_records", "that wait to be read, by partition", labels=[*of, "partition"]
-        ),
-        HistogramMetricFamily(
-            "railgun_input_stage_seconds", "where the time of records goes", labels=[*of, "stage"]
-        ),
-    )
+                samples["railgun_input_lag_records"].append(((stream, str(partition)), records))
+            for stage in INPUT_STAGES:
+                samples["railgun_input_stage_seconds"].append(((stream, stage), each.record.stages[stage]))
+        yield from metrics_of(INPUT, samples)

@@ -77,5 +77,3 @@ class RailgunCollector(Collector):
             samples["railgun_batch_events"].append(((stream,), record.batches))
             for stage, buckets in record.stages.items():
                 samples["railgun_stage_seconds"].append(((stream, stage), buckets))
-            for reason, count in dict(record.dead).items():
-                samples["railgun_dead_letters_total"].append(((stream, reason), float(count)))

@@ -63,12 +63,6 @@ TRAFFIC = (
     ),
     Family("railgun_batch_events", Kind.HISTOGRAM, _STREAM, "events scored together"),
     Family("railgun_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes"),
-    Family(
-        "railgun_dead_letters_total",
-        Kind.COUNTER,
-        (*_STREAM, "reason"),
-        "records of the input topic that could not be used, now in the topic of dead letters",
-    ),
 )
 
 FRONT_END = (
@@ -129,6 +123,32 @@ TASK = (
     ),
 )
 
+INPUT = (
+    Family("railgun_input_events_total", Kind.COUNTER, _STREAM, "events of the input topic answered"),
+    Family(
+        "railgun_dead_letters_total",
+        Kind.COUNTER,
+        _STREAM,
+        "records of the input topic that could not be used, now in the topic of dead letters",
+    ),
+    Family(
+        "railgun_input_in_flight_events",
+        Kind.GAUGE,
+        _STREAM,
+        "read, and their replies not written yet",
+    ),
+    Family(
+        "railgun_input_rebalances_total",
+        Kind.COUNTER,
+        _STREAM,
+        "times that the group of front-ends gave out its partitions anew",
+    ),
+    Family("railgun_input_lag_records", Kind.GAUGE, (*_STREAM, "partition"), "records that wait to be read"),
+    Family(
+        "railgun_input_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of records read together goes"
+    ),
+)
+
 UNIT_TASK = (
     Family("railgun_task_state", Kind.GAUGE, (*_TASK, "state"), "1: recovering, running or failed"),
     Family(
@@ -160,9 +180,9 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every server with a door says; a front-end on Kafka FRONT_END too."""
+"""What every server with a door says; a front-end on Kafka FRONT_END and INPUT too."""
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """Beside what its units say."""
-FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *TASK, *UNIT_TASK, *UNIT, *NODE)
+FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
 """All of them, as docs/telemetry.md lists them."""

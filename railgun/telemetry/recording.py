@@ -25,8 +25,7 @@ under way already; the engine is starting, stopping or stopped."""
 @dataclass(slots=True, eq=False)
 class StreamRecord:
     """Of one stream. events: taken and answered.  refused: by reason.  late: by (partitioner, what became of it).
-    duplicates: by partitioner.  batches: events scored together.  dead: records of the input topic put aside, by
-    reason.
+    duplicates: by partitioner.  batches: events scored together.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -35,7 +34,6 @@ class StreamRecord:
     refused: Counter[str] = field(default_factory=Counter)
     late: Counter[tuple[str, str]] = field(default_factory=Counter)
     duplicates: Counter[str] = field(default_factory=Counter)
-    dead: Counter[str] = field(default_factory=Counter)
     batches: Buckets = field(default_factory=lambda: Buckets(BATCH_BOUNDS))
     stages: dict[str, Buckets] = field(
         default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}

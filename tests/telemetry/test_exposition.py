@@ -104,7 +104,6 @@ def test_traffic() -> None:
     record.refused["invalid"] += 2
     record.late["card", "rewritten"] += 3
     record.duplicates["card"] += 4
-    record.dead["malformed"] += 6
     record.batches.add(5)
     for stage in STAGES:
         record.stages[stage].add(0.02)
@@ -115,7 +114,6 @@ def test_traffic() -> None:
     assert found["railgun_events_refused_total", (("reason", "invalid"), stream)] == 2
     assert found["railgun_events_late_total", (("outcome", "rewritten"), card, stream)] == 3
     assert found["railgun_events_duplicate_total", (card, stream)] == 4
-    assert found["railgun_dead_letters_total", (("reason", "malformed"), stream)] == 6
     assert found["railgun_batch_events_sum", (stream,)] == 5
     for stage in STAGES:
         buckets = [

@@ -3,8 +3,13 @@
 import re
 from pathlib import Path
 
-from railgun.telemetry.families import FAMILIES
-from railgun.telemetry.recording import REASONS, STAGES
+from prometheus_client import CollectorRegistry, generate_latest
+
+from frontend.door.telemetry import InputCollector
+from frontend.kafka.telemetry import ExchangeCollector
+from railgun.telemetry.collector import RailgunCollector
+from railgun.telemetry.families import FAMILIES, FRONT_END, INPUT, SERVED
+from railgun.telemetry.recording import REASONS, STAGES, Recording
 from railgun.unit.noted import UNIT_STAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text(encoding="utf-8")
@@ -39,3 +44,13 @@ def test_names_and_labels_are_as_prometheus_wants_them() -> None:
             "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "state", "unit",
         }  # fmt: skip
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+def test_what_a_front_end_on_kafka_says_can_stand_in_one_registry() -> None:
+    registry = CollectorRegistry()
+    served = RailgunCollector(Recording, lambda: None, lambda: None, lambda: (0, 0), lambda: True, "1.2")
+    for collector in (served, ExchangeCollector(lambda: None), InputCollector(lambda: None)):
+        registry.register(collector)
+    text = generate_latest(registry).decode()
+    for family in (*SERVED, *FRONT_END, *INPUT):
+        assert text.count(f"# TYPE {family.name} {family.kind}\n") == 1
