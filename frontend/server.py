@@ -27,6 +27,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
 from railgun.kernel_list import load_all
 from railgun.kernels import compile_all
+from railgun.unit.start import LoggedStart
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
@@ -61,9 +62,10 @@ def open_engine(settings: EngineSettings, definitions: Definitions | None) -> En
     """The engine of a data folder, every kernel loaded. Raises EngineError."""
     with ThreadPoolExecutor(1, "kernels") as pool:
         loading = pool.submit(load_all)
-        engine = configured.open_engine(settings)
+        engine = configured.open_engine(settings, LoggedStart())
     try:
         if not loading.result():
+            _log.info("compiling kernels: about a minute, once")
             gc.enable()
             compile_all()
         if definitions is not None:

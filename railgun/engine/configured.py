@@ -3,13 +3,15 @@
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
 from railgun.unit.configured import task_settings
+from railgun.unit.start import Start
 
 
-def open_engine(settings: EngineSettings) -> Engine:
-    """Open the folder that the settings name. Raises EngineError."""
+def open_engine(settings: EngineSettings, start: Start | None = None) -> Engine:
+    """Open the folder that the settings name. start: told how far that is.  Raises EngineError."""
     return Engine(
         settings.data_folder,
         durability=settings.durability,
         settings=task_settings(settings),
         memory_limit_bytes=settings.memory_limit_bytes,
+        start=start,
     )

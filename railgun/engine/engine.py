@@ -32,6 +32,7 @@ from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.disk import read_disk
 from railgun.unit.memory import LIMIT_BYTES, MemoryShares
+from railgun.unit.start import Start
 
 C = TypeVar("C", bound=Change)
 
@@ -56,7 +57,8 @@ class Engine:
     folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
     the loss of power, "os" the death of the process.  settings: the most that each task gets.  memory_limit_bytes: of
     the caches and buffers of all tasks together (`railgun.unit.memory`).  now_ms: the clock that `max_future` and
-    arrival times are read from.  may_warm: whether a metric that has filled may answer now.
+    arrival times are read from.  may_warm: whether a metric that has filled may answer now.  start: told how far
+    opening the folder is.
     `recording`: what it notes for monitoring.
 
     Every method raises EngineError: EventError for an event that is refused, DefinitionsError for a definition,
@@ -74,6 +76,7 @@ class Engine:
         memory_limit_bytes: int = LIMIT_BYTES,
         now_ms: Callable[[], int] = wall_clock_ms,
         may_warm: Callable[[Warm], bool] = _always,
+        start: Start | None = None,
     ) -> None:
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-")) if folder is None else None
         self.folder = self._temporary or Path(folder or "")
@@ -93,6 +96,7 @@ class Engine:
                 may_warm,
                 os.cpu_count() or 1,
                 self.recording,
+                start or Start(),
             )
         except BaseException:
             self._remove()

@@ -32,6 +32,7 @@ from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.memory import MemoryShares
 from railgun.unit.reading import TaskReader
+from railgun.unit.start import Start
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
 
@@ -39,7 +40,8 @@ from reservoir.files import DiskFiles
 class EngineStreams:
     """One thread uses it at a time. Raises the errors of the rooms below.
 
-    threads: how many opening, and a long table, may keep busy.  memory: what tasks get of it.
+    threads: how many opening, and a long table, may keep busy.  memory: what tasks get of it.  start: told how far
+    opening is.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class EngineStreams:
         may_warm: Callable[[Warm], bool],
         threads: int,
         recording: Recording,
+        start: Start,
     ) -> None:
         self._files = DiskFiles()
         self._folder = DataFolder(folder, self._files)
@@ -63,7 +66,7 @@ class EngineStreams:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
                 raise without_log(folder)
             self._changes = CatalogLog(self._log, str(folder))
-            self._finish_pending()
+            self._finish_pending(start)
         except BaseException:
             self.close(checkpoint=False)
             raise
@@ -154,7 +157,7 @@ class EngineStreams:
         if failures:
             raise failures[0]
 
-    def _finish_pending(self) -> None:
+    def _finish_pending(self, start: Start) -> None:
         """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""
         pending = list(self._changes.pending)
         for change in pending:
@@ -162,7 +165,9 @@ class EngineStreams:
                 self._remove(change.name)
         tasks = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
         check_opening(str(self._folder.path), tasks)
-        self._open(list(self.catalog.streams.values()))
+        if tasks:
+            start.opening(tasks)
+        self._open(list(self.catalog.streams.values()), start)
         self._force([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
 
@@ -184,10 +189,10 @@ class EngineStreams:
                 self._remove(stream)
                 continue
             if stream not in self._live:
-                self._open([self.catalog.streams[stream]])
+                self._open([self.catalog.streams[stream]], Start())
             self._live[stream].tell(own)
 
-    def _open(self, entries: Sequence[StreamEntry]) -> None:
+    def _open(self, entries: Sequence[StreamEntry], start: Start) -> None:
         """Open the tasks of streams, several at once, and let them process what their logs hold."""
         places: list[tuple[TaskIdentity, TaskLog]] = []
         for entry in entries:
@@ -198,21 +203,21 @@ class EngineStreams:
                 for partition in range(partitions):
                     identity = TaskIdentity(stream.name, partitioner, partition, key)
                     places.append((identity, TaskLog(self._log, TopicPartition(topic, partition))))
-        members = self._members(places)
+        members = self._members(places, start)
         for entry in entries:
             name = entry.stream.name
             own = Members(self._log, [each for each in members if each.task.identity.stream == name])
             self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
             self._upkeep[name] = Upkeep(own, self._may_warm)
 
-    def _members(self, places: Sequence[tuple[TaskIdentity, TaskLog]]) -> list[Member]:
+    def _members(self, places: Sequence[tuple[TaskIdentity, TaskLog]], start: Start) -> list[Member]:
         """Tasks opened and caught up. Where one fails none is left open; the first failure is raised."""
         if not places:
             return []
         at_once = min(self._threads, len(places))
         settings, readers = self._memory.take(len(places)), max(1, self._threads // at_once)
         with ThreadPoolExecutor(at_once, "recovery") as pool:
-            futures = [pool.submit(self._member, *place, settings, readers) for place in places]
+            futures = [pool.submit(self._member, *place, settings, readers, start) for place in places]
         failures = [error for each in futures if (error := each.exception()) is not None]
         if failures:
             for each in futures:
@@ -221,14 +226,16 @@ class EngineStreams:
             raise failures[0]
         return [each.result() for each in futures]
 
-    def _member(self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int) -> Member:
+    def _member(
+        self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int, start: Start
+    ) -> Member:
         folder = self._folder.task(identity.stream, identity.partitioner, identity.partition)
         sync = partial(_sync, self._log)
         task = open_task(
             folder, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
         )
         try:
-            log.catch_up(task, readers)
+            log.catch_up(task, readers, start)
         except BaseException:
             task.close()
             raise

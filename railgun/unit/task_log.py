@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
+from railgun.unit.start import Start
 from railgun.wire.encode import Records
 
 _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
@@ -28,8 +29,9 @@ class TaskLog:
         for offset, records in self._fetch(first, end):
             yield offset, records.to_list()
 
-    def catch_up(self, task: TaskProcessor, threads: int) -> None:
+    def catch_up(self, task: TaskProcessor, threads: int, start: Start) -> None:
         """Let a task that was just opened process what it has not seen, with so many threads reading its state.
+        start: told how far it is.
 
         Raises LogGapError where the log ends before what the task has seen: they are not of one folder.
         """
@@ -40,7 +42,13 @@ class TaskLog:
                 f"its state is at offset {task.position}, its log ends at {end}; restore the whole folder "
                 "from one copy",
             )
-        task.catch_up(self._fetch(task.position, end), threads)
+        start.expect(end - task.position)
+        task.catch_up(self._told(task.position, end, start), threads)
+
+    def _told(self, first: int, end: int, start: Start) -> Iterator[tuple[int, Records]]:
+        for offset, records in self._fetch(first, end):
+            yield offset, records
+            start.note(len(records))
 
     def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
         while first < end:

@@ -1,0 +1,56 @@
+"""How far the start of several tasks has come: told by the threads that open them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from railgun.logs.formats import fields
+
+_EVERY_S = 5.0
+_log = logging.getLogger("railgun.engine")
+
+
+class Start:
+    """Is told, and keeps it to itself."""
+
+    def opening(self, tasks: int) -> None:
+        """So many tasks are opened: their last checkpoints are restored."""
+
+    def expect(self, records: int) -> None:
+        """A task is restored and has so many records of its log to process again."""
+
+    def note(self, records: int) -> None:
+        """So many of them are processed."""
+
+
+class LoggedStart(Start):
+    """Says what is done when it begins, and every few seconds how far it is."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s, self._next_s = now_s, 0.0
+        self._lock = threading.Lock()
+        self._tasks = self._restored = self._records = self._done = 0
+
+    def opening(self, tasks: int) -> None:
+        self._tasks, self._next_s = tasks, self._now_s() + _EVERY_S
+        _log.info("opening: checkpoints are restored", extra=fields(tasks=tasks))
+
+    def expect(self, records: int) -> None:
+        with self._lock:
+            self._restored += 1
+            self._records += records
+            self._say()
+
+    def note(self, records: int) -> None:
+        with self._lock:
+            self._done += records
+            self._say()
+
+    def _say(self) -> None:
+        now_s = self._now_s()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + _EVERY_S
+        figures = fields(restored=self._restored, tasks=self._tasks, records=self._done, of=self._records)
+        _log.info("processing what came after the checkpoints", extra=figures)
