@@ -13,7 +13,6 @@ from frontend.scoring_thread import ScoringThread, Submission
 from railgun.telemetry.recording import Recording
 
 _REASONS = {429: "full", 503: "unavailable"}
-_MAY_COUNT = "may count; sending it again with its id is safe"
 
 
 async def answers_in_time(
@@ -38,17 +37,27 @@ async def answers_in_time(
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
     """The problems of events that were not answered in time. view: of their stream, if it is there still."""
-    partitioners = () if view is None else view.definition.partitioners
-    said = problem(504, late_answer(submission.timeout_ms, taken=submission.taken))
-    return [
-        msgspec.structs.replace(said, id=id_of(text, view), partitioners=tuple(partitioners))
-        for text in submission.texts
-    ]
+    definition = None if view is None else view.definition
+    partitioners = () if definition is None else tuple(definition.partitioners)
+    has_id = definition is not None and definition.id is not None
+    what = may_count(has_id=has_id) if submission.taken else "was not taken"
+    said = problem(504, late_answer(submission.timeout_ms, what))
+    said = msgspec.structs.replace(said, partitioners=partitioners)
+    if not has_id:
+        return [said] * len(submission.texts)
+    return [msgspec.structs.replace(said, id=id_of(text, view)) for text in submission.texts]
 
 
-def late_answer(timeout_ms: int, *, taken: bool = True) -> str:
+def late_answer(timeout_ms: int, what: str) -> str:
     """What is said of an event that was not answered in time."""
-    return f"no answer within {timeout_ms} ms; the event {_MAY_COUNT if taken else 'was not taken'}"
+    return f"no answer within {timeout_ms} ms; the event {what}"
+
+
+def may_count(*, has_id: bool) -> str:
+    """What is said of an event that may count or not, and whether it can be sent again."""
+    if has_id:
+        return "may count; sending it again with its id is safe"
+    return "may count; its stream has no id field, so sent again it would count once more"
 
 
 def note_refused_request(

@@ -30,12 +30,12 @@ def without_replies(taken: Taken, n: int) -> list[Answer | None]:
     return answers
 
 
-def id_of(text: JsonText, view: StreamView | None) -> str | int | None:
-    """The id that an event's text says; None where it says none, or is no event."""
+def id_of(text: JsonText, view: StreamView | None) -> str | int | msgspec.UnsetType:
+    """The id that an event's text says; unset where it says none, or is no event."""
     field = None if view is None else view.definition.id
     try:
         event = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        return None
+        return msgspec.UNSET
     found = event.get(field) if isinstance(event, dict) else None
-    return found if isinstance(found, str | int) else None
+    return found if isinstance(found, str | int) else msgspec.UNSET

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -123,8 +124,14 @@ class Application:
 def _check_method(scope: Scope, *allowed: str) -> None:
     """Raise ProblemError (405) for another method."""
     if scope["method"] not in allowed:
-        shown = f"{scope['method']} {scope['path'][:200]}: {' or '.join(allowed)} is meant"
+        shown = _wrong_method(scope["method"], scope["path"], allowed)
         raise ProblemError(problem(405, shown), [(b"allow", ", ".join(allowed).encode())])
+
+
+def _wrong_method(method: str, path: str, allowed: Sequence[str]) -> str:
+    *most, last = allowed
+    listed = f"{', '.join(most)} or {last}" if most else last
+    return f"{path[:200]} takes {listed}, not {method[:40]}"
 
 
 class _Answering:
@@ -143,6 +150,8 @@ def _pages(backend: Backend) -> FastAPI:
         title="Railgun",
         version=railgun.__version__,
         description="Exact sliding-window metrics for every event.",
+        # A redirect would have clients send bodies twice, or drop them.
+        redirect_slashes=False,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -179,10 +188,13 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     shown, detail = f"{request.method} {request.url.path[:200]}", str(error.detail)
     if error.status_code == 404:
         detail = f"there is no {shown}; /docs lists what there is"
+        if request.url.path.endswith("/"):
+            detail = f"there is no {shown}: no route ends in a slash; /docs lists what there is"
     elif error.status_code == 405:
         # The framework names the methods of one route; the same path may have others.
-        headers["allow"] = ", ".join(sorted(_methods(request)))
-        detail = f"{shown}: {headers['allow']} is meant"
+        methods = sorted(_methods(request))
+        headers["allow"] = ", ".join(methods)
+        detail = _wrong_method(request.method, request.url.path, methods)
     body = problem(error.status_code, detail)
     return Response(encoder.encode(body), body.status, headers, "application/problem+json")
 

@@ -20,14 +20,14 @@ class ErrorPlace(msgspec.Struct, frozen=True):
 
 class Problem(msgspec.Struct, kw_only=True):
     """title: the status in words.  detail: what happened and what can be done.  Of an event that was not answered in
-    time: its id, and the partitioners that have not answered.
+    time: its id, if it brings one, and the partitioners that have not answered.
     """
 
     title: str
     status: int
     detail: str
     errors: tuple[ErrorPlace, ...] = ()
-    id: str | int | msgspec.UnsetType | None = msgspec.UNSET
+    id: str | int | msgspec.UnsetType = msgspec.UNSET
     partitioners: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -11,13 +11,14 @@ from frontend.backend import Backend
 from frontend.problems import refusal
 from frontend.registry_models import Metric, MetricList, Query, Stream, StreamChange, StreamList
 from railgun.catalog.errors import DefinitionError
-from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
 from railgun.catalog.tables import Table
-from railgun.engine.intake import no_json
+from railgun.engine.intake import LONG_INTEGER, no_json
 from railgun.engine.status import MetricStatus
 from railgun.registry.evolution import unknown_name
 
 _EVOLVABLE = ("fields", "lateness", "retention")
+_FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 _decode = msgspec.json.Decoder().decode
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
@@ -135,7 +136,7 @@ def _no_parameters(request: Request) -> None:
 def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
     by_name = {each.name: each for each in metrics}
     if name not in by_name:
-        raise refusal(404, unknown_name(f"metric of {stream}", name, by_name))
+        raise refusal(404, unknown_name("metric", name, by_name, stream))
     return by_name[name]
 
 
@@ -152,6 +153,8 @@ async def _json(request: Request) -> Any:
     text = await request.body()
     try:
         return _decode(text)
+    except msgspec.ValidationError:
+        raise refusal(422, LONG_INTEGER, [((), LONG_INTEGER)]) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise refusal(400, no_json(text, error), [((), no_json(text, error))]) from None
     except RecursionError:
@@ -167,6 +170,13 @@ def _checked(read: Any, body: object) -> Any:
 
 
 def _evolution(body: object) -> Mapping[str, Any]:
+    for key in body if isinstance(body, Mapping) else ():
+        if key in _FIXED:
+            raise DefinitionError(
+                (key,),
+                "it cannot be changed once the stream is there",
+                f"what can be: {', '.join(_EVOLVABLE)}",
+            )
     table = Table(body, (), _EVOLVABLE)
     return {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
 

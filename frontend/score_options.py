@@ -54,9 +54,7 @@ def check_metrics(options: ScoreOptions, view: StreamView) -> None:
     """Raise ProblemError (422) where a metric is asked for that the stream does not have."""
     for name in options.metrics or ():
         if name not in view.metrics:
-            hint = (
-                meant(name, view.metrics) if nearest(name, view.metrics) or len(view.metrics) <= 8 else None
-            )
+            hint = meant(name, view.metrics)
             said = f"{view.definition.name} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
             raise _wrong("metrics", said)
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from frontend.answers_in_time import late_answer
+from frontend.answers_in_time import late_answer, may_count
 from frontend.kafka.gathered import Gathered, Metric
 from frontend.problems import Problem, problem
 from frontend.replies import Reply, replies_of
@@ -28,10 +28,13 @@ Settle = Callable[[list["Asked"]], None]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The metrics of a stream when its events were published. order: names, as added.  metrics: by partitioner."""
+    """The metrics of a stream when its events were published. order: names, as added.  metrics: by partitioner.
+    has_id: whether its events bring ids of their own.
+    """
 
     order: tuple[str, ...]
     metrics: dict[str, tuple[Metric, ...]]
+    has_id: bool = True
 
     @classmethod
     def of(cls, entry: StreamEntry) -> "Homes":
@@ -39,7 +42,7 @@ class Homes:
         found: dict[str, tuple[Metric, ...]] = dict.fromkeys(entry.stream.partitioners, ())
         for add in entry.metrics.values():
             found[add.metric.home] += ((add.metric.name, add.metric.resolved.result_type),)
-        return cls(tuple(entry.metrics), found)
+        return cls(tuple(entry.metrics), found, entry.stream.id is not None)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +123,7 @@ class Asked:
         return [each for each in found if each is not None]
 
     def _unanswered(self, row: int) -> Problem:
-        said = problem(504, late_answer(self.timeout_ms))
+        said = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
         return msgspec.structs.replace(said, id=self.taken.ids[row], partitioners=self.missing(row))
 
     def _replies(

@@ -8,6 +8,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from frontend.answers_in_time import may_count
 from frontend.kafka.asked import EVENT_OVERHEAD_BYTES, Asked, Homes, Settle
 from frontend.kafka.collector import Collector
 from frontend.kafka.front_end import FrontEnd, made_up
@@ -170,7 +171,7 @@ class Exchange:
             self._collector.settle(asked)
 
     def _fail(self, asked: Asked, why: str) -> None:
-        asked.error = problem(503, f"{why}; the event may count; sending it again with its id is safe")
+        asked.error = problem(503, f"{why}; the event {may_count(has_id=asked.homes.has_id)}")
         self.waiting.remove(asked)
 
 

@@ -8,6 +8,7 @@ from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, P
 from railgun.catalog.definitions import metrics_from_sql
 from railgun.catalog.errors import CatalogError
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.stream_reading import stream_to_json
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
@@ -135,10 +136,13 @@ def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
 
 def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
     """Raise CatalogError where a stream cannot become what the new definition says."""
+    registered, wanted = stream_to_json(old), stream_to_json(new)
     for what in ("time", "id", "partitioners", "partitions", "dedup_events"):
-        before, after = getattr(old, what), getattr(new, what)
+        before, after = registered.get(what), wanted.get(what)
         if before != after:
-            raise CatalogError(f"{old.name}: {what} is fixed at creation: {before!r}, not {after!r}")
+            raise CatalogError(
+                f"{old.name}: {what} is fixed at creation: {_said(before)}, not {_said(after)}"
+            )
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
 
@@ -182,10 +186,11 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
     """The registered stream with the wanted one's new fields, and what else differs."""
+    before, after = stream_to_json(old), stream_to_json(wanted)
     differences = [
-        Difference(old.name, each.name, repr(getattr(old, each.name)), repr(getattr(wanted, each.name)))
-        for each in dataclasses.fields(old)
-        if each.name not in ("name", "fields") and getattr(old, each.name) != getattr(wanted, each.name)
+        Difference(old.name, what, _said(before.get(what)), _said(after.get(what)))
+        for what in {**before, **after}
+        if what != "fields" and before.get(what) != after.get(what)
     ]
     types = old.types
     for each in wanted.fields:
@@ -194,3 +199,12 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
             differences.append(Difference(old.name, what, str(types[each.name]), str(each.type)))
     added = tuple(each for each in wanted.fields if each.name not in types)
     return dataclasses.replace(old, fields=old.fields + added), differences
+
+
+def _said(value: object) -> str:
+    """A key's value as a definition says it."""
+    if value is None:
+        return "not set"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -30,7 +30,7 @@ def load_definitions(path: Path | str) -> Definitions:
     if file.stat().st_size > FILE_LIMIT_BYTES:
         raise DefinitionError((), f"larger than {FILE_LIMIT_BYTES} bytes", file=str(path))
     try:
-        return parse_definitions(file.read_bytes().decode())
+        return parse_definitions(file.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DefinitionError((), f"no UTF-8 at byte {error.start}", file=str(path)) from None
     except DefinitionError as error:
@@ -76,16 +76,26 @@ def _metrics(entries: object, streams: Mapping[str, StreamDefinition]) -> tuple[
 
 
 def metrics_from_sql(
-    sql: object, streams: Mapping[str, StreamDefinition], loc: Location = ("sql",)
+    sql: object,
+    streams: Mapping[str, StreamDefinition],
+    loc: Location = ("sql",),
+    only: str | None = None,
 ) -> list[MetricDefinition]:
-    """The metrics of one query, one per select item. Raises DefinitionError with the place in the query."""
+    """The metrics of one query, one per select item. only: the stream that it must be of, if it must.
+
+    Raises DefinitionError with the place in the query.
+    """
     if not isinstance(sql, str):
         raise DefinitionError(loc, "a query is text")
     try:
         query = parse_query(sql)
-        stream = streams.get(query.stream.name)
+        name = query.stream.name
+        if only is not None and name != only:
+            other = f", or give it for {name}" if name in streams else ""
+            said = f"the query is FROM {name[:80]} and was given for stream {only}"
+            raise DefinitionError(loc, said, f"write FROM {only}{other}")
+        stream = streams.get(name)
         if stream is None:
-            name = query.stream.name
             raise DefinitionError(loc, f"there is no stream {name[:80]!r}", meant(name, streams))
         return [define_metric(each, stream, loc) for each in resolve(query, stream.types, stream.name)]
     except QueryError as error:

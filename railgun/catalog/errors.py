@@ -35,10 +35,15 @@ class CatalogError(ValueError):
     """A change that does not fit the catalogue as it is: what exists already or does not exist."""
 
 
+_SHOWN_WORDS = 20
+
+
 def meant(word: str, known: Iterable[str]) -> str | None:
-    """A hint that names the nearest known word, or all of them where none is near."""
+    """A hint that names the nearest known word, or where none is near all of them, if they are not too many."""
     words = sorted(known)
     near = nearest(word, words)
     if near is not None:
         return f"did you mean {near}?"
-    return f"known here: {', '.join(words)}" if words else None
+    more = len(words) - _SHOWN_WORDS
+    shown = ", ".join(words[:_SHOWN_WORDS]) + (f" and {more} more" if more > 0 else "")
+    return f"known here: {shown}" if words else None

@@ -15,7 +15,8 @@ PARTITIONERS_LIMIT = 32
 DEDUP_EVENTS_LIMIT = 100_000_000
 FIELDS_LIMIT = 1_000
 
-_KEYS = (
+KEYS = (
+    "name",
     "time",
     "id",
     "partitioners",
@@ -28,17 +29,18 @@ _KEYS = (
     "dedup_events",
     "fields",
 )
+"""Of a stream as a request has it; in a definitions file the name is the table's own."""
 _DEFAULT = StreamDefinition("", ())
 
 
 def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
     """A stream from its table, every key checked. Raises DefinitionError."""
-    return _stream(check_stream_name(name, loc), Table(body, loc, _KEYS))
+    return _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
 
 
 def stream_from_json(body: object) -> StreamDefinition:
     """A stream from the body of a request: the keys of the file, and `name`. Raises DefinitionError."""
-    table = Table(body, (), ("name", *_KEYS))
+    table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
     return _stream(name, table)
 
@@ -121,13 +123,14 @@ def check_stream(stream: StreamDefinition, loc: Location) -> None:
     if stream.max_future_ms is not None and stream.max_future_ms > stream.lateness_ms:
         raise DefinitionError(
             (*loc, "max_future"),
-            f"max_future {format_duration(stream.max_future_ms)} is above lateness {lateness}",
-            "one clock that runs ahead would make all other events late",
+            f"{format_duration(stream.max_future_ms)} is longer than the lateness, {lateness}: one clock that runs "
+            "ahead would make the events of all others late",
+            "lower it, or raise lateness",
         )
     if stream.retention_ms is not None and stream.retention_ms < stream.lateness_ms:
         raise DefinitionError(
             (*loc, "retention"),
-            f"retention {format_duration(stream.retention_ms)} is below lateness {lateness}",
+            f"{format_duration(stream.retention_ms)} is shorter than the lateness, {lateness}",
             "keep events at least as long as they may be late",
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import UsageError
+from railgun.files.formats import READABLE, WRITABLE
 
 if TYPE_CHECKING:
     from railgun.cli.offline import Summary
@@ -20,13 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "events",
         metavar="EVENTS",
         nargs="+",
-        help="files of events, in the order of the log: .parquet .csv .ndjson .jsonl .avro .arrow",
+        help=f"files of events, in the order of the log: {' '.join(READABLE)}",
     )
     parser.add_argument(
         "--stream", metavar="S", help="the stream the events are of; the only one if left out"
     )
     parser.add_argument(
-        "--out", metavar="FILE", required=True, help="where results go: .parquet .csv .ndjson .arrow"
+        "--out", metavar="FILE", required=True, help=f"where results go: {' '.join(WRITABLE)}"
     )
     parser.add_argument(
         "--skip-bad",

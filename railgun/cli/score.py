@@ -37,6 +37,9 @@ def execute(arguments: argparse.Namespace) -> int:
         Client(url_from(arguments.url)) as client,
     ):
         outcome = score(client, arguments.stream, events, sys.stdout.buffer)
+        if not outcome.events:
+            # Nothing was asked: whether there is such a server and stream is to be told all the same.
+            client.metrics(arguments.stream)
     if outcome.refused:
         _say_refused(outcome)
     return EXIT_NO if outcome.refused else 0

@@ -54,7 +54,7 @@ def _put(values: dict[str, dict[str, Any]], found: Iterable[tuple[str, Key, obje
 
 def _tables(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), f"it is no UTF-8 text (byte {error.start})") from None
     except tomllib.TOMLDecodeError as error:

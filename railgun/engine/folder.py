@@ -25,8 +25,14 @@ class DataFolder:
 
     def __init__(self, path: Path, files: Files) -> None:
         self.path, self.files = path, files
-        files.make_folder(path)
-        names = [name for name in files.list(path) if name not in _NOTHING]
+        try:
+            files.make_folder(path)
+            names = [name for name in files.list(path) if name not in _NOTHING]
+        except OSError as error:
+            raise FolderError(
+                f"{path}: no data folder can be made here: {error.strerror or error}; name a folder on a disk that can "
+                "be written to"
+            ) from error
         if VERSION_FILE in names:
             self._check()
             if self.has_tasks and not (self.log / LOG / "CURRENT").is_file():

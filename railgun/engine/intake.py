@@ -25,6 +25,8 @@ JsonText = bytes | msgspec.Raw
 _WORTH_COLUMNS = 64
 # What a record may have beyond its event's text: its head, and numbers that are shorter as text.
 _HEAD_BYTES, _VALUE_BYTES = 256, 16
+LONG_INTEGER = "it has an integer of more digits than can be read"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
 
@@ -163,7 +165,7 @@ class Intake:
         try:
             event = decode_json(text)
         except msgspec.ValidationError:
-            return EventRefusedError([FieldError((), "it has an integer of more digits than can be read")])
+            return EventRefusedError([FieldError((), LONG_INTEGER)])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return MalformedEventError([FieldError((), no_json(text, error))])
         except RecursionError:
@@ -181,6 +183,8 @@ def no_json(text: JsonText, error: Exception) -> str:
             bytes(text).decode()
         except UnicodeDecodeError as whole:
             return f"no JSON: not UTF-8 (byte {whole.start})"
+    if bytes(text[:3] if isinstance(text, bytes) else text).startswith(_BYTE_ORDER_MARK):
+        return "no JSON: it begins with a byte order mark; send UTF-8 without one (byte 0)"
     place = "" if "(byte " in str(error) else f" (byte {len(text)})"
     return f"no JSON: {error}{place}"
 

@@ -17,7 +17,6 @@ from railgun.catalog.definitions import load_definitions, metrics_from_sql, pars
 from railgun.catalog.errors import DefinitionError, meant
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
-from railgun.language.errors import nearest
 from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
 
 
@@ -58,13 +57,14 @@ def new_stream(catalog: Catalog, wanted: StreamDefinition) -> list[Change]:
 
 def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> list[MetricDefinition]:
     """The metrics that a query makes, registered or not. Raises DefinitionError, UnknownNameError."""
-    return metrics_from_sql(sql, {stream: stream_entry(catalog, stream).stream})
+    stream_entry(catalog, stream)
+    return metrics_from_sql(sql, catalog.definitions, only=stream)
 
 
 def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric]:
     """The metrics of a query. Raises DefinitionError, UnknownNameError."""
     entry = stream_entry(catalog, stream)
-    metrics = metrics_from_sql(sql, {stream: entry.stream})
+    metrics = metrics_of_query(catalog, stream, sql)
     for metric in metrics:
         if metric.name in entry.metrics:
             raise DefinitionsError(
@@ -78,7 +78,7 @@ def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
     """The end of a metric. Raises UnknownNameError."""
     metrics = stream_entry(catalog, stream).metrics
     if name not in metrics:
-        raise UnknownNameError(unknown_name(f"metric of {stream}", name, metrics))
+        raise UnknownNameError(unknown_name("metric", name, metrics, stream))
     return DropMetric(catalog.last_place + 1, stream, name, metrics[name].place)
 
 
@@ -120,7 +120,8 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     return PutStream(catalog.last_place + 1, wanted, next_version(entry, wanted))
 
 
-def unknown_name(what: str, name: str, known: Mapping[str, object]) -> str:
-    """What is said of a name that there is not, with the nearest that there is."""
-    hint = meant(name, known) if nearest(name, known) or len(known) <= 8 else None
-    return f"there is no {what} {name[:80]!r}" + (f"; {hint}" if hint else "")
+def unknown_name(what: str, name: str, known: Mapping[str, object], of: str | None = None) -> str:
+    """What is said of a name that there is not, with the nearest that there is. of: the stream, of a metric."""
+    hint = meant(name, known)
+    of_it = "" if of is None else f" of {of}"
+    return f"there is no {what} {name[:80]!r}{of_it}" + (f"; {hint}" if hint else "")

@@ -89,20 +89,32 @@ def validate_run(spark: SparkSession, files: RunFiles, sample: float | None = No
         session.conf.set(name, value)
     session.dataSource.register(RunSource)
     with _own_errors():
-        run = session.read.format(FORMAT).options(**files.options()).load().persist(StorageLevel.DISK_ONLY)
-        try:
+        loaded = session.read.format(FORMAT).options(**files.options()).load()
+        with _kept(loaded) as run:
             counted = run.agg(F.count("*"), F.count(EVENT_MS)).collect()[0]
             _divide(session, spark, counted[0])
             checks: list[MetricCheck] = []
             for place, partitioner in enumerate(stream.partitioners):
                 homely = [metric for metric in metrics if metric.home == partitioner]
                 checks += _partitioner(run, stream, place, homely, sample)
-        finally:
-            run.unpersist()
     order = {name: place for place, name in enumerate(recorded_columns(stream, metrics))}
     checks.sort(key=lambda check: order[check.name])
     seconds = time.perf_counter() - began
     return Report(stream.name, counted[1], counted[0] - counted[1], seconds, checks, sample)
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame on disk for as long as the block lasts."""
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    except Exception:
+        kept.unpersist()
+        raise
+    # Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer.
+    # Spark ends with the process.
+    kept.unpersist()
 
 
 def _divide(session: SparkSession, spark: SparkSession, events: int) -> None:
@@ -131,8 +143,7 @@ def _partitioner(
     sent = run.where(f"{task_column(place)} IS NOT NULL").selectExpr(
         NUMBER, EVENT_ID, EVENT_MS, f"{task_column(place)} AS {TASK}", *fields, *values.selected(), *answers
     )
-    events = admitted(sent, AdmissionRules.of(stream)).persist(StorageLevel.DISK_ONLY)
-    try:
+    with _kept(admitted(sent, AdmissionRules.of(stream))) as events:
         windows = list(dict.fromkeys(one.window for one in passes if not one.is_distinct))
         said = [
             _said(events, late, f"{LATE} <=> {reply(late)}", LATE),
@@ -143,8 +154,6 @@ def _partitioner(
             said += check_pass(
                 events, one, values.types, stragglers=late_in.get(one.window, False), sample=sample
             )
-    finally:
-        events.unpersist()
     unsent = run.where(f"{task_column(place)} IS NULL")
     nulls = _must_be_null(unsent, [late, duplicate, *(metric.name for metric in metrics)])
     return [_joined(check, nulls) for check in said] + [

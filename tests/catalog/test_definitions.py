@@ -134,8 +134,8 @@ REFUSED = [
     ('lateness = "5s"', 'lateness = "-5s"', "streams.payments.lateness", "no duration"),
     ('"rewrite"', '"rewrit"', "streams.payments.late_policy", "did you mean rewrite?"),
     ('"rewrite"', "true", "streams.payments.late_policy", "text belongs here, not true or false"),
-    ('max_future = "1s"', 'max_future = "6s"', "streams.payments.max_future", "above lateness 5s"),
-    ('retention = "30d"', 'retention = "4s"', "streams.payments.retention", "below lateness 5s"),
+    ('max_future = "1s"', 'max_future = "6s"', "streams.payments.max_future", "longer than the lateness, 5s"),
+    ('retention = "30d"', 'retention = "4s"', "streams.payments.retention", "shorter than the lateness, 5s"),
     ('retention = "30d"', 'retention = "for ever"', "streams.payments.retention", "no duration"),
     ("partitions = 1", "partitions = 0", "streams.payments.partitions", "0 is not in 1..4096"),
     ("partitions = 1", "partitions = 1.5", "streams.payments.partitions", "a whole number"),
@@ -196,6 +196,11 @@ def test_errors_have_a_place_and_a_remedy(old: str, new: str, place: str, words:
 def test_shapes_that_are_no_definitions(text: str) -> None:
     with pytest.raises(DefinitionError):
         parse_definitions(text)
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_bytes(b"\xef\xbb\xbf" + PAYMENTS.encode())
+    assert load_definitions(tmp_path / "d.toml") == parse_definitions(PAYMENTS)
 
 
 def test_a_file_is_named(tmp_path: Path) -> None:

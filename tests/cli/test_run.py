@@ -13,6 +13,7 @@ import pytest
 
 import railgun.engine.offline
 from railgun.cli.main import main
+from railgun.files.formats import READABLE, WRITABLE
 from tests.cli.fake_run import DEFINITIONS, HEADER, FakeRun
 
 ROOT = Path(__file__).parents[2]
@@ -177,3 +178,10 @@ def test_an_interrupted_run_leaves_nothing(number: int, code: int, folder: Path)
     assert process.returncode == code
     assert error == ("railgun run: interrupted\n" if number == signal.SIGINT else "")
     assert sorted(each.name for each in folder.iterdir()) == ["a.csv", "b.ndjson", "d.toml"]
+
+
+def test_help_names_every_suffix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--help"]) == 0
+    said = capsys.readouterr().out.split()
+    assert all(said.count(suffix) == 2 for suffix in WRITABLE)
+    assert all(said.count(suffix) >= 1 for suffix in READABLE)

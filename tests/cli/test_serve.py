@@ -87,7 +87,7 @@ def test_apply_tells_each_difference_and_changes_nothing(server: Server, tmp_pat
     other = '[[metrics]]\nsql = "SELECT count(*) AS m FROM b GROUP BY card OVER INFINITE"'
     told = railgun("apply", definitions(tmp_path, "b", lateness="7s", metrics=other), url=server.url)
     assert told.returncode == 1
-    assert told.stdout == "differs: b: lateness_ms is 5000, the definition says 7000\n"
+    assert told.stdout == "differs: b: lateness is 5s, the definition says 7s\n"
     assert "nothing was applied" in told.stderr
     with Client(server.url) as client:
         assert [metric["name"] for metric in client.metrics("b")] == ["n"]
@@ -158,6 +158,18 @@ def test_what_cannot_be_asked_is_one_line(server: Server, tmp_path: Path) -> Non
         assert done.stderr.count("\n") == 1
 
 
+def test_score_of_nothing_says_whether_it_could_have_been_sent(server: Server, tmp_path: Path) -> None:
+    railgun("apply", definitions(tmp_path, "g"), url=server.url)
+    assert railgun("score", "g", url=server.url, sent="\n").returncode == 0
+    for words, said in (
+        (("score", "nope"), "'nope'"),
+        (("score", "g", "--url", "http://127.0.0.1:1"), "connection refused"),
+    ):
+        done = railgun(*words, url=server.url)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+
+
 def test_status_shows_streams_metrics_and_tasks(server: Server, tmp_path: Path) -> None:
     railgun("apply", definitions(tmp_path, "f"), url=server.url)
     railgun("score", "f", url=server.url, sent=event(1))
@@ -185,6 +197,10 @@ def test_stopped_and_copied_the_copy_goes_on(tmp_path: Path) -> None:
     assert not [line for line in told if "t1" in json.dumps(line)]
     shutil.copytree(data, tmp_path / "copy")
     with Server(tmp_path / "copy", "--definitions", str(file)) as server:
+        assert [json.loads(line)["message"].partition(":")[0] for line in server.said] == [
+            "opening",
+            "serving",
+        ]
         again = railgun("score", "s", url=server.url, sent=event(1) + event(2))
         assert [json.loads(line)["metrics"]["n"] for line in again.stdout.splitlines()] == [1, 2]
         assert json.loads(again.stdout.splitlines()[0])["duplicate"] == ["card"]
@@ -201,6 +217,11 @@ def test_what_keeps_it_from_starting_is_one_line(server: Server, tmp_path: Path)
         (["--http", "127.0.0.1:99999"], {}, "--http: 99999 is not in 0..65535"),
         ([], {"RAILGUN_HTTP__PRT": "1"}, "RAILGUN_HTTP__PRT: unknown setting"),
         (["--data", f"{tmp_path}/full", "--http", "127.0.0.1:0"], {}, "no data of Railgun"),
+        (
+            ["--data", "/proc/none", "--http", "127.0.0.1:0"],
+            {},
+            "/proc/none: no data folder can be made here",
+        ),
         (["--data", f"{tmp_path}/new", "--http", busy], {}, busy.rpartition(":")[2]),
         (["--definitions", f"{tmp_path}/none.toml"], {}, "is the path right?"),
     ):

@@ -95,6 +95,10 @@ def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path
     assert asdict(settings)["engine"] == asdict(Settings())["engine"]
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    assert load_settings(written(tmp_path, "\ufeff[http]\nport = 1\n")).http.port == 1
+
+
 def test_other_variables_are_no_settings() -> None:
     assert (
         load_settings(environment={"RAILGUN_URL": "x", "RAILGUN_CACHE_DIR": "y", "A__B": "z"}) == Settings()

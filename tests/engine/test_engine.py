@@ -119,7 +119,7 @@ def test_what_differs_is_said_and_nothing_applied(engine: railgun.Engine) -> Non
     other = DEFINITIONS.replace('id = "tx"', 'id = "tx"\nlateness = "9s"').replace("1 HOUR", "2 HOURS")
     with pytest.raises(DifferentDefinitionsError, match=r"lateness.*metric n.*metric total") as refused:
         engine.apply(other + '[[metrics]]\nsql = "SELECT min(amount) AS least FROM payments OVER INFINITE"\n')
-    assert [each.what for each in refused.value.differences] == ["lateness_ms", "metric n", "metric total"]
+    assert [each.what for each in refused.value.differences] == ["lateness", "metric n", "metric total"]
     assert len(engine.metrics("payments")) == 2
 
 
@@ -127,7 +127,7 @@ def test_what_differs_is_said_and_nothing_applied(engine: railgun.Engine) -> Non
     ("wrong", "message"),
     [
         (lambda e: e.score("payment", {}), "no stream 'payment'; did you mean payments?"),
-        (lambda e: e.drop_metric("payments", "m"), "no metric of payments 'm'"),
+        (lambda e: e.drop_metric("payments", "m"), "no metric 'm' of payments"),
         (lambda e: e.metrics("x"), "no stream 'x'"),
         (lambda e: e.drop_stream("x"), "no stream 'x'"),
     ],

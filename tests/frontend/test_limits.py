@@ -15,6 +15,12 @@ from tests.frontend.serving import Server, until
 
 Event = Callable[..., dict[str, Any]]
 EVENTS = "/v1/streams/payments/events"
+NAMELESS = """
+[streams.nameless]
+partitioners = ["card"]
+[streams.nameless.fields]
+card = "string"
+"""
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
@@ -271,7 +277,25 @@ def test_no_answer_in_time(payments: Payments, event: Event) -> None:
         array = server.post(EVENTS, [second, event()], params={"timeout_ms": "50"})
         assert [each["status"] for each in array.json()] == [504, 504]
         payments.gate.open()
+        assert all(each["id"] == second["tx_id"] for each in (waiting.json(), array.json()[0]))
         # Sent again with its id, each counts once: whether it was taken before or not.
         assert server.score("payments", first)["metrics"]["n7"] == 1
         assert server.score("payments", second)["metrics"]["n7"] == 2
         assert is_idle(server)
+
+
+def test_no_answer_in_time_to_an_event_that_brings_no_id(payments: Payments, event: Event) -> None:
+    with payments.serve() as server, ThreadPoolExecutor(1) as pool:
+        server.define(NAMELESS)
+        payments.gate.shut()
+        place = "/v1/streams/nameless/events"
+        taken = pool.submit(server.post, place, {"card": "a"}, params={"timeout_ms": "300"})
+        payments.gate.wait_for_event()
+        waiting = server.post(place, {"card": "a"}, params={"timeout_ms": "50"})
+        assert (waiting.status_code, taken.result().status_code) == (504, 504)
+        assert "id" not in waiting.json()
+        assert "sent again it would count once more" in taken.result().json()["detail"]
+        # One that should have brought an id.
+        unnamed = server.post(EVENTS, {"card": "a"}, params={"timeout_ms": "50"})
+        assert (unnamed.status_code, "id" in unnamed.json()) == (504, False)
+        payments.gate.open()

@@ -49,7 +49,7 @@ def test_a_stream_that_is_there_otherwise(shared: Server) -> None:
     made(shared, "other")
     told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "lateness": "7s"}), 409)
     assert "lateness" in told["detail"]
-    assert "7000" in told["errors"][0]["msg"]
+    assert "7s" in told["errors"][0]["msg"]
     for fields in ({**FIELDS, "y": "long"}, {name: FIELDS[name] for name in ("id", "ts", "k")}):
         told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "fields": fields}), 409)
         assert told["errors"][0]["loc"] == ["fields"]

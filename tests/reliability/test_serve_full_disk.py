@@ -67,7 +67,7 @@ def check(refusal: httpx.Response) -> None:
     assert refusal.headers["content-type"] == "application/problem+json"
     detail: str = refusal.json()["detail"]
     assert "No space left on device" in detail
-    assert "free space" in detail
+    assert "start again" in detail
 
 
 @pytest.mark.timeout(300)
