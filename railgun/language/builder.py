@@ -1,6 +1,7 @@
 """What the parser does at each rule of the grammar: make the syntax node, or say why it cannot be."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -53,10 +54,16 @@ def _in_list(operand: ast.Expression, items: tuple[ast.Expression, ...]) -> ast.
 def _aggregator(token: Token) -> ast.Aggregator:
     aggregator = _AGGREGATORS.get(token.lower())
     if aggregator is None:
-        near = nearest(str(token), _AGGREGATORS)
-        hint = f"did you mean {near}?" if near else f"they are {', '.join(sorted(_AGGREGATORS))}"
-        raise Misfit(f"unknown aggregator {str(token)[:80]!r}", _start(token), hint)
+        raise _unknown("aggregator", token, _AGGREGATORS)
     return aggregator
+
+
+def _unknown(what: str, token: Token, known: Iterable[str]) -> Misfit:
+    """The nearest may be none of what is meant: all of them are named."""
+    near = nearest(str(token), known)
+    listed = f"they are {', '.join(sorted(known))}"
+    hint = f"did you mean {near}? {listed}" if near else listed
+    return Misfit(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)
 
 
 @v_args(inline=True)
@@ -148,9 +155,7 @@ class Builder(Transformer[Token, Any]):
         if function is None:
             if token.lower() in _AGGREGATORS:
                 raise Misfit(f"{token!s} is an aggregator: it cannot stand in an expression", _start(token))
-            near = nearest(str(token), _FUNCTIONS)
-            hint = f"did you mean {near}?" if near else f"they are {', '.join(sorted(_FUNCTIONS))}"
-            raise Misfit(f"unknown function {str(token)[:80]!r}", _start(token), hint)
+            raise _unknown("function", token, _FUNCTIONS)
         if function is not ast.Function.COALESCE and len(arguments) != 1:
             raise Misfit(f"{function} takes one argument", arguments[1].position)
         return ast.Call(function, arguments, position=_start(token))
@@ -170,14 +175,14 @@ class Builder(Transformer[Token, Any]):
     # --- windows
 
     def duration(self, number: Token, unit: Token) -> int:
-        count = long_literal(str(number), _start(number)).value
-        if count == 0:
+        digits = str(number).lstrip("0")
+        if not digits:
             raise Misfit("a window's size and delay are at least 1 MILLISECOND", _start(number))
-        size_ms = count * MS_BY_UNIT[unit.upper().removesuffix("S")]
-        if size_ms > LIMIT_MS:
+        unit_ms = MS_BY_UNIT[unit.upper().removesuffix("S")]
+        if len(digits) > len(str(LIMIT_MS)) or int(digits) * unit_ms > LIMIT_MS:
             limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
-            raise Misfit(f"a window's size and delay are at most {limit_days} days", _start(number))
-        return size_ms
+            raise Misfit(f"a window's size and delay are at most {limit_days} DAYS", _start(number))
+        return int(digits) * unit_ms
 
     def delay(self, delay_ms: int) -> int:
         return delay_ms

@@ -25,7 +25,8 @@ LIMIT_MS = 1 << 48
 
 # Largest first. Weeks are read but never written: seven days are what people write for a week's window.
 _WRITTEN = (("d", "DAY"), ("h", "HOUR"), ("m", "MINUTE"), ("s", "SECOND"), ("ms", "MILLISECOND"))
-_DURATION = re.compile(r"([0-9]{1,18})\s*([A-Za-z]+)", re.ASCII)
+_DURATION = re.compile(r"([0-9]+)\s*([A-Za-z]+)", re.ASCII)
+_DIGITS_MAX = 18
 
 
 class DurationError(ValueError):
@@ -44,9 +45,12 @@ def parse_duration(text: str) -> int:
         near = nearest(suffix, MS_BY_SUFFIX)
         meant = f"; did you mean {near}?" if near else ""
         raise DurationError(f"{suffix[:40]!r} is no unit of time (ms s m h d w){meant}")
-    size_ms = int(match[1]) * MS_BY_SUFFIX[suffix]
+    digits = match[1].lstrip("0") or "0"
+    size_ms = int(digits) * MS_BY_SUFFIX[suffix] if len(digits) <= _DIGITS_MAX else LIMIT_MS + 1
     if size_ms > LIMIT_MS:
-        raise DurationError(f"{text[:40]!r} is longer than {LIMIT_MS // MS_BY_SUFFIX['d']} days")
+        raise DurationError(
+            f"{text[:40]!r} is longer than the longest duration, {LIMIT_MS // MS_BY_SUFFIX['d']}d"
+        )
     return size_ms
 
 

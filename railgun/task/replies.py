@@ -12,7 +12,7 @@ from railgun.task.identity import TaskIdentity
 from railgun.task.inputs import Repeat
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import NO_REPLY
-from railgun.wire.reply import Partial, ReplyEncoder, ReplyFlag, ReplyMetric, ReplySource, Shape
+from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, ReplyMetric, ReplySource, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,11 @@ class ReplyWriter:
                 correlation = int(decoded.incarnation[row]), int(decoded.sequence[row])
                 repeated.append((destination, repeat.record(*correlation)))
             decoded.reply_to[row] = NO_REPLY
-        encoder, flags, offsets = self._ready(replies), _flags(replies), _offsets(replies)
-        results = replies.out, replies.nulls, replies.heap
-        return encoder.encode(decoded, flags, offsets, *results, partials=replies.partials) + repeated
+        return self._ready(replies).encode(_of_batch(replies)) + repeated
 
     def rows(self, replies: Replies, rows: npt.NDArray[np.int64]) -> bytes:
         """The record of some rows, int64[...] ascending, whoever waits for them."""
-        encoder, flags, offsets = self._ready(replies), _flags(replies), _offsets(replies)
-        results = replies.out, replies.nulls, replies.heap
-        return encoder.encode_rows(rows, replies.decoded, flags, offsets, *results, partials=replies.partials)
+        return self._ready(replies).encode_rows(_of_batch(replies), rows)
 
     def _ready(self, replies: Replies) -> ReplyEncoder:
         """The encoder of the metrics that they are of."""
@@ -101,12 +97,12 @@ class ReplyWriter:
         return self._encoder
 
 
-def _flags(replies: Replies) -> npt.NDArray[np.uint8]:
-    return replies.late | (replies.duplicate * np.uint8(ReplyFlag.DUPLICATE))
-
-
-def _offsets(replies: Replies) -> npt.NDArray[np.int64]:
-    return np.arange(replies.first_offset, replies.first_offset + replies.n)
+def _of_batch(replies: Replies) -> BatchReplies:
+    flags = replies.late | (replies.duplicate * np.uint8(ReplyFlag.DUPLICATE))
+    offsets = np.arange(replies.first_offset, replies.first_offset + replies.n)
+    return BatchReplies(
+        replies.decoded, flags, offsets, replies.out, replies.nulls, replies.heap, replies.partials
+    )
 
 
 def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:

@@ -148,4 +148,5 @@ def no_time_of_an_event(time_ms: Any, latest_ms: int | None) -> str:
     """Why a time is refused that its field could hold."""
     if latest_ms is None or time_ms < EVENT_TIME_MIN_MS:
         return f"{time_ms} stands for minus infinity; the least time of an event is {EVENT_TIME_MIN_MS}"
-    return f"{time_ms} is {time_ms - latest_ms} ms further ahead than the stream's max_future allows"
+    ahead = f"{time_ms} is {time_ms - latest_ms} ms further ahead than the stream's max_future allows"
+    return f"{ahead}; is the sender's clock right, and is it in ms?"

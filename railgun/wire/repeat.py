@@ -1,12 +1,11 @@
 """One row of a reply record as a record of its own, for whoever asks again."""
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from railgun.wire import reply_kernel as kernel
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
-from railgun.wire.reply import ReplyBatch, Shape, decode_reply
+from railgun.wire.reply import ReplyBatch, Shape, decode_reply, describe
 
 
 def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> bytes:
@@ -15,14 +14,7 @@ def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> byte
     Raises ReplyRecordError.
     """
     batch = decode_reply(record)
-    described = msgspec.msgpack.encode(
-        [
-            batch.source.stream,
-            batch.source.partitioner,
-            batch.source.partition,
-            [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in batch.source.metrics],
-        ]
-    )
+    described = describe(batch.source)
     partials = [[p.metric, p.bound_ms, 0, 1] for p in batch.partials if p.first_row <= row < p.after_row]
     id_bytes = _cut(batch.id_heap, int(batch.id_refs[row]))
     planes, heap = _values(batch, row)

@@ -72,6 +72,26 @@ class Partial(NamedTuple):
     after_row: int
 
 
+class BatchReplies(NamedTuple):
+    """What a task says of a batch of n records.
+
+    decoded: the batch; its `reply_to` says who waits (negative: nobody).  flags uint8[n] (`ReplyFlag`), offsets
+    int64[n] in the task's log.  results uint64[metrics, stride, 2], nulls uint8[metrics, stride], heap uint8[...]: as
+    the interpreter writes them, C-contiguous, strings as references into the heap.  partials: by rows of the batch.
+    generation: of the task's owner; place: of the newest change of the catalogue in force.
+    """
+
+    decoded: Decoded
+    flags: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    results: NDArray[np.uint64]
+    nulls: NDArray[np.uint8]
+    heap: NDArray[np.uint8]
+    partials: Sequence[Partial] = ()
+    generation: int = 0
+    place: int = 0
+
+
 _INPUTS = (kernel.OFFSETS, kernel.FLAGS, kernel.RESULTS, kernel.RESULT_NULLS, kernel.RESULT_HEAP)
 
 
@@ -94,13 +114,7 @@ class ReplyEncoder:
     """Writes reply records of one task while its set of metrics lasts. Not to be shared between threads."""
 
     def __init__(self, source: ReplySource) -> None:
-        described = [
-            source.stream,
-            source.partitioner,
-            source.partition,
-            [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in source.metrics],
-        ]
-        self._description = np.frombuffer(msgspec.msgpack.encode(described), np.uint8)
+        self._description = np.frombuffer(describe(source), np.uint8)
         self._shapes = np.array([int(metric.shape) for metric in source.metrics] or [0], np.uint8)
         self._out = np.zeros(_FIRST_CAPACITY_BYTES, np.uint8)
         self._rows = np.empty(_FIRST_ROWS, np.int64)
@@ -114,63 +128,26 @@ class ReplyEncoder:
         context[kernel.DESCRIPTION_BYTES] = len(self._description)
         context[kernel.OUT], context[kernel.CAPACITY] = address(self._out), len(self._out)
 
-    def encode(
-        self,
-        decoded: Decoded,
-        flags: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        results: NDArray[np.uint64],
-        nulls: NDArray[np.uint8],
-        heap: NDArray[np.uint8],
-        generation: int = 0,
-        place: int = 0,
-        partials: Sequence[Partial] = (),
-    ) -> list[tuple[int, bytes]]:
-        """(destination, record) for every front-end that waits for rows of a batch.
-
-        decoded: the batch; its `reply_to` says who waits (negative: nobody).  flags uint8[n] (`ReplyFlag`),
-        offsets int64[n] in the task's log.  results uint64[metrics, stride, 2], nulls uint8[metrics, stride],
-        heap uint8[...]: as the interpreter writes them, C-contiguous, strings as references into the heap.
-        generation: of the task's owner; place: of the newest change of the catalogue in force.
-        partials: by rows of the batch.
-        """
-        self._bind(decoded, flags, offsets, results, nulls, heap, generation, place)
+    def encode(self, replies: BatchReplies) -> list[tuple[int, bytes]]:
+        """(destination, record) for every front-end that waits for rows of a batch."""
+        self._bind(replies)
+        decoded = replies.decoded
         records: list[tuple[int, bytes]] = []
         for destination in _destinations(decoded.reply_to, decoded.n):
             chosen = kernel.select_rows(self._context_address, decoded.n, destination)
-            records.append((destination, self._record(_chosen_partials(partials, self._rows[:chosen]))))
+            partials = _chosen_partials(replies.partials, self._rows[:chosen])
+            records.append((destination, self._record(partials)))
         return records
 
-    def encode_rows(
-        self,
-        rows: NDArray[np.int64],
-        decoded: Decoded,
-        flags: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        results: NDArray[np.uint64],
-        nulls: NDArray[np.uint8],
-        heap: NDArray[np.uint8],
-        generation: int = 0,
-        place: int = 0,
-        partials: Sequence[Partial] = (),
-    ) -> bytes:
+    def encode_rows(self, replies: BatchReplies, rows: NDArray[np.int64]) -> bytes:
         """One record of some rows, int64[...] ascending, whoever waits for them."""
-        self._bind(decoded, flags, offsets, results, nulls, heap, generation, place)
+        self._bind(replies)
         self._rows[: len(rows)] = rows
         self._context[kernel.N] = len(rows)
-        return self._record(_chosen_partials(partials, rows))
+        return self._record(_chosen_partials(replies.partials, rows))
 
-    def _bind(
-        self,
-        decoded: Decoded,
-        flags: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        results: NDArray[np.uint64],
-        nulls: NDArray[np.uint8],
-        heap: NDArray[np.uint8],
-        generation: int,
-        place: int,
-    ) -> None:
+    def _bind(self, replies: BatchReplies) -> None:
+        decoded, flags, offsets, results, nulls, heap, _, generation, place = replies
         n, context = decoded.n, self._context
         context[kernel.DECODED] = decoded.context
         context[kernel.STRIDE] = nulls.shape[1]
@@ -193,6 +170,12 @@ class ReplyEncoder:
             context[kernel.OUT], context[kernel.CAPACITY] = address(self._out), len(self._out)
             size = kernel.encode_reply(self._context_address)
         return self._out[:size].tobytes()
+
+
+def describe(source: ReplySource) -> bytes:
+    """The description of a record: what all of its rows share."""
+    metrics = [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in source.metrics]
+    return msgspec.msgpack.encode([source.stream, source.partitioner, source.partition, metrics])
 
 
 def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:

@@ -43,7 +43,8 @@ def test_definitions_durations(text: str, size_ms: int) -> None:
         ("5S", "did you mean s?"),
         ("5y", "no unit of time"),
         ("9999999d", "longer than"),
-        ("9" * 30 + "s", "no duration"),
+        ("9" * 30 + "s", "longer than the longest duration, 3257812d"),
+        ("9" * 10_000 + "w", "longer than"),
     ],
 )
 def test_what_is_no_duration(text: str, said: str) -> None:

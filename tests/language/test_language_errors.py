@@ -27,7 +27,12 @@ FIELDS = {
 SYNTAX = [
     ("¦", "ends too early", ("SELECT",), None),
     ("SELECT count(*) FROM s¦", "ends too early", ("GROUP", "OVER", "WHERE"), None),
-    ("SELECT ¦cuont(*) FROM s OVER INFINITE", "unknown aggregator 'cuont'", (), "did you mean count?"),
+    (
+        "SELECT ¦cuont(*) FROM s OVER INFINITE",
+        "unknown aggregator 'cuont'",
+        (),
+        "did you mean count? they are avg, count,",
+    ),
     ("SELECT ¦quantile(x) FROM s OVER INFINITE", "unknown aggregator", (), "stddev"),
     ("¦SELCT count(*) FROM s OVER INFINITE", "unexpected 'SELCT'", ("SELECT",), "did you mean SELECT?"),
     ("SELECT count(*) ¦FORM s OVER INFINITE", "unexpected 'FORM'", ("','", "AS", "FROM"), "FROM?"),

@@ -12,7 +12,7 @@ import numpy as np
 from railgun.messaging.block import make_blocks
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import encode_control, encode_event
-from railgun.wire.reply import Partial, ReplyEncoder, ReplyFlag, Shape
+from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, Shape
 from tests.wire.test_decode import FIRST, SECOND
 from tests.wire.test_reply import results_of, source_of
 
@@ -40,11 +40,11 @@ def reply_record() -> bytes:
     """The reply to the events that front-end 3 waits for: the second and the third."""
     decoded = Decoder([FIRST, SECOND], []).decode([encode_event(*each) for each in EVENTS])
     flags = np.array([0, ReplyFlag.DUPLICATE, 0], np.uint8)
-    encoded = ReplyEncoder(source_of(SHAPES)).encode(
+    replies = BatchReplies(
         decoded, flags, np.array(OFFSETS), *results_of(SHAPES, RESULTS), partials=[Partial(2, 77, 1, 3)],
         generation=5, place=6,
     )  # fmt: skip
-    return dict(encoded)[REPLY_TO]
+    return dict(ReplyEncoder(source_of(SHAPES)).encode(replies))[REPLY_TO]
 
 
 def main() -> None:

@@ -251,6 +251,7 @@ def test_the_future() -> None:
     ((loc, message),) = errors_of(EVENT, latest_ms=EVENT["ts"] - 5)
     assert loc == ("ts",)
     assert "5 ms further ahead" in message
+    assert "is the sender's clock right" in message
 
 
 @pytest.mark.parametrize("event", [None, 5, "x", [EVENT], b"{}"])

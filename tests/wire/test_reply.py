@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import (
+    BatchReplies,
     Partial,
     ReplyBatch,
     ReplyEncoder,
@@ -98,7 +99,8 @@ def test_every_destination_gets_its_rows(batch: tuple[list[Shape], list[dict[str
     flags = np.array([row["flags"] for row in rows], np.uint8)
     offsets = np.arange(len(rows), dtype=np.int64) * 3 + 1000
     encoder = ReplyEncoder(source_of(shapes))
-    records = encoder.encode(decoded, flags, offsets, *results_of(shapes, rows), generation=5, place=6)
+    replies = BatchReplies(decoded, flags, offsets, *results_of(shapes, rows), generation=5, place=6)
+    records = encoder.encode(replies)
     assert [to for to, _ in records] == sorted({row["to"] for row in rows} - {-1})
     for to, record in records:
         expected = [(i, row) for i, row in enumerate(rows) if row["to"] == to]
@@ -121,10 +123,9 @@ def encoded(n: int, text: str = "x", partials: list[Partial] | None = None) -> b
     raw = [encode_event(1, f"id{i}", i, (), 2 if i % 2 else 4, 9, i) for i in range(n)]
     decoded = Decoder([SCHEMA], []).decode(raw)
     flags = np.full(n, ReplyFlag.DUPLICATE, np.uint8)
-    results = results_of(shapes, rows)
-    records = ReplyEncoder(source_of(shapes)).encode(
-        decoded, flags, np.arange(n, dtype=np.int64), *results, partials=partials or []
-    )
+    offsets = np.arange(n, dtype=np.int64)
+    replies = BatchReplies(decoded, flags, offsets, *results_of(shapes, rows), partials=partials or [])
+    records = ReplyEncoder(source_of(shapes)).encode(replies)
     return dict(records)[2]
 
 
@@ -145,7 +146,8 @@ def test_nobody_waits() -> None:
     decoded = Decoder([SCHEMA], []).decode([encode_event(1, "a", 1, ())])
     words, nulls, heap = results_of([], [])
     encoder = ReplyEncoder(source_of([]))
-    assert encoder.encode(decoded, np.zeros(1, np.uint8), np.zeros(1, np.int64), words, nulls, heap) == []
+    replies = BatchReplies(decoded, np.zeros(1, np.uint8), np.zeros(1, np.int64), words, nulls, heap)
+    assert encoder.encode(replies) == []
 
 
 @pytest.mark.parametrize("end", [0, 1, 79, 80, 200, -8, -1])
