@@ -47,6 +47,8 @@ SYNTAX = [
     ("SELECT count(*) FROM s OVER SLIDING ¦DAYS", "unexpected 'DAYS'", ("a whole number",), None),
     ("SELECT count(*) FROM s OVER SLIDING 7 ¦DAYZ", "unexpected 'DAYZ'", None, "did you mean DAYS?"),
     ("SELECT count(*) FROM s OVER SLIDING ¦0 DAYS", "at least 1 MILLISECOND", (), None),
+    ("SELECT count(*) FROM s OVER SLIDING ¦3257813 DAYS", "at most 3257812 DAYS", (), None),
+    (f"SELECT count(*) FROM s OVER SLIDING ¦{'9' * 40} DAYS", "at most 3257812 DAYS", (), None),
     ("SELECT count(*) FROM s OVER SLIDING 1 DAY DELAYED BY ¦0 DAYS", "at least 1 MILLISECOND", (), None),
     ("SELECT count(*) FROM s OVER INFINITE ¦x", "unexpected 'x'", ("DELAYED", "the end"), None),
     ("SELECT sum(x = ¦= 1) FROM s OVER INFINITE", "unexpected '='", ("a value",), "a single ="),
