@@ -41,8 +41,6 @@ def _batch1(report: Report) -> None:
 
 def _windows(report: Report) -> None:
     measured = report.in_turn(list(WINDOWS), max(report.runs, 5) if report.scale >= 1 else report.runs)
-    if not all(each["dropped_page_cache"] for runs in measured.values() for each in runs):
-        print("  the page cache could not be dropped (it takes root): chunks may come from memory")
     for name, runs in measured.items():
         report.note(name, _column(runs, "events_per_s"))
         report.note(f"{name}_p999_ms", _column(runs, "p999_ms"), 3)

@@ -15,7 +15,7 @@ _STREAM = """
 time = "ts"
 id = "tx_id"
 partitioners = ["card"]
-lateness = "1s"
+lateness = "{lateness}"
 retention = "forever"
 [streams.payments.fields]
 """
@@ -23,13 +23,13 @@ _THREE = "count(*) AS c{n}, sum(amount) AS s{n}, avg(amount) AS a{n}"
 _ROW_BYTES = 9 * 8
 
 
-def _windows(over: list[str], select: str = _THREE, fields: int = 5) -> str:
+def _windows(over: list[str], select: str, fields: int, lateness: str) -> str:
     types = "".join(f'{name} = "{type_}"\n' for name, type_ in field_types(fields).items())
     metrics = (
         f'[[metrics]]\nsql = """SELECT {select.format(n=n)} FROM payments GROUP BY card OVER {window}"""\n'
         for n, window in enumerate(over)
     )
-    return _STREAM + types + "".join(metrics)
+    return _STREAM.format(lateness=lateness) + types + "".join(metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ class Workload:
     measured: int
     select: str = _THREE
     batch: int = 2048
+    lateness: str = "1s"
     limits: dict[str, int] = field(default_factory=dict)
+    settling: int = STEADY_MARGIN_EVENTS
     shrinks: bool = False
     drop_page_cache: bool = False
 
@@ -56,7 +58,8 @@ class Workload:
     def definitions(self) -> str:
         """TOML."""
         window = f"SLIDING {self.window_ms} MILLISECONDS"
-        return _windows([each.format(window=window) for each in self.over], self.select, self.payments.fields)
+        over = [each.format(window=window) for each in self.over]
+        return _windows(over, self.select, self.payments.fields, self.lateness)
 
     @property
     def window_events(self) -> int:
@@ -66,7 +69,7 @@ class Workload:
     @property
     def warm_up(self) -> int:
         """Events after which as many leave the windows as arrive."""
-        return self.window_events + STEADY_MARGIN_EVENTS
+        return self.window_events + self.settling
 
     def scaled(self, factor: float) -> "Workload":
         """The same with another number of measured events; a workload that shrinks does so in all its parts."""
@@ -80,6 +83,7 @@ class Workload:
         return replace(
             small,
             window_ms=int(self.window_ms * factor),
+            settling=max(STEADY_MARGIN_EVENTS, int(self.settling * factor)),
             payments=replace(
                 self.payments, cards=cards if cards <= 1_000 else max(1_000, int(cards * factor))
             ),
@@ -117,8 +121,17 @@ BATCH1 = Workload(_TEN, 114_000, _payments(), 40_000, batch=1)
 
 
 def _disk(window_ms: int) -> Workload:
-    payments = _payments(cards=1_000, rate_per_s=10_000.0)
-    return Workload(_MINUTE, window_ms, payments, 1_000_000, batch=512, shrinks=True, drop_page_cache=True)
+    return Workload(
+        _MINUTE,
+        window_ms,
+        _payments(cards=1_000, rate_per_s=10_000.0),
+        1_000_000,
+        batch=512,
+        lateness="100ms",
+        settling=3_000_000,
+        shrinks=True,
+        drop_page_cache=True,
+    )
 
 
 WINDOWS: dict[str, Workload] = {

@@ -42,6 +42,10 @@ class HotRows:
     keep: tuple[Any, ...]
 
 
+# Arrow's own pool keeps half as much again of what frames hold, which no limit knows of.
+_POOL = pa.system_memory_pool()
+
+
 @jit
 def _split_nulls(bitmap: int, offset: int, n: int, nulls: int) -> None:
     """Arrow's validity bits to one byte per row, 1 = null."""
@@ -84,7 +88,8 @@ def decode_hot(
     kept = [column for column in wanted if column in stored]
     fields = [0, 1, *sorted(2 + stored.index(column) for column in kept)]
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    batch = pa.ipc.open_stream(pa.BufferReader(section), options=options).read_next_batch()
+    reader = pa.ipc.open_stream(pa.BufferReader(section), options=options, memory_pool=_POOL)
+    batch = reader.read_next_batch()
     time, seq = batch.column(0), batch.column(1)
     columns = tuple(_stored(column, batch.column(fields.index(2 + stored.index(column)))) for column in kept)
     size = 16 * len(time) + sum(column.size_bytes for column in columns)

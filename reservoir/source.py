@@ -85,7 +85,8 @@ class ChunkSource:
         missing = [column for column in columns if column not in pending.columns]
         made = self._made(rows.payload, rows.offsets, missing)
         n = len(rows.time)
-        hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows,))
+        # Not all of the rows: a frame that kept their payloads too would take far more than it says.
+        hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows.time, rows.seq))
         return _with(hot, made)
 
     def _from_disk(self, place: Place, columns: Sequence[HotColumn]) -> HotRows:

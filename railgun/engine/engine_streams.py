@@ -154,6 +154,8 @@ class EngineStreams:
                 step()
             except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
                 failures.append(error)
+        self._live.clear()
+        self._upkeep.clear()
         if failures:
             raise failures[0]
 

@@ -1,5 +1,6 @@
 """Reads shared among threads: the values in the order of the keys, and errors as they come."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +13,31 @@ from railgun.state.store import Store
 
 
 class Database:
-    """Answers with the keys themselves, None for those that end in 7; notes how many were asked for at once."""
+    """Answers with the keys themselves, None for those that end in 7; notes how many were asked for, by whom."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.threads: set[int] = set()
 
     def get(self, wanted: list[bytes]) -> list[bytes | None]:
         """As RocksDB's."""
         self.asked.append(len(wanted))
+        self.threads.add(threading.get_ident())
         if b"bad" in wanted:
             raise Exception("Corruption: a block")
         return [None if key.endswith(b"7") else key for key in wanted]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 4_096])
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 4_096])
 def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
     wanted = [b"%d" % k for k in range(n)]
     readers, database = Readers(threads), Database()
     found = readers.get(database, wanted)  # type: ignore[arg-type]
     readers.close()
     assert found == [None if key.endswith(b"7") else key for key in wanted]
-    assert len(database.asked) == (threads if n >= 256 else 1)
+    assert len(database.asked) == max(1, -(-n // 512))
+    assert max(database.asked) <= 512
     assert sum(database.asked) == n
 
 
@@ -59,7 +63,10 @@ def test_only_in_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     wanted: list[Any] = [b"%d" % k for k in range(1_000)]
     with store.reading_with(2):
         store.get_values(wanted)
+    assert len(database.threads) == 2
+    database.threads.clear()
     store.get_values(wanted)
-    assert sorted(database.asked) == [500, 500, 1_000]
+    assert database.threads == {threading.get_ident()}
+    assert sorted(database.asked) == [488, 488, 512, 512]
     monkeypatch.setattr(store, "_database", own)
     store.close()
