@@ -53,6 +53,7 @@ class Cluster:
     front_end: FrontEnd | None = None
     limits: Limits = field(default_factory=Limits)
     drop_grace_s: float = 60.0
+    log_retention_ms: int | None = None
     input: InputSettings = field(default_factory=InputSettings)
 
 
@@ -102,7 +103,12 @@ class KafkaBackend:
         warm_up()
         with ExitStack() as opening:
             registry = opening.enter_context(
-                KafkaRegistry(cluster.kafka, cluster.prefix, drop_grace_s=cluster.drop_grace_s)
+                KafkaRegistry(
+                    cluster.kafka,
+                    cluster.prefix,
+                    drop_grace_s=cluster.drop_grace_s,
+                    log_retention_ms=cluster.log_retention_ms,
+                )
             )
             transport = opening.enter_context(KafkaTransport(cluster.kafka))
             positions = Positions(transport, registry.topics)
@@ -264,7 +270,7 @@ class KafkaBackend:
         return {
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
-            "cluster": at_a_glance(tasks, parts.exchange.waiting),
+            "cluster": at_a_glance(tasks, parts.exchange.waiting, self._cluster.log_retention_ms),
             "streams": streams,
         }
 

@@ -7,8 +7,13 @@ from typing import Any
 from frontend.kafka.waiting import Waiting
 
 
-def at_a_glance(tasks: Sequence[Mapping[str, Any]], waiting: Waiting) -> dict[str, Any]:
-    """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for."""
+def at_a_glance(
+    tasks: Sequence[Mapping[str, Any]], waiting: Waiting, log_retention_ms: int | None
+) -> dict[str, Any]:
+    """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for.
+
+    log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
+    """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     units: dict[str, set[int]] = {}
     for task in tasks:
@@ -19,6 +24,7 @@ def at_a_glance(tasks: Sequence[Mapping[str, Any]], waiting: Waiting) -> dict[st
         "tasks": dict(sorted(states.items())),
         "lag": sum(task["lag"] for task in tasks),
         "unreadable_records": sum(task["unreadable_records"] for task in tasks),
+        "log_retention_ms": log_retention_ms,
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
     }

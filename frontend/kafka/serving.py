@@ -67,6 +67,7 @@ def cluster_of(settings: Settings) -> Cluster:
         made_up() if name == "auto" else FrontEnd(name),
         Limits(cluster.pending_limit_events, cluster.pending_limit_bytes),
         drop_grace_s=cluster.drop_grace_s,
+        log_retention_ms=cluster.log_retention,
         input=settings.input,
     )
 

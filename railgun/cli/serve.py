@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import os
 import sys
 from functools import partial
 
@@ -22,12 +23,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve until asked to stop. Raises ConfigError, DefinitionError, UsageError, OSError, EngineError."""
-    if arguments.broker is None:
+    if arguments.broker is None and not _wants_kafka(arguments):
         return _serve_alone(arguments)
     from frontend.kafka.serving import serve_frontend
 
     on_kafka = partial(serve_frontend, node=_node_command(arguments))
     return serve_until_stopped(arguments, on_kafka, on_kafka=True)
+
+
+def _wants_kafka(arguments: argparse.Namespace) -> bool:
+    """Whether the settings say so. Raises ConfigError."""
+    from railgun.config.loading import load_settings
+
+    return load_settings(arguments.config, os.environ).engine.transport == "kafka"
 
 
 def _serve_alone(arguments: argparse.Namespace) -> int:
@@ -43,8 +51,13 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
 
 def _node_command(arguments: argparse.Namespace) -> list[str]:
     """The node that does the work of a server on Kafka, with the same options."""
-    command = [sys.executable, "-m", "railgun", "node", "--broker", arguments.broker]
-    for option, value in (("--data", arguments.data), ("--config", arguments.config)):
+    command = [sys.executable, "-m", "railgun", "node"]
+    given = (
+        ("--broker", arguments.broker),
+        ("--data", arguments.data),
+        ("--config", arguments.config),
+    )
+    for option, value in given:
         if value is not None:
             command += [option, value]
     return command

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from railgun.cli.wording import counted, size_text, time_text
+from railgun.language.duration import format_duration
 
 _SQL_WIDTH = 100
 
@@ -46,6 +47,11 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
         parts[-1] += f", the oldest for {cluster.get('pending_oldest_s', 0.0):.1f} s"
     if cluster.get("unreadable_records"):
         parts.append(f"{cluster['unreadable_records']:,} records could not be read")
+    if cluster.get("log_retention_ms"):
+        kept = format_duration(cluster["log_retention_ms"])
+        parts.append(
+            f"WARNING: logs are kept for {kept}: a task that loses its folder cannot be rebuilt wholly"
+        )
     return f"cluster: {'; '.join(parts)}"
 
 

@@ -14,6 +14,7 @@ from railgun.language.errors import nearest
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,15})\s*([A-Za-z]+)", re.ASCII)
+FOREVER = "forever"
 BYTES_BY_UNIT = {
     "B": 1,
     "kB": 10**3,
@@ -153,6 +154,29 @@ class Duration:
         return float(text) if _NUMBER.fullmatch(text.strip()) else text
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """How long something is kept: a time such as "7d" of at least `least_ms`, or "forever". In ms; None: for ever."""
+
+    least_ms: int
+
+    def read(self, value: object) -> int | None:
+        if not isinstance(value, str):
+            raise KindError(f'a time such as "7d" belongs here, or "forever", not {said(value)}')
+        if value == FOREVER:
+            return None
+        try:
+            found_ms = parse_duration(value)
+        except DurationError as error:
+            raise KindError(f'{error}; or write "forever"') from None
+        if found_ms < self.least_ms:
+            raise KindError(f"{value} is less than {format_duration(self.least_ms)}")
+        return found_ms
+
+    def from_text(self, text: str) -> object:
+        return text
+
+
 def _parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -216,3 +240,8 @@ def milliseconds(default: int, least_ms: int, greatest_ms: int) -> Any:
 def seconds(default: float, least_ms: int, greatest_ms: int) -> Any:
     """A key that holds a time in s."""
     return key_of(default, Duration(1_000, least_ms, greatest_ms))
+
+
+def lasting(least_ms: int) -> Any:
+    """A key that says how long something is kept; for ever unless it is set."""
+    return key_of(None, Lasting(least_ms))

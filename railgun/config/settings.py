@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from railgun.config.kinds import BYTES_BY_UNIT, bytes_, choice, milliseconds, seconds, text, truth, whole
+from railgun.config.kinds import (
+    BYTES_BY_UNIT,
+    bytes_,
+    choice,
+    lasting,
+    milliseconds,
+    seconds,
+    text,
+    truth,
+    whole,
+)
 
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
@@ -38,11 +48,13 @@ class HttpSettings:
 class EngineSettings:
     """The engine: where its data is, what an answered event survives, how much memory it may use.
 
-    durability: "fsync", the loss of power; "os", the death of the process.  memory_limit_bytes: of the caches and
-    buffers of all tasks together; row_cache_bytes to write_buffer_bytes: of one task at most.
+    transport: where `railgun serve` has the log.  durability: "fsync", the loss of power; "os", the death of the
+    process.  memory_limit_bytes: of the caches and buffers of all tasks together; row_cache_bytes to
+    write_buffer_bytes: of one task at most.
     """
 
     data_folder: str = text("data")
+    transport: Literal["embedded", "kafka"] = choice("embedded", "kafka")
     durability: Literal["fsync", "os"] = choice("fsync", "os")
     checkpoint_interval_s: float = seconds(10.0, 100, 24 * _HOUR_MS)
     memory_limit_bytes: int = bytes_(2 * _GIB, 16 * _MIB, _TIB)
@@ -57,8 +69,10 @@ class EngineSettings:
 class ClusterSettings:
     """A cluster on Kafka: its broker, its topics, its nodes.
 
-    broker: HOST:PORT, or several with commas.  replication: of new topics; -1 leaves it to the broker.  node_name:
-    "auto" is the name of the machine.  units: processes of a node; 0: one for each core.  positions_interval_ms:
+    broker: HOST:PORT, or several with commas.  replication: of new topics; -1 leaves it to the broker.
+    log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.  node_name: "auto" is
+    the name of the machine.  node_index, node_count: which of how many nodes share the tasks.  units: processes of a
+    node; 0: one for each core.  positions_interval_ms:
     between two reports of how tasks stand.  metrics_host, metrics_port: where a node says how it is; port 0 lets the
     system choose.  drop_grace_s: how long topics and folders outlive a dropped stream.
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
@@ -67,8 +81,11 @@ class ClusterSettings:
     broker: str = text("127.0.0.1:9092")
     topic_prefix: str = text("railgun")
     replication: int = whole(-1, -1, 100)
+    log_retention: int | None = lasting(_HOUR_MS)
     node_name: str = text("auto")
     units: int = whole(0, 0, 1_024)
+    node_index: int = whole(0, 0, 1_023)
+    node_count: int = whole(1, 1, 1_024)
     positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)
     metrics_host: str = text("127.0.0.1")
     metrics_port: int = whole(0, 0, 65_535)

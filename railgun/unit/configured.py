@@ -1,10 +1,13 @@
 """What the configuration says of tasks and of Kafka, as the rooms below want it."""
 
+import os
 from dataclasses import replace
 
-from railgun.config.settings import EngineSettings, Settings
+from railgun.config.errors import ConfigError
+from railgun.config.settings import ClusterSettings, EngineSettings, Settings
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.task.settings import TaskSettings
+from railgun.unit.spread import Spread
 
 
 def task_settings(settings: EngineSettings) -> TaskSettings:
@@ -32,3 +35,23 @@ _FAIR = {"queued.min.messages": 10_000, "fetch.message.max.bytes": 1 << 20}
 def fairly(settings: KafkaSettings) -> KafkaSettings:
     """The same for a consumer that many tasks share."""
     return replace(settings, pass_through={**_FAIR, **settings.pass_through})
+
+
+def units_of(cluster: ClusterSettings) -> int:
+    """How many processes a node has. Raises ConfigError where nodes could not agree on who runs what."""
+    if cluster.node_index >= cluster.node_count:
+        raise ConfigError(
+            "cluster.node_index",
+            f"there are {cluster.node_count} nodes (cluster.node_count), numbered from 0 on; there is no "
+            f"{cluster.node_index}",
+        )
+    if cluster.node_count > 1 and not cluster.units:
+        raise ConfigError(
+            "cluster.units", "with several nodes, say how many units each of them has: the same for all"
+        )
+    return cluster.units or os.cpu_count() or 1
+
+
+def share_of(cluster: ClusterSettings, index: int, units: int) -> Spread:
+    """What unit `index` of a node's `units` runs: tasks are dealt out over the units of all nodes."""
+    return Spread(cluster.node_index * units + index, cluster.node_count * units)

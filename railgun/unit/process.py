@@ -14,14 +14,13 @@ from railgun.config.settings import Settings
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.unit.configured import fairly, kafka_settings, task_settings
+from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.memory import MemoryShares
 from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
-from railgun.unit.spread import Spread
 from railgun.unit.task_host import Place, TaskHost
 from railgun.unit.telemetry import UnitTelemetry
 
@@ -39,8 +38,11 @@ class UnitPlace:
 
 def node_name(settings: Settings) -> str:
     """What the node is called in reports."""
-    name = settings.cluster.node_name
-    return platform.node() or "node" if name == "auto" else name
+    cluster = settings.cluster
+    if cluster.node_name != "auto":
+        return cluster.node_name
+    machine = platform.node() or "node"
+    return machine if cluster.node_count == 1 else f"{machine}-{cluster.node_index}"
 
 
 def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, parent: Parent) -> None:
@@ -49,7 +51,12 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
         KafkaTransport(fairly(kafka)) as transport,
-        KafkaRegistry(kafka, cluster.topic_prefix, drop_grace_s=cluster.drop_grace_s) as registry,
+        KafkaRegistry(
+            kafka,
+            cluster.topic_prefix,
+            drop_grace_s=cluster.drop_grace_s,
+            log_retention_ms=cluster.log_retention,
+        ) as registry,
     ):
         sending = Sending(transport, registry.topics)
         loop = _made(settings, place, transport, registry, sending)
@@ -94,7 +101,7 @@ def _made(
     return UnitLoop(
         transport,
         topics,
-        Spread(place.index, place.units),
+        share_of(cluster, place.index, place.units),
         positions,
         sending.noted,
         host,

@@ -61,6 +61,8 @@ def test_a_cluster_at_a_glance() -> None:
         "cluster: 2 nodes, 3 units; tasks: 1 failed, 11 running; 1,204 records behind; 17 events wait for answers, "
         "the oldest for 0.2 s; 3 records could not be read"
     )
+    short = as_text({"cluster": {**cluster, "log_retention_ms": 604_800_000}}).splitlines()[1]
+    assert "WARNING: logs are kept for 7d: " in short
     empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"

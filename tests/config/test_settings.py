@@ -8,7 +8,7 @@ import pytest
 
 from railgun.config.errors import ConfigError
 from railgun.config.keys import KEYS
-from railgun.config.kinds import Choice, Duration, Kind, KindError, Size, Text, Truth, Whole, size
+from railgun.config.kinds import Choice, Duration, Kind, KindError, Lasting, Size, Text, Truth, Whole, size
 from railgun.config.loading import Flag, load_settings
 from railgun.config.settings import Settings
 
@@ -33,6 +33,8 @@ def another(kind: Kind, default: object) -> str:
             return str(not default).lower()
         case Whole() | Size():
             return str(kind.least if kind.least != default else kind.greatest)
+        case Lasting():
+            return "7d"
         case Duration():
             return f"{kind.greatest_ms}ms"
     raise AssertionError(kind)

@@ -40,8 +40,8 @@ def event(number: int) -> dict[str, Any]:
     }
 
 
-def write_config(folder: Path, broker: str, prefix: str) -> Path:
-    """The settings of a node: checkpoints all the time, small caches."""
+def write_config(folder: Path, broker: str, prefix: str, cluster: str = "") -> Path:
+    """The settings of a node: checkpoints all the time, small caches. cluster: more of that section."""
     file = folder / "railgun.toml"
     file.write_text(
         f"""
@@ -49,6 +49,7 @@ def write_config(folder: Path, broker: str, prefix: str) -> Path:
 broker = "{broker}"
 topic_prefix = "{prefix}"
 positions_interval_ms = 10
+{cluster}
 [engine]
 checkpoint_interval_s = 0.1
 row_cache_bytes = "4MiB"

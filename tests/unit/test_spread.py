@@ -1,11 +1,15 @@
 """Which unit runs which task: every task somewhere, evenly, and no stream moves another one's tasks."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.config.errors import ConfigError
+from railgun.config.settings import ClusterSettings
+from railgun.unit.configured import share_of, units_of
 from railgun.unit.spread import Spread, spread
 
 
@@ -53,3 +57,28 @@ def test_every_task_runs_somewhere_and_stays_there(
     # Made anew it is another one: its tasks have other folders.
     catalog.apply(PutStream(catalog.last_place + 1, _stream(dropped, 1).stream, 1))
     assert not {key for key in spread(catalog, units) if key.stream == dropped} & set(before)
+
+
+@given(st.integers(1, 5), st.integers(1, 4))
+def test_nodes_share_tasks_like_one_node_with_all_their_units(nodes: int, units: int) -> None:
+    catalog = _catalog([_stream("s", 9)])
+    mine = [
+        key
+        for node in range(nodes)
+        for unit in range(units)
+        for key in share_of(_cluster(node, nodes, units), unit, units).mine(catalog)
+    ]
+    assert sorted(mine) == sorted(spread(catalog, nodes * units))
+
+
+def _cluster(node: int, nodes: int, units: int) -> ClusterSettings:
+    return ClusterSettings(node_index=node, node_count=nodes, units=units)
+
+
+def test_nodes_that_could_not_agree_are_refused() -> None:
+    with pytest.raises(ConfigError, match="numbered from 0 on; there is no 2"):
+        units_of(_cluster(2, 2, 1))
+    with pytest.raises(ConfigError, match="the same for all"):
+        units_of(_cluster(0, 2, 0))
+    assert units_of(_cluster(1, 2, 3)) == 3
+    assert units_of(_cluster(0, 1, 0)) >= 1

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,34 @@ def test_a_node_starts_its_units_again_and_takes_them_with_it(
         for unit in units:
             if _is_alive(unit):
                 os.kill(unit, signal.SIGKILL)
+        player.close()
+
+
+def test_two_nodes_share_the_tasks(kafka: str, prefix: str, tmp_path: Path) -> None:
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        with ExitStack() as stack:
+            for index in range(2):
+                folder = tmp_path / str(index)
+                folder.mkdir()
+                nodes = f"node_index = {index}\nnode_count = 2\nunits = 1"
+                config = write_config(folder, kafka, prefix, nodes)
+                stack.enter_context(unit_process(folder / "data", config))
+            check(player, sent_on(player, 0, 90))
+            player.await_processed()
+        shares = [
+            {
+                str(place.relative_to(tmp_path / str(index)))
+                for place in (tmp_path / str(index)).glob("data/tasks/*/*/*")
+            }
+            for index in range(2)
+        ]
+        assert [len(share) for share in shares] == [2, 2]
+        assert not shares[0] & shares[1]
+        names = {body["node"] for body in player.positions.newest.values()}
+        assert len(names) == 2
+    finally:
         player.close()
 
 

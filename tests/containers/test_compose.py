@@ -1,0 +1,131 @@
+"""The image and the cluster of containers name what there is: commands, settings, ports, files, pinned packages."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from railgun.broker.artifacts import KAFKA_VERSION
+from railgun.broker.commands import Ports, properties
+from railgun.cli.frontend import FRONTEND
+from railgun.cli.node import NODE
+from railgun.cli.parser import parse
+from railgun.cli.serve import SERVE
+from railgun.config.loading import load_settings
+from railgun.unit.configured import share_of, units_of
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMMANDS = (SERVE, FRONTEND, NODE)
+NODES = ("node-0", "node-1")
+
+
+def _compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return found
+
+
+def _services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = _compose()["services"]
+    return found
+
+
+def _lines(word: str) -> list[str]:
+    joined = DOCKERFILE.replace("\\\n", " ")
+    return [line.partition(" ")[2].strip() for line in joined.splitlines() if line.startswith(word + " ")]
+
+
+def test_the_clusters_services() -> None:
+    assert set(_services()) == {"kafka", "frontend", *NODES}
+    assert _services()["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
+
+
+@pytest.mark.parametrize("name", ["frontend", *NODES])
+def test_commands_and_settings_are_ones_that_railgun_takes(name: str) -> None:
+    service = _services()[name]
+    command, arguments = parse(COMMANDS, service["command"])
+    assert command is not None
+    assert arguments.broker == "kafka:9092"
+    load_settings(None, service.get("environment", {}))
+
+
+def test_the_nodes_share_the_tasks() -> None:
+    shares = []
+    for name in NODES:
+        service = _services()[name]
+        environment = {**service["environment"], "RAILGUN_CLUSTER__UNITS": service["command"][-1]}
+        assert service["command"][-2] == "--units"
+        cluster = load_settings(None, environment).cluster
+        units = units_of(cluster)
+        shares += [vars(share_of(cluster, index, units)) for index in range(units)]
+    assert shares == [{"_index": index, "_units": len(shares)} for index in range(len(shares))]
+
+
+def test_ports_and_health_checks_agree() -> None:
+    frontend = _services()["frontend"]
+    port = frontend["command"][-1].rpartition(":")[2]
+    assert frontend["ports"] == [f"127.0.0.1:{port}:{port}"]
+    [health] = re.findall(r"RAILGUN_HEALTH_URL=(\S+)", DOCKERFILE)
+    assert health == f"http://127.0.0.1:{port}/healthz"
+    for name in NODES:
+        environment = _services()[name]["environment"]
+        cluster = load_settings(None, environment).cluster
+        assert environment["RAILGUN_HEALTH_URL"] == f"http://127.0.0.1:{cluster.metrics_port}/healthz"
+        assert cluster.metrics_host == "0.0.0.0"
+    assert set(_lines("EXPOSE")[0].split()) == {port, str(cluster.metrics_port)}
+    assert "RAILGUN_HEALTH_URL" in _lines("HEALTHCHECK")[0]
+
+
+def test_data_outlives_containers() -> None:
+    services = _services()
+    for name in NODES:
+        [volume] = services[name]["volumes"]
+        place = volume.partition(":")[2]
+        assert services[name]["command"][services[name]["command"].index("--data") + 1].startswith(place)
+    named = {volume.partition(":")[0] for each in services.values() for volume in each.get("volumes", [])}
+    assert named == set(_compose()["volumes"])
+
+
+def test_the_broker_is_set_up_like_the_local_one() -> None:
+    own = dict(line.split("=", 1) for line in properties(Path("x"), Ports(1, 2)).splitlines())
+    said = _services()["kafka"]["environment"]
+    for variable, value in said.items():
+        setting = variable.removeprefix("KAFKA_").lower().replace("_", ".")
+        if setting in own and not re.search(r"listener|log.dirs", setting):
+            assert own[setting] == value, setting
+
+
+def test_the_image_is_pinned_and_nobodys() -> None:
+    [pip] = [line for line in _lines("RUN") if "pip install" in line]
+    words = shlex.split(pip)
+    assert "--require-hashes" in words
+    assert words[words.index("-r") + 1] == "requirements.lock"
+    assert _lines("USER") == ["railgun"]
+    assert re.fullmatch(r"python:3\.\d+-\S+", _lines("FROM")[0])
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for line in _lines("COPY"):
+        *sources, _ = line.split()
+        for source in sources:
+            assert (ROOT / source).exists()
+            assert f"!{source}" in kept
+    command, _ = parse(COMMANDS, json.loads(_lines("CMD")[0]))
+    assert command is SERVE
+
+
+def _has_compose() -> bool:
+    docker = shutil.which("docker")
+    return (
+        docker is not None
+        and subprocess.run([docker, "compose", "version"], capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not _has_compose(), reason="docker compose is not here")
+def test_docker_takes_it() -> None:
+    subprocess.run(["docker", "compose", "config", "--quiet"], cwd=ROOT, check=True, capture_output=True)
