@@ -15,6 +15,7 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
 from reservoir.compiled import cache_folder, entry_address, entry_points
+from reservoir.kernel_sources import digest, sources
 
 _ROOMS = ("railgun", "reservoir")
 
@@ -70,10 +71,11 @@ def _functions() -> Iterable[Any]:
 
 
 def _path() -> Path:
-    """By all that what is cached depends on: sources and their place, Numba, the processor."""
+    """By all that what is called depends on: sources and their place, Numba, the processor."""
     place = Path(numba.config.CACHE_DIR)
     facts = (
         cache_folder().name,
+        digest(sources()),  # those without kernels too: they decide what is called
         __file__,
         sys.implementation.cache_tag,
         numba.__version__,

@@ -5,11 +5,10 @@ costs Numba about 0.2 µs, which at one event per batch would be most of the tim
 `int64`; the Python object that made the array keeps it alive for as long as the address is in use.
 
 Numba's cache does not notice that a function imported from another file has changed, so the cache folder
-is keyed by a hash of every kernel source in the project.
+is keyed by a hash of the files with kernels and of all that these import.
 """
 
 import ctypes
-import hashlib
 import os
 import shutil
 import time
@@ -20,39 +19,23 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from reservoir.kernel_sources import digest, kernel_sources
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-_KERNEL_ROOMS = (
-    "reservoir",
-    "railgun/aggregators",
-    "railgun/interpreter",
-    "railgun/language",
-    "railgun/state",
-    "railgun/task",
-    "railgun/wire",
-)
 _CACHES_KEPT = 4
 _KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
-
-
-def _kernel_sources() -> list[Path]:
-    """Every file of the rooms with kernels: constants come from files that hold none themselves."""
-    root = Path(__file__).resolve().parent.parent
-    return sorted(path for room in _KERNEL_ROOMS for path in (root / room).rglob("*.py"))
 
 
 @cache
 def cache_folder() -> Path:
     """Where compiled kernels of these sources are kept; there once one has been compiled."""
-    digest = hashlib.sha256()
-    for path in _kernel_sources():
-        digest.update(path.read_bytes())
     base = os.environ.get("RAILGUN_KERNEL_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
         "railgun",
         "kernels",
     )
-    return Path(base) / digest.hexdigest()[:16]
+    return Path(base) / digest(kernel_sources())
 
 
 def _make_room(folder: Path) -> None:
