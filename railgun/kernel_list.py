@@ -26,11 +26,13 @@ Kernel = tuple[str, str, list[str] | None]
 def load_all() -> bool:
     """Load every kernel that was noted, from the cache or, where it is not there any more, by compiling it.
 
-    False, having loaded nothing, where none were noted for these sources, this Numba and this processor.
+    False where none were noted for these sources, this Numba and this processor, or not as they are noted now.
     """
     try:
         noted: list[Kernel] = json.loads(_path().read_bytes())
     except (OSError, ValueError):
+        return False
+    if not all(hasattr(types, each) for _, _, arguments in noted for each in arguments or ()):
         return False
     for module, name, arguments in noted:
         function: Any = getattr(importlib.import_module(module), name)
@@ -58,7 +60,10 @@ def loaded_kernels() -> list[Kernel]:
     found: list[Kernel] = [(each.__module__, each.__name__, None) for each in set(entry_points())]
     for function in _functions():
         for signature in function.overloads:
-            found.append((function.__module__, function.__name__, [str(each) for each in signature]))
+            arguments = [str(each) for each in signature]
+            # What takes more than words is called by kernels only, and comes with them.
+            if all(hasattr(types, each) for each in arguments):
+                found.append((function.__module__, function.__name__, arguments))
     return sorted(found, key=str)
 
 

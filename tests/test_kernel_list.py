@@ -5,7 +5,11 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
+from numba.core import types
+
 from railgun import kernel_list
+from railgun.interpreter.plain import _put
 from railgun.kernel_list import load_all, loaded_kernels
 from railgun.kernels import compile_all
 
@@ -41,8 +45,18 @@ def test_kernels_and_entry_points_are_told_once_each() -> None:
     assert ["railgun.interpreter.rare", "add_rare", None] in [json.loads(each) for each in found]
 
 
+def test_kernels_of_kernels_are_left_out() -> None:
+    """A process that compiles them has them too, with arguments that have no plain names."""
+    _put((0, 0), 0, np.uint64(1), np.uint8(0))
+    assert _put.overloads
+    names = {each for _, _, arguments in loaded_kernels() for each in arguments or ()}
+    assert names <= set(dir(types))
+
+
 def test_without_a_note_nothing_is_loaded(monkeypatch: Any, tmp_path: Any) -> None:
     monkeypatch.setattr(kernel_list, "_path", lambda: tmp_path / "none.json")
+    assert not load_all()
+    (tmp_path / "none.json").write_text('[["railgun.interpreter.run", "run", ["UniTuple(int64 x 2)"]]]')
     assert not load_all()
     (tmp_path / "none.json").write_bytes(b'[["railgun.inter')
     assert not load_all()
