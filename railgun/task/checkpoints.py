@@ -1,5 +1,7 @@
 """When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
 
+import os
+import time
 from collections.abc import Callable
 from dataclasses import astuple
 
@@ -12,6 +14,12 @@ from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.view import TaskView
 
 _BURY_PAGES = 64
+_PROCESSORS = len(os.sched_getaffinity(0))
+
+
+def used_s() -> float:
+    """Seconds of processor time that this process has used, as if on all the processors it may use at once."""
+    return time.process_time() / _PROCESSORS
 
 
 class CheckpointWork:
@@ -49,7 +57,8 @@ class CheckpointWork:
         """By the clock; or earlier, where what a recovery would have to process again has grown long.
 
         Replaying takes about as long as processing did.  An early checkpoint is paid from the time in which this
-        process has nothing to do: the less of that there is, the later it comes; under full load only the clock counts.
+        process leaves the processors idle: the less of that there is, the later it comes; under full load only the
+        clock counts.
         Where others take the processors, this task is at work for longer than it uses them; both are no spare time.
         """
         task, settings = self._task, self._task.settings

@@ -18,7 +18,7 @@ from railgun.state.rocks import StoreLimits
 from railgun.state.rows import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
-from railgun.task.checkpoints import CheckpointWork
+from railgun.task.checkpoints import CheckpointWork, used_s
 from railgun.task.digest import digest
 from railgun.task.errors import LogGapError, MalformedControlError, TaskError, UnknownSchemaError
 from railgun.task.fills import FillWork
@@ -63,7 +63,7 @@ class TaskProcessor:
         deriver: Deriver,
         settings: TaskSettings,
         now: Callable[[], float] = time.monotonic,
-        used_s: Callable[[], float] = time.process_time,
+        used_s: Callable[[], float] = used_s,
     ) -> None:
         self.identity, self.settings = identity, settings
         self.reservoir, self.store = reservoir, store

@@ -10,6 +10,7 @@ import numpy as np
 from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
+from railgun.task.checkpoints import used_s
 from railgun.task.errors import LogGapError
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
@@ -35,7 +36,7 @@ def open_task(
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
     now: Callable[[], float] = time.monotonic,
-    used_s: Callable[[], float] = time.process_time,
+    used_s: Callable[[], float] = used_s,
 ) -> TaskProcessor:
     """A task as its last durable checkpoint left it; `position` says which record it wants next.
 

@@ -22,7 +22,7 @@ class TaskView(Protocol):
     """A task as its works see it. One thread uses it.
 
     position: the offset of the next record it wants.  retained_ms: R.  busy_s, upkeep_s: seconds spent in processing
-    records and in background work, by `now`.  used_s: seconds of the processors' time that this process has used.
+    records and in background work, by `now`.  used_s: seconds for which this process has kept all processors busy.
     """
 
     identity: TaskIdentity
