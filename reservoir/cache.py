@@ -81,15 +81,21 @@ class FrameCache:
 
     def set_hot(self, hot: Sequence[HotColumn]) -> None:
         """The hot columns, whose places number the descriptors of a frame; every set is empty afterwards."""
-        self._hot, self._sets = tuple(hot), {}
-        for key in [*self._frame_of, *self._ahead]:
+        self._sets = {}
+        if tuple(hot) == self._hot:
+            return
+        self._hot = tuple(hot)
+        # What is being decoded may ask for a column that `derive` does not know any more.
+        for key in list(self._ahead):
             self._drop(key)
+        for frame, held in self._held.items():
+            self._show(frame, held_frame(held.rows, self._hot))
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
-        """The columns that frames of a set hold from now on."""
+        """The columns that frames of a set hold from now on. Those that have them already stay."""
         self._sets[column_set] = tuple(columns)
-        for key in [*self._frame_of, *self._ahead]:
-            if key % 256 == column_set:
+        for key, frame in list(self._frame_of.items()):
+            if key % 256 == column_set and not self._held[frame].has(columns):
                 self._drop(key)
 
     def load(self, column_set: int, chunk: int) -> int:
@@ -99,12 +105,14 @@ class FrameCache:
         if frame is not None:
             return frame
         ahead = self._ahead.pop(key, None)
-        if ahead is not None and ahead.done():
-            self.stats.hits += 1
-            return self._install(key, ahead.result())
-        self.stats.misses += 1
-        if ahead is not None and not ahead.cancel():
-            return self._install(key, ahead.result())
+        is_hit = ahead is not None and ahead.done()
+        self.stats.hits += is_hit
+        self.stats.misses += not is_hit
+        if ahead is not None and (is_hit or not ahead.cancel()):
+            held = ahead.result()
+            # The set may have got other columns since it was asked for.
+            if held.has(self._sets.get(column_set, ())):
+                return self._install(key, held)
         return self._install(key, self._decode(column_set, chunk)())
 
     def prefetch(self, column_set: int, chunk: int) -> None:
@@ -141,13 +149,19 @@ class FrameCache:
         words, base, rows = self._flat, frame * FRAME_WORDS, held.rows
         words[base + FRAME_ROWS] = rows.rows
         words[base + FRAME_TIME], words[base + FRAME_SEQ] = rows.time_at, rows.seq_at
-        words[base + FRAME_COLUMNS] = address(held.descriptors)
         words[base + FRAME_CHUNK], words[base + FRAME_SET] = key // 256, key % 256
         words[base + FRAME_STAMP] = self._words[at.FRAMES_STAMP]
         self._keys[frame] = key
-        self._held[frame], self._frame_of[key] = held, frame
-        self.bytes += held.size_bytes
+        self._frame_of[key] = frame
+        self._show(frame, held)
         return frame
+
+    def _show(self, frame: int, held: HeldFrame) -> None:
+        """Let a frame have these descriptors."""
+        before = self._held.get(frame)
+        self.bytes += held.size_bytes - (0 if before is None else before.size_bytes)
+        self._held[frame] = held
+        self._flat[frame * FRAME_WORDS + FRAME_COLUMNS] = address(held.descriptors)
 
     def _make_room(self, size_bytes: int) -> None:
         """Evict what will be used last, until size_bytes fit (and some more) or only frames in use are left."""

@@ -44,7 +44,7 @@ class StorageFailedError(ReservoirError):
     def __init__(self, file: str, action: str, cause: BaseException) -> None:
         super().__init__(
             f"{file}: {action} failed: {cause}; nothing was acknowledged since the last checkpoint: "
-            "free space or replace the disk, then start the task again"
+            "free space or replace the disk, then start again"
         )
         self.file, self.action, self.cause = file, action, cause
 

@@ -31,12 +31,21 @@ class HeldFrame:
     caches: tuple[NDArray[np.int64], ...]
     size_bytes: int
 
+    def has(self, columns: Sequence[HotColumn]) -> bool:
+        """Were these columns among those decoded?"""
+        return {stored.column for stored in self.rows.columns}.issuperset(columns)
 
-def held_frame(rows: HotRows, hot: Sequence[HotColumn]) -> HeldFrame:
-    """Lay out the descriptors of decoded rows, one per hot column; costly enough to do in the background."""
+
+def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
+    """Lay out the descriptors of decoded rows, one per hot column; costly enough to do in the background.
+
+    Columns that are not hot any more are left out.
+    """
     words = [0] * (COLUMN_WORDS * max(1, len(hot)))
     caches = []
     for stored in rows.columns:
+        if stored.column not in hot:
+            continue
         base = COLUMN_WORDS * hot.index(stored.column)
         words[base + COLUMN_KIND] = int(stored.column.kind)
         words[base + COLUMN_WORDS_AT] = stored.words_at

@@ -145,6 +145,10 @@ class OpenRegion:
         """Every open row in (time, seq) order; valid until the next append."""
         return self._rows_at(self._words[at.OPEN_ORDER_START], self._words[at.OPEN_ORDER_END])
 
+    def first_time(self) -> int | None:
+        """Time of the first open row in order."""
+        return int(self._ring.time[self._order[self._words[at.OPEN_ORDER_START]]]) if self.rows else None
+
     def least_seq(self) -> int | None:
         """Least log position among the open rows."""
         if not self.rows:
@@ -153,6 +157,8 @@ class OpenRegion:
 
     def set_columns(self, columns: Sequence[HotColumn], derive: Derive) -> None:
         """Hot columns from now on. Those that are new are derived for the rows held."""
+        if tuple(columns) == self.columns:
+            return
         rows = self.all_rows()
         missing = [column for column in columns if column not in self.columns]
         made: dict[HotColumn, ColumnData] = {}

@@ -175,8 +175,8 @@ class Reservoir:
     def set_hot(self, columns: Sequence[HotColumn]) -> None:
         """The hot columns in force from now on; a column's place in this list is its number in frames.
 
-        Rows in the open region get the new ones by `derive`.  Column sets are empty afterwards: set them.
-        Seal with the floor in force before.
+        Rows in the open region get the new ones by `derive`.  Column sets are empty afterwards: set them; chunks in
+        memory that hold what a set is given stay.  Seal with the floor in force before.
         """
         self._cache.set_hot(columns)
         self._open.set_columns(columns, self._source.derive)
@@ -184,7 +184,7 @@ class Reservoir:
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
         """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it.
 
-        What the cursors of the set meet next is decoded anew, in the background.
+        What the cursors of the set meet next, and lacks one, is decoded anew, in the background.
         """
         assert 0 <= column_set < SETS_MAX
         self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
@@ -203,6 +203,12 @@ class Reservoir:
     def seek(self, edge: int, time_ms: int) -> None:
         """Put an edge where everything with time <= time_ms has been passed; INT64_MIN: nothing has."""
         self._edges.seek(edge, time_ms)
+
+    def foresee(self, column_set: int, time_ms: int) -> None:
+        """An edge will be put behind this time soon: what it meets first is decoded in the background."""
+        chunk = self._index.first_after(time_ms)
+        if chunk < self._index.next:
+            self._cache.prefetch(column_set, chunk)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
         """A fill that gives every row after (after_time, after_seq), in that order; its number."""
@@ -230,6 +236,13 @@ class Reservoir:
     def chunks(self) -> int:
         """Chunks sealed since the beginning: what `sync` takes."""
         return self._index.next
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Time of the first row kept; None where there is none."""
+        if self._index.base < self._index.next:
+            return self._index[self._index.base].span.first_time
+        return self._open.first_time()
 
     @property
     def last_sealed(self) -> tuple[int, int] | None:

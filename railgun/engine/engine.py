@@ -4,7 +4,6 @@ import atexit
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.engine.background import BackgroundWork
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
@@ -36,9 +36,8 @@ from railgun.unit.start import Start
 
 C = TypeVar("C", bound=Change)
 
-# Between two slices of background work: while there is more to do, and when there is nothing to do.
-_BUSY_S, _IDLE_S = 0.002, 0.05
 _READING_S = 1.0
+_AHEAD_S = 0.002  # to read a chunk ahead
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 
@@ -83,7 +82,7 @@ class Engine:
         self.recording = Recording()
         self._now_ms = now_ms
         self._lock = FairLock()
-        self._next_slice_s = self._next_reading_s = 0.0
+        self._next_reading_s = 0.0
         self._reading: EngineReading | None = None
         self._closed = False
         self._failure: BaseException | None = None
@@ -101,9 +100,8 @@ class Engine:
         except BaseException:
             self._remove()
             raise
-        self._ended = threading.Event()
-        self._worker = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
-        self._worker.start()
+        self._background = BackgroundWork(self._lock, self._step, self._turn)
+        self._background.start()
         # Without a checkpoint: by then no new thread can be started, and it would need one.
         atexit.register(self.close, False)
 
@@ -146,7 +144,7 @@ class Engine:
         answer yet), `partial` (by metric the time, in ms, that it covers what is later than).
         """
         with self._call():
-            return self._streams.live(stream).score_table(events, self._now_ms(), self._slice_if_due)
+            return self._streams.live(stream).score_table(events, self._now_ms(), self._background.catch_up)
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -184,7 +182,7 @@ class Engine:
 
         def missing() -> list[Change]:
             metrics = evolution.metrics_of_query(self._streams.catalog, stream, sql)
-            names.extend(each.name for each in metrics)
+            names[:] = [each.name for each in metrics]
             return evolution.missing(self._streams.catalog, Definitions({}, tuple(metrics)))
 
         made = self._changed(missing)
@@ -273,7 +271,7 @@ class Engine:
 
         Harmless when done already.
         """
-        self._ended.set()
+        self._background.end()
         with self._lock:
             if self._closed:
                 return
@@ -285,28 +283,36 @@ class Engine:
                     self._streams.close(checkpoint=checkpoint and whole)
             finally:
                 self._remove()
-        if self._worker is not threading.current_thread():
-            self._worker.join()
+        self._background.join()
 
     # --- turns -------------------------------------------------------------------------------------
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """One call at a time; each is followed by a slice of background work where one is due."""
+        """One call at a time; each is followed by a slice of background work where one is overdue."""
         with self._lock:
             if self._closed:
                 raise EngineStoppedError(f"{self.folder}: the engine is closed; open the folder again")
             self._check()
             try:
                 yield
-                self._slice_if_due()
+                self._background.catch_up()
             except BaseException as error:
                 self._note(error)
                 raise
 
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
-        """Make changes, thought out once nothing else can happen in between."""
+        """Make changes, thought out once nothing else can happen in between.
+
+        And once before: what they need is then there, and no call has waited for it.
+        """
+        with self._call():
+            foreseen = changes()
+            if not foreseen:
+                return foreseen
+            self._streams.foresee(foreseen)
+        time.sleep(_AHEAD_S)
         with self._call():
             made = changes()
             self._streams.change(made)
@@ -323,29 +329,25 @@ class Engine:
         if not self._streams.is_whole:
             self._failure = self._failure or error
 
-    def _slice_if_due(self) -> None:
+    def _step(self) -> bool:
+        """A brief step of background work. True: there is more to do now."""
+        more = self._streams.work()
         now_s = time.monotonic()
-        if now_s >= self._next_slice_s:
-            more = self._streams.work()
-            self._next_slice_s = time.monotonic() + (_BUSY_S if more else _IDLE_S)
-            if now_s >= self._next_reading_s:
-                self._reading = self._streams.read()
-                self._next_reading_s = now_s + _READING_S
+        if now_s >= self._next_reading_s:
+            self._reading = self._streams.read()
+            self._next_reading_s = now_s + _READING_S
+        return more
 
-    def _work(self) -> None:
-        """Background work while nobody calls. Those who call do it themselves, so nothing is waited for here."""
-        while not self._ended.wait(max(_BUSY_S, self._next_slice_s - time.monotonic())):
-            if not self._lock.acquire(blocking=False):
-                continue
-            try:
-                if self._closed or self._failure is not None:
-                    return
-                self._slice_if_due()
-            except BaseException as error:  # noqa: BLE001 - the next call raises it
-                self._note(error)
-                self._failure = self._failure or error
-            finally:
-                self._lock.release()
+    def _turn(self, work: Callable[[], None]) -> bool:
+        """A slice of work in the background's own thread; False once the engine has come to its end."""
+        if self._closed or self._failure is not None:
+            return False
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - the next call raises it
+            self._note(error)
+            self._failure = self._failure or error
+        return True
 
     def _remove(self) -> None:
         if self._temporary is not None:

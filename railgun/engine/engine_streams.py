@@ -130,12 +130,19 @@ class EngineStreams:
             self._is_changing = False
         return [_said(change) for change in changes]
 
+    def foresee(self, changes: Sequence[Change]) -> None:
+        """Changes will be made soon: what tasks will need for them is read ahead."""
+        for change in changes:
+            live = self._live.get(change_stream(change))
+            for member in live.members if live is not None else ():
+                member.task.foresee(change)
+
     def read(self) -> EngineReading:
         """How all tasks stand."""
         return self._reader.read(member.task for live in self._live.values() for member in live.members)
 
     def work(self) -> bool:
-        """A slice of background work. True: there is more to do now."""
+        """A brief step of background work. True: there is more to do now."""
         more = False
         for upkeep in self._upkeep.values():
             more |= upkeep.work()

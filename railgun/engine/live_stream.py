@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import Change, change_to_json
-from railgun.catalog.model import ALL, MetricDefinition
+from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.ids import IdMaker
 from railgun.engine.intake import Intake, JsonText
@@ -28,6 +28,7 @@ from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
 from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns, encode_control, encode_event
 from railgun.wire.partition import NOT_SENT
+from railgun.wire.schema import Schema
 
 # Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
@@ -44,14 +45,17 @@ class LiveStream:
             by_partitioner[member.partitioner].append(member.task)
         self._tasks = StreamTasks(by_partitioner, threads)
         self._arrived_ms = max(member.task.admission.clock_ms for member in members)
+        self._doors_of: tuple[StreamDefinition, Schema] | None = None
         self.refresh()
 
     def refresh(self) -> None:
         """Take over what the catalogue now says of the stream."""
-        self._stream, self._schema = self._entry.stream, self._entry.schema
         self._metrics: tuple[MetricDefinition, ...] = tuple(
             add.metric for add in self._entry.metrics.values()
         )
+        if self._doors_of == (self._entry.stream, self._entry.schema):
+            return
+        self._doors_of = self._stream, self._schema = self._entry.stream, self._entry.schema
         partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
         roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
         self._door, self._table_door = Door(roles), TableDoor(roles)

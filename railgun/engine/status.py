@@ -96,7 +96,8 @@ def filled_share(task: TaskProcessor, name: str) -> float:
 def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
     """Where the window of now begins, or the oldest event where that is later."""
     window = metric.definition.resolved.window
-    oldest = next((int(rows.time[0]) for rows in task.reservoir.scan() if len(rows.time)), end_ms)
+    kept_ms = task.reservoir.oldest_ms
+    oldest = end_ms if kept_ms is None else kept_ms
     if window.kind is WindowKind.INFINITE or window.size_ms is None:
         return oldest
     return max(oldest, end_ms - window.size_ms)

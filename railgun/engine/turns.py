@@ -18,6 +18,11 @@ class FairLock:
         self._held = False
         self._waiting: deque[threading.Event] = deque()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Does anyone wait for it?"""
+        return bool(self._waiting)
+
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock, after all who asked before; without `blocking` only where nobody holds it or waits."""
         with self._inner:

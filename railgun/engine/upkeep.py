@@ -16,11 +16,11 @@ class Upkeep:
         self._trimmed = dict.fromkeys(members, 0)
 
     def work(self) -> bool:
-        """A slice in each task. True: there is more to do now."""
+        """A brief step in each task. True: there is more to do now."""
         more = False
         with self._members.critical():
             for member in self._members:
-                more |= member.task.work()
+                more |= member.task.work(brief=True)
                 if member.task.metrics.warming:
                     self._warm(member)
                 if member.task.checkpoints.taken > self._trimmed[member]:

@@ -82,7 +82,7 @@ def compose(first: Iterable[Run], second: Iterable[Run]) -> tuple[Run, ...]:
             start = max(earlier.new, run.old)
             words = min(earlier.new + earlier.words, run.old + run.words) - start
             found.append(Run(earlier.old + start - earlier.new, run.new + start - run.old, words))
-    return tuple(found)
+    return _joined(found)
 
 
 def pack_layout(layout: Layout) -> bytes:
@@ -102,4 +102,16 @@ def unpack_layout(version: int, body: bytes) -> Layout:
 
 def to_runs(mapping: Sequence[tuple[int, int, int]]) -> tuple[Run, ...]:
     """Runs from plain (old offset, new offset, words)."""
-    return tuple(Run(*run) for run in mapping)
+    return _joined(Run(*run) for run in mapping)
+
+
+def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """The same with runs that go on from one another made one: of a layout that only grew there is one."""
+    joined: list[Run] = []
+    for run in sorted(runs):
+        last = joined[-1] if joined else None
+        if last and run.words > 0 and (run.old, run.new) == (last.old + last.words, last.new + last.words):
+            joined[-1] = Run(last.old, last.new, last.words + run.words)
+        else:
+            joined.append(run)
+    return tuple(joined)

@@ -1,7 +1,8 @@
 """Kernels of the hot path: find a row, check a remembered address, stamp a row, mark it dirty.
 
 The address of a row stays readable for as long as the table lives, but the row may have moved, been evicted
-or deleted: `row_is` tells. Between `load` and the next stamp no row of the current stamp goes away.
+or deleted, or its layout may be an older one: `row_is` tells. Between `load` and the next stamp no row of the
+current stamp goes away.
 """
 
 from typing import Any
@@ -12,9 +13,18 @@ from railgun.state.row_context import (
     FLAG_USED,
     GROUP_BYTES,
     GROUP_CELLS,
+    GROUP_MAP_COUNT,
+    GROUP_MAPS,
     GROUP_MASK,
+    GROUP_NAME,
     GROUP_VERSION,
+    LAYOUT_SHIFT,
+    LAYOUTS,
     LOW32,
+    MAP_BYTES,
+    MAP_CELLS,
+    MAP_VERSION,
+    NAME_MASK,
     ROW_EPOCHS,
     ROW_HI,
     ROW_LO,
@@ -60,8 +70,25 @@ def foresee_row(entry: int) -> None:
 
 
 @jit
+def group_record(ctx: int, group: Any) -> Any:
+    """Address of the record of a group; the group's number must be below the table's count."""
+    return ldi64(ctx + ROWS_GROUPS) + group * GROUP_BYTES
+
+
+@jit
 def find_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
-    """Address of the resident row of an entity (hi, lo: uint64), or 0."""
+    """Address of the resident row of an entity (hi, lo: uint64), or 0. A stale row is as good as none."""
+    return _find(ctx, group, ld64(group_record(ctx, group) + GROUP_NAME), NAME_MASK, hi, lo)
+
+
+@jit
+def find_any_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
+    """The same, stale or not; the group may be one that is not there any more."""
+    return _find(ctx, group, np.uint64(group), GROUP_MASK, hi, lo)
+
+
+@jit
+def _find(ctx: int, group: Any, name: Any, mask_of_name: Any, hi: Any, lo: Any) -> Any:
     table = ldi64(ctx + ROWS_TABLE)
     mask = ld64(ctx + ROWS_MASK)
     tag = row_tag(group, lo)
@@ -71,19 +98,65 @@ def find_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
         row = ldi64(entry + 8)
         if row == 0:
             return np.int64(0)
-        if ld64(entry) == tag and row_is(ctx, row, group, hi, lo):
+        if ld64(entry) == tag and _is_named(ctx, row, name, mask_of_name, hi, lo):
             return row
         at = (at + np.uint64(1)) & mask
 
 
 @jit
 def row_is(ctx: int, row: int, group: Any, hi: Any, lo: Any) -> Any:
-    """Is this still the row of that entity? For any address that was once a row's; 0 is not allowed."""
+    """Is this still the row of that entity, in the newest layout? For any address that was once a row's, but 0."""
+    return _is_named(ctx, row, ld64(group_record(ctx, group) + GROUP_NAME), NAME_MASK, hi, lo)
+
+
+@jit
+def _is_named(ctx: int, row: int, name: Any, mask_of_name: Any, hi: Any, lo: Any) -> Any:
     return (
         ld64(row + ROW_HI) == hi
         and ld64(row + ROW_LO) == lo ^ ld64(ctx + ROWS_SALT)
-        and (ld64(row + ROW_TAGS) & GROUP_MASK) == np.uint64(group)
+        and (ld64(row + ROW_TAGS) & mask_of_name) == name
     )
+
+
+@jit
+def is_stale(ctx: int, row: int) -> Any:
+    """Has a row an older layout than the newest of its group?"""
+    return ld64(row + ROW_TAGS) & NAME_MASK != ld64(group_record(ctx, row_group(row)) + GROUP_NAME)
+
+
+@jit
+def layout_of_row(ctx: int, row: int) -> Any:
+    """(cell words, version) of the layout that a row has."""
+    record = group_record(ctx, row_group(row))
+    newest = ldi64(record + GROUP_VERSION)
+    if ld64(row + ROW_TAGS) & NAME_MASK == ld64(record + GROUP_NAME):
+        return ldi64(record + GROUP_CELLS), newest
+    older = older_layout(record, stale_version(record, row))
+    return ldi64(older + MAP_CELLS), ldi64(older + MAP_VERSION)
+
+
+@jit
+def stale_version(record: int, row: int) -> Any:
+    """The layout's version of a row of a group, less than LAYOUTS behind the newest."""
+    newest = ldi64(record + GROUP_VERSION)
+    told = np.int64(ld64(row + ROW_TAGS) >> np.uint64(LAYOUT_SHIFT))
+    return newest - ((newest - told) & np.int64(LAYOUTS - 1))
+
+
+@jit
+def older_layout(record: int, version: int) -> Any:
+    """Address of the record of an older version, or 0: binary search."""
+    low, high = np.int64(0), ldi64(record + GROUP_MAP_COUNT)
+    while low < high:
+        middle = (low + high) >> 1
+        older = ldi64(record + GROUP_MAPS) + middle * MAP_BYTES
+        if ldi64(older + MAP_VERSION) == version:
+            return older
+        if ldi64(older + MAP_VERSION) < version:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int64(0)
 
 
 @jit
@@ -110,7 +183,7 @@ def read_touch(ctx: int, row: int) -> None:
     stamp = ld64(ctx + ROWS_STAMP)
     tags = ld64(row + ROW_TAGS)
     if tags >> np.uint64(32) != stamp:
-        st64(row + ROW_TAGS, (tags & GROUP_MASK) | FLAG_USED | (stamp << np.uint64(32)))
+        st64(row + ROW_TAGS, (tags & NAME_MASK) | FLAG_USED | (stamp << np.uint64(32)))
 
 
 @jit
@@ -140,8 +213,8 @@ def copy_row(ctx: int, row: int) -> bool:
 
     When it is written it is also kept for undoing the current epoch, so the row counts as stored in that.
     """
-    group = ldi64(ctx + ROWS_GROUPS) + np.int64(ld64(row + ROW_TAGS) & GROUP_MASK) * GROUP_BYTES
-    if not append_image(ctx, ctx + ROWS_COPY, row, ldi64(group + GROUP_CELLS), ldi64(group + GROUP_VERSION)):
+    cells, version = layout_of_row(ctx, row)
+    if not append_image(ctx, ctx + ROWS_COPY, row, cells, version):
         return False
     mark_stored(row, ld64(ctx + ROWS_EPOCH))
     return True

@@ -12,13 +12,16 @@ LINE_WORDS = 8  # of a cache line: rows of more than two begin at one
 ROW_HI = 0  # entity hash, upper half
 ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
 ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next one
-ROW_TAGS = 24  # group (low 16 bits) | flags (bits 16 to 31) | stamp of the last use << 32
+ROW_TAGS = 24  # group (low 16 bits) | FLAG_USED | layout (bits 17 to 31) | stamp of the last use << 32
 
 LOW32 = np.uint64(0xFFFFFFFF)
 GROUP_MASK = np.uint64(0xFFFF)
 GROUP_FREE = 0xFFFF  # no group has this number: the slot is empty
 FLAG_USED = np.uint64(1 << 16)  # used since the clock's hand last passed
 FREE_TAGS = np.uint64(GROUP_FREE)
+# A row of an older layout than its group's newest is *stale*: it is found under no name until it was renewed.
+LAYOUT_SHIFT, LAYOUTS = 17, 1 << 15  # rows tell the versions of layouts modulo this many
+NAME_MASK = np.uint64((LAYOUTS - 1) << LAYOUT_SHIFT) | GROUP_MASK  # group and layout
 
 # --- the context ------------------------------------------------------------------------------------
 (
@@ -60,7 +63,8 @@ IMAGE_BYTES = 4 * 8
     GROUP_VERSION,  # of its layout
     GROUP_MAPS,  # address of the table of its older versions
     GROUP_MAP_COUNT,
-) = range(0, 5 * 8, 8)
+    GROUP_NAME,  # the bits under NAME_MASK of rows in the newest layout
+) = range(0, 6 * 8, 8)
 GROUP_BYTES = 8 * 8
 
 # --- an older version of a layout, in rising order of versions ---------------------------------------
@@ -106,3 +110,8 @@ def slot_bytes_for(cells: int) -> int:
     """Bytes of a slot for rows of so many cells: whole cache lines, where there are more than two."""
     words = ROW_HEAD_WORDS + cells
     return 8 * (words if words <= 2 * LINE_WORDS else -(-words // LINE_WORDS) * LINE_WORDS)
+
+
+def row_name(group: int, version: int) -> int:
+    """Group and layout as the tags of a row say them."""
+    return group | version % LAYOUTS << LAYOUT_SHIFT

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import copy_row, row_group
+from railgun.state.row_access import copy_row, layout_of_row, row_group
 from railgun.state.row_context import (
     BUFFER_CAPACITY,
     BUFFER_COUNT,
@@ -18,9 +18,7 @@ from railgun.state.row_context import (
     CURSOR_SEGMENT,
     CURSOR_SLOT,
     FLAG_USED,
-    GROUP_CELLS,
     GROUP_FREE,
-    GROUP_VERSION,
     LOW32,
     ROW_EPOCHS,
     ROW_TAGS,
@@ -33,7 +31,6 @@ from railgun.state.row_context import (
     SEGMENT_MARK,
 )
 from railgun.state.row_images import append_image, append_key, mark_stored
-from railgun.state.row_load import group_record
 from railgun.state.row_slots import (
     class_record,
     forget_row,
@@ -52,8 +49,8 @@ RELEASED = np.int64(1)
 @jit
 def gather_image(ctx: int, row: int) -> Any:
     """Put a dirty row's image among those that go out. False when they have to be written first."""
-    record = group_record(ctx, row_group(row))
-    return append_image(ctx, ctx + ROWS_OUT, row, ldi64(record + GROUP_CELLS), ldi64(record + GROUP_VERSION))
+    cells, version = layout_of_row(ctx, row)
+    return append_image(ctx, ctx + ROWS_OUT, row, cells, version)
 
 
 @jit

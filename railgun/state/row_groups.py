@@ -14,26 +14,19 @@ from railgun.state.row_context import (
     GROUP_FREE,
     GROUP_MAP_COUNT,
     GROUP_MAPS,
+    GROUP_NAME,
     GROUP_VERSION,
+    LAYOUTS,
     MAP_BYTES,
     MAP_CELLS,
     MAP_RUN_COUNT,
     MAP_RUNS,
     MAP_VERSION,
     ROWS_EPOCH,
+    row_name,
 )
 from railgun.state.row_evict import gather_pending
-from railgun.state.row_migrate import (
-    MOVE_CELLS,
-    MOVE_CLASS,
-    MOVE_GROUP,
-    MOVE_RUN_COUNT,
-    MOVE_RUNS,
-    MOVE_SCRATCH,
-    MOVE_WORDS,
-    drop_rows,
-    migrate_rows,
-)
+from railgun.state.row_renew import leave_rows
 from railgun.state.row_room import RowRoom
 from railgun.state.store import Store
 from reservoir.compiled import address
@@ -43,7 +36,7 @@ _ALL = 1 << 62
 
 
 class RowGroups:
-    """Which groups there are and how their rows are laid out; changes go to the rows in memory at once."""
+    """Which groups there are and how their rows are laid out. A new layout makes the rows in memory stale, no more."""
 
     def __init__(self, room: RowRoom, store: Store) -> None:
         self._room = room
@@ -52,6 +45,7 @@ class RowGroups:
         self._histories: dict[int, LayoutHistory] = {}
         self._maps: dict[int, npt.NDArray[np.int64]] = {}
         self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
+        self._oldest: dict[int, int] = {}  # no resident row of the group has an older layout
         self._dropped: dict[int, int] = {}
         self._scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
         self.scratch_address = address(self._scratch)  # words for a row of any older layout
@@ -77,9 +71,9 @@ class RowGroups:
         target = self._memory.class_of(cells)
         history = self._histories.get(group) or LayoutHistory(group)
         history.add(layout)
-        if group in self._histories:
-            self._write_old_images(group)
-            self._migrate(group, target, layout)
+        if group in self._histories and version - self._oldest[group] >= LAYOUTS:
+            self._leave(group, is_dropped=False)
+            self._oldest[group] = version
         self._histories[group] = history
         self._store.write([(keys.layout_key(group, version), pack_layout(layout), self._epoch, 0)])
         self._put_in_force(group, target)
@@ -90,8 +84,8 @@ class RowGroups:
             raise LayoutError(f"there is no group {group} to drop")
         self._write_old_images(group)
         self._store.write([(keys.layout_key(group, _DROPPED), b"", self._epoch, 0)])
-        drop_rows(self._memory.address, group)
-        del self._histories[group]
+        self._leave(group, is_dropped=True)
+        del self._histories[group], self._oldest[group]
         self._dropped[group] = self._epoch
 
     def committed(self, epoch: int) -> None:
@@ -143,27 +137,27 @@ class RowGroups:
         history = self._histories[group]
         older = history.versions[:-1]
         maps = np.zeros((max(len(older), 1), MAP_BYTES // 8), np.int64)
-        for record, layout in zip(maps, older):
-            record[MAP_VERSION // 8] = layout.version
-            record[MAP_CELLS // 8] = layout.cells
-            record[MAP_RUN_COUNT // 8] = -1
+        maps[: len(older), MAP_VERSION // 8] = [layout.version for layout in older]
+        maps[: len(older), MAP_CELLS // 8] = [layout.cells for layout in older]
+        maps[: len(older), MAP_RUN_COUNT // 8] = -1
         self._maps[group] = maps
         self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
         widest = max(layout.cells for layout in history.versions)
         if widest > self._scratch.size:
             self._scratch = np.zeros(widest, np.uint64)
             self.scratch_address = address(self._scratch)
-        self._memory.copies.fit(widest)
-        self._memory.outgoing.fit(widest)
+        self._room.fit(widest)
         record = self._memory.group_record(group)
         record[GROUP_CELLS // 8] = history.newest.cells
         record[GROUP_CLASS // 8] = target
         record[GROUP_VERSION // 8] = history.newest.version
         record[GROUP_MAPS // 8] = address(maps)
         record[GROUP_MAP_COUNT // 8] = len(older)
+        record[GROUP_NAME // 8] = row_name(group, history.newest.version)
+        self._oldest.setdefault(group, history.newest.version)
 
     def _write_old_images(self, group: int) -> None:
-        """Write the images of the old epoch of a group: they must carry the layout that epoch knows."""
+        """Write the images of the old epoch of a group that goes."""
         self._room.drain()
         if self._epoch - 1 <= self._store.committed_epoch:
             return
@@ -175,21 +169,8 @@ class RowGroups:
             )
             self._room.write_pending()
 
-    def _migrate(self, group: int, target: int, layout: Layout) -> None:
-        runs = np.array(layout.runs, np.int64).reshape(-1, 3)
-        scratch = np.zeros(layout.cells, np.uint64)
-        self._memory.copies.fit(layout.cells)
-        self._memory.outgoing.fit(layout.cells)
-        move = np.zeros(MOVE_WORDS, np.int64)
-        for word, value in (
-            (MOVE_GROUP, group),
-            (MOVE_CELLS, layout.cells),
-            (MOVE_CLASS, target),
-            (MOVE_RUNS, address(runs)),
-            (MOVE_RUN_COUNT, len(runs)),
-            (MOVE_SCRATCH, address(scratch)),
-        ):
-            move[word // 8] = value
-        while not migrate_rows(self._memory.address, address(move)):
+    def _leave(self, group: int, *, is_dropped: bool) -> None:
+        cursor = np.zeros(2, np.int64)
+        while not leave_rows(self._memory.address, address(cursor), group, is_dropped):
             self._room.flush()
         self._room.flush()

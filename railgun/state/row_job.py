@@ -26,6 +26,7 @@ from railgun.state.row_load import (
     JOB_OFFSET,
     JOB_ROWS,
     JOB_SCRATCH,
+    JOB_STALE_VERSION,
     JOB_VALUES,
     JOB_WORDS,
     KEPT_HEAD_BYTES,
@@ -94,6 +95,11 @@ class LoadJob:
     def group(self) -> int:
         """Group of the entry that is next."""
         return int(self._missing[self._words[JOB_AT // 8], 0])
+
+    @property
+    def stale_version(self) -> int:
+        """Layout of the row of that entry, where its runs are unknown."""
+        return int(self._words[JOB_STALE_VERSION // 8])
 
     @property
     def slot_class(self) -> int:

@@ -5,22 +5,26 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import find_row, read_touch, row_tag
+from railgun.state.row_access import (
+    find_any_row,
+    group_record,
+    is_stale,
+    older_layout,
+    read_touch,
+    row_tag,
+    stale_version,
+)
 from railgun.state.row_context import (
     CLASS_LOADED,
     FLAG_USED,
-    GROUP_BYTES,
     GROUP_CELLS,
     GROUP_CLASS,
-    GROUP_MAP_COUNT,
-    GROUP_MAPS,
     GROUP_MASK,
+    GROUP_NAME,
     GROUP_VERSION,
-    MAP_BYTES,
     MAP_CELLS,
     MAP_RUN_COUNT,
     MAP_RUNS,
-    MAP_VERSION,
     ROW_EPOCHS,
     ROW_HEAD_BYTES,
     ROW_HI,
@@ -29,23 +33,21 @@ from railgun.state.row_context import (
     ROWS_COUNT,
     ROWS_EPOCH,
     ROWS_GROUP_COUNT,
-    ROWS_GROUPS,
     ROWS_MASK,
     ROWS_SALT,
     ROWS_STAMP,
-    RUN_BYTES,
 )
 from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
+from railgun.state.row_renew import NO_SLOT, RENEWED, clear_words, copy_runs, renew_row
 from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
 from railgun.state.undo import UNDO_ENTRY
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT
 from reservoir.compiled import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
-# What `place_missing` and `fill_rows` answer.
-PLACED = np.int64(0)
-NO_SLOT = np.int64(1)
-TABLE_FULL = np.int64(2)
-NO_GROUP = np.int64(3)
+# What `place_missing` and `fill_rows` answer; `place_missing` also what `renew_row` does.
+PLACED = RENEWED
+TABLE_FULL = np.int64(8)
+NO_GROUP = np.int64(9)
 FILLED = np.int64(0)
 NO_MAP = np.int64(1)
 BAD_VALUE = np.int64(2)
@@ -65,8 +67,9 @@ BAD_VALUE = np.int64(2)
     JOB_SCRATCH,  # address of words for the widest old layout
     JOB_KEPT,  # address for undo entries of the values, which has room for all; 0: none are wanted
     JOB_KEPT_BYTES,  # bytes written there
-) = range(0, 13 * 8, 8)
-JOB_WORDS = 13
+    JOB_STALE_VERSION,  # the layout's version of a row whose runs are unknown
+) = range(0, 14 * 8, 8)
+JOB_WORDS = 14
 
 UNDO_ENTRY_BYTES = UNDO_ENTRY.size
 KEPT_HEAD_BYTES = UNDO_ENTRY_BYTES + ROW_KEY_BYTES
@@ -75,16 +78,10 @@ _FORMAT_AT = HEADER_BYTES - 1
 
 
 @jit
-def group_record(ctx: int, group: Any) -> Any:
-    """Address of the record of a group; the group's number must be below the table's count."""
-    return ldi64(ctx + ROWS_GROUPS) + group * GROUP_BYTES
-
-
-@jit
 def place_missing(ctx: int, job: int) -> Any:
     """Give each missing entity an empty row of the current stamp, and write its key. Resumable.
 
-    An entity that is resident (or named twice) is only stamped.
+    An entity that is resident (or named twice) is only stamped; a stale row is renewed first.
     """
     n = ldi64(job + JOB_N)
     stamp = ld64(ctx + ROWS_STAMP)
@@ -96,9 +93,15 @@ def place_missing(ctx: int, job: int) -> Any:
         record = group_record(ctx, group)
         if ldi64(record + GROUP_CELLS) == 0:
             return NO_GROUP
-        row = find_row(ctx, group, hi, lo)
+        row = find_any_row(ctx, group, hi, lo)
         if row != 0:
-            read_touch(ctx, row)
+            if is_stale(ctx, row):
+                status = renew_row(ctx, row)
+                if status != RENEWED:
+                    sti64(job + JOB_STALE_VERSION, stale_version(record, row))
+                    return status
+            else:
+                read_touch(ctx, row)
         else:
             if 8 * ldi64(ctx + ROWS_COUNT) >= 5 * ldi64(ctx + ROWS_MASK):
                 return TABLE_FULL
@@ -111,7 +114,7 @@ def place_missing(ctx: int, job: int) -> Any:
             st64(row + ROW_HI, hi)
             st64(row + ROW_LO, lo ^ ld64(ctx + ROWS_SALT))
             st64(row + ROW_EPOCHS, np.uint64(0))
-            st64(row + ROW_TAGS, np.uint64(group) | FLAG_USED | (stamp << np.uint64(32)))
+            st64(row + ROW_TAGS, ld64(record + GROUP_NAME) | FLAG_USED | (stamp << np.uint64(32)))
             enter_row(ctx, row_tag(group, lo), row)
             count = ldi64(job + JOB_COUNT)
             sti64(ldi64(job + JOB_ROWS) + 8 * count, row)
@@ -184,7 +187,7 @@ def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
     version, form = body_version(body), ld8(value + _FORMAT_AT)
     if version == ldi64(record + GROUP_VERSION):
         return FILLED if read_body(body, end, form, target, cells) else BAD_VALUE
-    older = _map_of(record, version)
+    older = older_layout(record, version)
     if older == 0:
         return BAD_VALUE
     if ldi64(older + MAP_RUN_COUNT) < 0:
@@ -194,36 +197,3 @@ def _fill_row(ctx: int, row: int, value: int, length: int, scratch: int) -> Any:
     clear_words(target, cells)
     copy_runs(scratch, target, ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT))
     return FILLED
-
-
-@jit
-def _map_of(record: int, version: int) -> Any:
-    """Address of the record of an older version, or 0: binary search."""
-    low, high = np.int64(0), ldi64(record + GROUP_MAP_COUNT)
-    while low < high:
-        middle = (low + high) >> 1
-        older = ldi64(record + GROUP_MAPS) + middle * MAP_BYTES
-        if ldi64(older + MAP_VERSION) == version:
-            return older
-        if ldi64(older + MAP_VERSION) < version:
-            low = middle + 1
-        else:
-            high = middle
-    return np.int64(0)
-
-
-@jit
-def clear_words(target: int, n: int) -> None:
-    """Set n words to zero."""
-    for i in range(n):
-        st64(target + 8 * i, np.uint64(0))
-
-
-@jit
-def copy_runs(source: int, target: int, runs: int, run_count: int) -> None:
-    """Copy cells of one layout to their places in another."""
-    for i in range(run_count):
-        run = runs + i * RUN_BYTES
-        old, new = source + 8 * ldi64(run), target + 8 * ldi64(run + 8)
-        for j in range(ldi64(run + 16)):
-            st64(new + 8 * j, ld64(old + 8 * j))

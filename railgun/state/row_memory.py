@@ -71,12 +71,14 @@ class ImageBuffer:
         """Images in it."""
         return int(self._context[self._at + BUFFER_COUNT // 8])
 
+    def fits(self, cells: int) -> bool:
+        """Does it hold a few images of rows of so many cells?"""
+        return _bytes_for(cells) <= self._bytes.size
+
     def fit(self, cells: int) -> None:
-        """Grow an empty buffer so that it holds a few images of rows of so many cells."""
-        wanted = 4 * int(image_bytes_max(cells))
-        if wanted > self._bytes.size:
-            self._bytes = np.zeros(wanted, np.uint8)
-            self._point()
+        """Grow an empty buffer until it does."""
+        self._bytes = np.zeros(_bytes_for(cells), np.uint8)
+        self._point()
 
     def take(self) -> list[Image]:
         """The images in it, which is empty then. One without a body is a deletion."""
@@ -100,6 +102,10 @@ class ImageBuffer:
         context[at + BUFFER_LIMIT // 8] = self._bytes.size
         context[at + BUFFER_IMAGES // 8] = address(self._images)
         context[at + BUFFER_CAPACITY // 8] = len(self._images)
+
+
+def _bytes_for(cells: int) -> int:
+    return 4 * int(image_bytes_max(cells))
 
 
 class RowMemory:

@@ -42,14 +42,14 @@ class RowReader:
         cells = self._groups.layouts()[group].cells
         cursor = np.zeros(2, np.int64)
         while cursor[CURSOR_SEGMENT // 8] < len(self._memory.segments):
-            yield self._copied(self.resident(cursor, group, 64 * _ROWS, _ROWS), cells)
+            yield self._copied(group, self.resident(cursor, group, 64 * _ROWS, _ROWS), cells)
         after, stop = keys.group_range(group)
         while after < stop:
             after, found = self.stored(after, stop, _ROWS)
-            yield self._copied(found, cells)
+            yield self._copied(group, found, cells)
 
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
-        """Addresses of at most `limit` resident rows from a cursor on, looking at about `slots` slots."""
+        """Addresses of at most `limit` resident rows from a cursor on, stale ones too, looking at `slots` or so."""
         found = np.zeros(limit, np.int64)
         n = gather_rows(
             self._memory.address, address(cursor), group, min(slots, 1 << 40), address(found), limit
@@ -106,7 +106,13 @@ class RowReader:
         self._job.unpack(wanted, values)
         return found
 
-    def _copied(self, rows: Addresses, cells: int) -> tuple[Words, Words]:
-        ids, content = np.zeros((len(rows), 2), np.uint64), np.zeros((len(rows), cells), np.uint64)
-        copy_rows(self._memory.address, address(rows), len(rows), cells, address(ids), address(content))
+    def _copied(self, group: int, rows: Addresses, cells: int) -> tuple[Words, Words]:
+        n, done = len(rows), 0
+        ids, content = np.zeros((n, 2), np.uint64), np.zeros((n, cells), np.uint64)
+        unknown = np.zeros(1, np.int64)
+        at = address(ids), address(content), address(unknown)
+        while done < n:
+            done = int(copy_rows(self._memory.address, address(rows), done, n, cells, *at))
+            if done < n:
+                self._groups.work_out(group, int(unknown[0]))
         return ids, content

@@ -95,7 +95,7 @@ class RoomStats:
     """Counts since the table was made."""
 
     evicted: int = 0
-    written: int = 0  # images of rows that were evicted or took on a new layout
+    written: int = 0  # images of rows that were evicted
     copied: int = 0  # images copied on write
     pending: int = 0  # images that a checkpoint found
     segments_moved: int = 0
@@ -108,6 +108,14 @@ class RowRoom:
         self.memory = memory
         self._store = store
         self.stats = RoomStats()
+
+    def fit(self, cells: int) -> None:
+        """See to it that the buffers hold images of rows of so many cells."""
+        for buffer in (self.memory.copies, self.memory.outgoing):
+            if not buffer.fits(cells):
+                self.drain()
+                self.flush()
+                buffer.fit(cells)
 
     def drain(self) -> None:
         """Write the images that were copied because their rows went on changing."""

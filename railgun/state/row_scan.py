@@ -5,12 +5,25 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import find_row, row_group, row_hi, row_lo
+from railgun.state.row_access import (
+    find_any_row,
+    find_row,
+    group_record,
+    is_stale,
+    older_layout,
+    row_group,
+    row_hi,
+    row_lo,
+    stale_version,
+)
 from railgun.state.row_context import (
     CLASS_BYTES,
     CURSOR_SEGMENT,
     CURSOR_SLOT,
     GROUP_FREE,
+    GROUP_NAME,
+    MAP_RUN_COUNT,
+    MAP_RUNS,
     ROW_HEAD_BYTES,
     ROW_HI,
     ROW_LO,
@@ -21,10 +34,12 @@ from railgun.state.row_context import (
     SEGMENT_CLASS,
 )
 from railgun.state.row_images import swap64
+from railgun.state.row_renew import clear_words, copy_runs
 from railgun.state.row_slots import class_record, segment_base, segment_record
 from reservoir.compiled import jit, ld8, ld64, ldi64, st8, st64, sti64
 
 ANY_GROUP = -1
+STALE = -2  # of any group, in an older layout than its newest
 
 # When a row of a group counts as empty; one record per group index.
 (
@@ -39,7 +54,7 @@ RULE_BYTES = 5 * 8
 
 @jit
 def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacity: int) -> Any:
-    """Addresses of resident rows of a group (or ANY_GROUP) from a cursor on, into int64[capacity] at out.
+    """Addresses of resident rows of a group (or ANY_GROUP, or STALE) from a cursor on, into int64[capacity] at out.
 
     Looks at about `slots` slots. Returns how many were found; the cursor is at the end when none are left.
     """
@@ -55,7 +70,10 @@ def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacit
         if found == capacity or slots <= 0:
             return found
         row = segment_base(ctx, at) + slot * ldi64(class_record(ctx, owner) + CLASS_BYTES)
-        if row_group(row) == group or (group == ANY_GROUP and row_group(row) != GROUP_FREE):
+        own = row_group(row)
+        if own == group or (
+            own != GROUP_FREE and (group == ANY_GROUP or (group == STALE and is_stale(ctx, row)))
+        ):
             sti64(out + 8 * found, row)
             found += 1
         sti64(cursor + CURSOR_SLOT, slot + 1)
@@ -64,14 +82,38 @@ def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacit
 
 
 @jit
-def copy_rows(ctx: int, rows: int, n: int, cells: int, ids: int, content: int) -> None:
-    """Hashes and cells of n rows of one group: uint64[n, 2] (hi, lo) and uint64[n, cells]."""
-    for i in range(n):
-        row = ldi64(rows + 8 * i)
+def copy_rows(
+    ctx: int, rows: int, first: int, n: int, cells: int, ids: int, content: int, unknown: int
+) -> Any:
+    """Hashes and cells of n rows of one group, from `first` on: uint64[n, 2] (hi, lo) and uint64[n, cells].
+
+    The cells are those of the newest layout.  n, or the place of a stale row: at `unknown` is then the version whose
+    runs have to be worked out before it goes on from there.
+    """
+    for i in range(first, n):
+        row, target = ldi64(rows + 8 * i), content + 8 * i * cells
         st64(ids + 16 * i, row_hi(row))
         st64(ids + 16 * i + 8, row_lo(ctx, row))
-        for j in range(cells):
-            st64(content + 8 * (i * cells + j), ld64(row + ROW_HEAD_BYTES + 8 * j))
+        if is_stale(ctx, row):
+            record = group_record(ctx, row_group(row))
+            version = stale_version(record, row)
+            older = older_layout(record, version)
+            if ldi64(older + MAP_RUN_COUNT) < 0:
+                sti64(unknown, version)
+                return np.int64(i)
+            clear_words(target, cells)
+            copy_runs(row + ROW_HEAD_BYTES, target, ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT))
+        else:
+            for j in range(cells):
+                st64(target + 8 * j, ld64(row + ROW_HEAD_BYTES + 8 * j))
+    return np.int64(n)
+
+
+@jit
+def mark_stale(ctx: int, rows: int, n: int, flags: int) -> None:
+    """For each of n rows: 1 into uint8[n] at flags if it is stale, or 0."""
+    for i in range(n):
+        st8(flags + i, np.uint8(is_stale(ctx, ldi64(rows + 8 * i))))
 
 
 @jit
@@ -84,18 +126,20 @@ def mark_resident(ctx: int, keys: int, n: int, flags: int) -> None:
     """For each of n row keys, one behind the other: 1 into uint8[n] at flags if its row is resident, or 0."""
     for i in range(n):
         key = keys + i * ROW_KEY_BYTES
-        row = find_row(ctx, _key_group(key), swap64(ld64(key + 3)), swap64(ld64(key + 11)))
+        row = find_any_row(ctx, _key_group(key), swap64(ld64(key + 3)), swap64(ld64(key + 11)))
         st8(flags + i, np.uint8(row != 0))
 
 
 @jit
 def head_rows(ctx: int, keys: int, n: int, base: int, slot_bytes: int, rows: int) -> None:
-    """Make scratch memory at base look like n rows of these keys, and put their addresses into int64[n]."""
+    """Make scratch memory at base look like n rows of these keys, in the newest layouts of their groups, which must
+    be there, and put their addresses into int64[n].
+    """
     for i in range(n):
         key, row = keys + i * ROW_KEY_BYTES, base + i * slot_bytes
         st64(row + ROW_HI, swap64(ld64(key + 3)))
         st64(row + ROW_LO, swap64(ld64(key + 11)) ^ ld64(ctx + ROWS_SALT))
-        st64(row + ROW_TAGS, np.uint64(_key_group(key)))
+        st64(row + ROW_TAGS, ld64(group_record(ctx, _key_group(key)) + GROUP_NAME))
         sti64(rows + 8 * i, row)
 
 
@@ -128,7 +172,7 @@ def keep_empty(rules: int, rule_count: int, rows: int, n: int) -> Any:
 
 @jit
 def find_rows(ctx: int, entities: int, n: int, rows: int) -> None:
-    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident, into int64[n]."""
+    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident or stale, into int64[n]."""
     for i in range(n):
         entity = entities + 24 * i
         sti64(rows + 8 * i, find_row(ctx, ldi64(entity), ld64(entity + 8), ld64(entity + 16)))

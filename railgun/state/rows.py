@@ -1,28 +1,31 @@
 """The entity table: one row per (group, entity), those in use in memory, all of them in the store."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from railgun.state.errors import LayoutError
+from railgun.state.errors import BatchTooLargeError, LayoutError
 from railgun.state.layouts import Layout
 from railgun.state.resident import Image
 from railgun.state.row_context import CURSOR_SEGMENT, LOW32, ROWS_BATCH, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
 from railgun.state.row_evict import gather_pending, gather_tombstones
 from railgun.state.row_groups import RowGroups
 from railgun.state.row_job import LoadJob
-from railgun.state.row_load import NO_SLOT, PLACED, TABLE_FULL
+from railgun.state.row_load import PLACED, TABLE_FULL
 from railgun.state.row_memory import RowMemory
 from railgun.state.row_reader import Logical, RowReader, Words
+from railgun.state.row_renew import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
 from railgun.state.row_room import RowRoom
-from railgun.state.row_scan import find_rows, name_rows
+from railgun.state.row_scan import STALE, find_rows, mark_stale, name_rows
 from railgun.state.store import Store
 from reservoir.compiled import address
 
 # Slots looked at in one call of `pending`: about a millisecond's worth.
 _PENDING_SLOTS = 64 * 1024
+_RENEWED_SLOTS = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class EntityTable:
         self._pending = np.zeros(2, np.int64)
         self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
         self._loaded = 0
+        self._renewing = np.zeros(2, np.int64)
+        self._renewing[CURSOR_SEGMENT // 8] = len(self._memory.segments)
 
     @property
     def context(self) -> int:
@@ -109,6 +114,10 @@ class EntityTable:
                     self._room.grow_table(group)
                 elif status == NO_SLOT:
                     self._room.make_room(job.slot_class, job.left, group)
+                elif status == RUNS_UNKNOWN:
+                    self._groups.work_out(group, job.stale_version)
+                elif status == COPIES_FULL:
+                    self._room.drain()
                 else:
                     raise LayoutError(f"rows of group {group} are wanted, which has no layout")
             job.fill()
@@ -126,9 +135,15 @@ class EntityTable:
             self._room.flush()
 
     def find(self, entities: Words) -> npt.NDArray[np.int64]:
-        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident."""
+        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident, or stale."""
         found = np.zeros(len(entities), np.int64)
         find_rows(self.context, address(entities), len(entities), address(found))
+        return found
+
+    def stale(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which resident rows, by address, have an older layout than their group's newest: `load` renews them."""
+        found = np.zeros(len(rows), np.bool_)
+        mark_stale(self.context, address(rows), len(rows), address(found))
         return found
 
     def entities(self, rows: npt.NDArray[np.int64]) -> Words:
@@ -159,14 +174,32 @@ class EntityTable:
     def set_layout(
         self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]] = ()
     ) -> None:
-        """Begin a group (below 65535), or give its rows another layout. Between batches only: rows move.
+        """Begin a group (below 65535), or give its rows another layout. Between batches only.
 
         cells: words of a row behind its head. version: above the one in force. mapping: (offset in the layout
         in force, offset in this one, words), in words from the first cell; all other cells are zero.
-        Stored rows follow when they are read. It belongs to the current epoch, as any change of a row.
-        Raises LayoutError.
+        Rows follow when they are next loaded: no address holds any more. It belongs to the current epoch, as any
+        change of a row.  Raises LayoutError.
         """
+        self.next_stamp()
         self._groups.set_layout(group, version, cells, mapping)
+        self._renewing[:] = 0
+
+    def renew(self, rows: int) -> bool:
+        """Give some rows that are still in an older layout the newest. False: it has come to the end of them.
+
+        Between batches only. Whoever does not call it finds rows renewed when they are loaded; until then they take
+        the room of both layouts.  Raises what `load` raises, but for a lack of room.
+        """
+        if int(self._renewing[CURSOR_SEGMENT // 8]) >= self.segment_count:
+            return False
+        found = self.reader.resident(self._renewing, STALE, _RENEWED_SLOTS, rows)
+        if len(found):
+            missing = self.entities(found)
+            self.next_stamp()
+            with suppress(BatchTooLargeError):
+                self.load(missing, len(missing))
+        return True
 
     def dropped_groups(self) -> set[int]:
         """Dropped groups whose numbers are not free yet."""

@@ -39,18 +39,21 @@ class CheckpointWork:
         self.taken = 0
         self.last_s = 0.0
 
-    def step(self) -> bool:
-        """A bounded bit of work, beginning a checkpoint when one is due. True: there is more to do now."""
+    def step(self, share: int = 1) -> bool:
+        """A bounded bit of work, or a share of one, beginning a checkpoint when one is due. True: there is more to do
+        now.
+        """
         task, checkpointer = self._task, self._task.checkpointer
+        trickle_bytes = max(1, task.settings.trickle_bytes // share)
         if checkpointer.is_in_flight:
-            if checkpointer.step(task.settings.trickle_bytes):
+            if checkpointer.step(trickle_bytes):
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
         if (self._is_due() and task.position > self.durable_position) or self._has_new_fill():
             self.begin()
             return True
-        checkpointer.step(task.settings.trickle_bytes)
+        checkpointer.step(trickle_bytes)
         return False
 
     def _is_due(self) -> bool:

@@ -35,7 +35,15 @@ _SLICE_ENTRIES = 4096
 class Execution:
     """One program over one task's state. Made anew when the program changes; results hold until the next batch."""
 
-    def __init__(self, program: Program, table: EntityTable, pool: PagePool, frames: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        table: EntityTable,
+        pool: PagePool,
+        frames: int,
+        before: "Execution | None" = None,
+    ) -> None:
+        """before: of the program before, which is done with."""
         self.program = program
         self._table, self._pool = table, pool
         self._context: npt.NDArray[np.int64] = np.zeros(at.RUN_WORDS, np.int64)
@@ -57,7 +65,9 @@ class Execution:
         words[at.RUN_CALL] = address(self._block)
         self._prepared = np.zeros(PREPARED_TABLES * PREPARED_TABLE_BYTES, np.uint8)
         words[at.RUN_PREPARED] = address(self._prepared)
-        self._entities = np.zeros((0, 0), np.int64)
+        # The largest of its arrays: giving it back and taking it anew would take milliseconds.
+        none = np.zeros((0, 0), np.int64)
+        self._entities: npt.NDArray[np.int64] = none if before is None else before._entities
         for place, function in _ENTRIES:
             words[place] = entry_address(function)
         self._log_start: Any = None
@@ -92,9 +102,10 @@ class Execution:
         words[at.RUN_EDGE_START], words[at.RUN_EDGE_END] = address(log.start), address(log.end)
         words[at.RUN_ENTRY_AT], words[at.RUN_ENTRY_FRAME] = address(log.at), address(log.frame)
         words[at.RUN_ENTRY_ROW] = address(log.row)
-        if self._entities.shape[1] != log.limit:
-            self._entities = np.zeros((max(1, len(self._hash_at[0])), log.limit), np.int64)
-            words[at.RUN_ENTITIES], words[at.RUN_ENTITIES_STRIDE] = address(self._entities), log.limit
+        wanted = max(1, len(self._hash_at[0])), log.limit
+        if self._entities.shape[0] < wanted[0] or self._entities.shape[1] != wanted[1]:
+            self._entities = np.zeros(wanted, np.int64)
+        words[at.RUN_ENTITIES], words[at.RUN_ENTITIES_STRIDE] = address(self._entities), log.limit
         self._log = log
 
     def records(self, first: int, limit: int) -> None:

@@ -36,27 +36,27 @@ class FillWork:
             if not fill.full:
                 self._mark(generation)
 
-    def step(self) -> bool:
-        """One slice of the first fill that is not full. False: there was none."""
+    def step(self, share: int = 1) -> bool:
+        """One slice, or a share of one, of the first fill that is not full. False: there was none."""
         for generation, fill in self._task.metrics.fills.items():
             if not fill.full:
-                self._slice(generation)
+                self._slice(generation, max(1, self._task.settings.fill_rows_max // share))
                 return True
         return False
 
     def finish(self, generation: int) -> None:
         """Fill a generation to its end, now."""
         while not self._task.metrics.fills[generation].full:
-            self._slice(generation)
+            self._slice(generation, self._task.settings.fill_rows_max)
 
-    def _slice(self, generation: int) -> None:
+    def _slice(self, generation: int, rows_max: int) -> None:
         task = self._task
         fill, reservoir = task.metrics.fills[generation], task.reservoir
         task.metrics.close_generation()
         cursor = self._cursor(generation)
         clock_ms = task.admission.clock_ms
         up_to_ms = less(clock_ms, self._members(generation)[0].window.delay_ms)
-        found = reservoir.fill_next(cursor, task.settings.fill_rows_max, up_to_ms)
+        found = reservoir.fill_next(cursor, rows_max, up_to_ms)
         if found.count:
             log = reservoir.changelog
             log.start[:] = log.end[:] = 0

@@ -69,6 +69,7 @@ class Machine:
         self.layouts: dict[int, GroupLayout] = {}
         self.program: Program
         self.arrivals: Arrivals
+        self._schemas: Sequence[Schema] = ()
         self.execution: Execution
 
     def build(
@@ -84,16 +85,23 @@ class Machine:
         builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
         kinds = cell_kinds(self.program) if hasattr(self, "program") else {}
         program = self.program = builder.build(generations)
-        self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
-        self.arrivals = Arrivals(schemas, program.hot, self._key)
+        if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
+            self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
+            self.arrivals, self._schemas = Arrivals(schemas, program.hot, self._key), schemas
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
             self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
         self._set_layouts(program, kinds)
         frames = self._reservoir.words[FRAMES]
-        self.execution = Execution(program, self._table, self._pool, frames)
+        before = getattr(self, "execution", None)
+        self.execution = Execution(program, self._table, self._pool, frames, before)
         self.execution.bind_changelog(self._reservoir.changelog)
+
+    def foresee(self, delta_ms: int, clock_ms: int) -> None:
+        """Have what a new edge will meet first read ahead, if it is one."""
+        if delta_ms and delta_ms not in self.edges:
+            self._reservoir.foresee(LIVE_SET, less(clock_ms, delta_ms))
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""

@@ -79,7 +79,8 @@ class TaskMetrics:
             generation = joined[0]
         else:
             generation = change.place
-            self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
+        # It has not begun: its start, where one was worked out for those already there, may be too late for this one.
+        self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
         self.open_generation = generation, window.delay_ms, change.place
         self.by_name[change.metric.name] = LiveMetric(
             change.metric, change.place, generation, retained_ms, False

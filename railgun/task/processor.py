@@ -11,6 +11,7 @@ import numpy as np
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_from_json
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import LatePolicy, StreamDefinition
+from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.pages import PagePool
@@ -45,6 +46,10 @@ from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
 
 _CONTROL = bytes((CONTROL,))
+# A brief bit of background work is this much smaller.
+_BRIEF_SHARE = 8
+# Rows that take on a new layout at a time, before they are wanted.
+_RENEWED_ROWS = 256
 
 
 class TaskProcessor:
@@ -126,12 +131,17 @@ class TaskProcessor:
             for first_offset, records in batches:
                 self.process(records, first_offset, unanswered)
 
-    def work(self) -> bool:
-        """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now."""
+    def work(self, *, brief: bool = False) -> bool:
+        """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now.
+
+        brief: well under a millisecond, for whoever may be called any moment.
+        """
         begun_s = self.now()
-        filling = self.fills.step()
+        share = _BRIEF_SHARE if brief else 1
+        renewing = self.table.renew(_RENEWED_ROWS)
+        filling = self.fills.step(share)
         self.sweep.step()
-        more = self.checkpoints.step() or filling
+        more = self.checkpoints.step(share) or filling or renewing
         self.upkeep_s += self.now() - begun_s
         return more
 
@@ -273,6 +283,16 @@ class TaskProcessor:
                 self._is_built = False
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
+
+    def foresee(self, change: Change) -> None:
+        """A change will be in the log soon: what it will need is read ahead. No result depends on this call."""
+        if not isinstance(change, AddMetric) or change.metric.home != self.identity.partitioner:
+            return
+        window, clock_ms = change.metric.resolved.window, self.admission.clock_ms
+        if self.stream is not None and clock_ms > TIME_MIN:
+            self.machine.foresee(window.delay_ms, clock_ms)
+            if window.kind is WindowKind.SLIDING and window.size_ms is not None:
+                self.machine.foresee(window.delay_ms + window.size_ms, clock_ms)
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream

@@ -56,6 +56,11 @@ def stopped(
     engine.close(checkpoint=False)
 
 
+def cold(folder: Path) -> railgun.Engine:
+    """It writes no `warm` record, so that what is stopped is the change itself."""
+    return railgun.Engine(folder, may_warm=lambda warm: False)
+
+
 TELLING = [(LiveStream, "tell"), (Members, "control"), (CatalogLog, "finish")]
 
 
@@ -80,10 +85,10 @@ def test_a_new_metric_field_and_setting(
         for number in range(6):
             engine.score("s", {"id": number, "ts": 1000 + number, "card": "abc"[number % 3]})
     sql = "SELECT max(ts) AS newest FROM s OVER INFINITE"
-    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.add_metrics("s", sql, wait=False))
-    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.add_field("s", "x", "long"))
-    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.set_lateness("s", "0ms"))
-    stopped(railgun.Engine(folder), monkeypatch, where, name, lambda e: e.drop_metric("s", "n"))
+    stopped(cold(folder), monkeypatch, where, name, lambda e: e.add_metrics("s", sql, wait=False))
+    stopped(cold(folder), monkeypatch, where, name, lambda e: e.add_field("s", "x", "long"))
+    stopped(cold(folder), monkeypatch, where, name, lambda e: e.set_lateness("s", "0ms"))
+    stopped(cold(folder), monkeypatch, where, name, lambda e: e.drop_metric("s", "n"))
     with railgun.Engine(folder) as engine:
         engine.wait_until_warm("s")
         engine.add_metrics("s", "SELECT last(x) AS x FROM s OVER INFINITE")

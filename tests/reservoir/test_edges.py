@@ -136,6 +136,40 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
     driver.reservoir.close()
 
 
+def test_chunks_stay_where_all_their_columns_are_still_there() -> None:
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT, CARD))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(960, [30])
+    for position, hot in ((970, (AMOUNT, CARD)), (980, (CARD, AMOUNT)), (990, (CARD,))):
+        held_bytes, asked = driver.reservoir.stats().cache_bytes, driver.reservoir.stats().cache.prefetched
+        driver.set_hot(hot)
+        # Those that the cursors are in; what lies ahead of them may be asked for again.
+        assert driver.reservoir.stats().cache_bytes > held_bytes // 2
+        assert driver.reservoir.stats().cache.prefetched - asked <= 3
+        driver.run_all_until(position, [2])
+    driver.run_all([5])
+    driver.reservoir.close()
+
+
+def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT,))
+    driver.run_all_until(990, [30])
+    reservoir = driver.reservoir
+    assert reservoir.oldest_ms == 0
+    asked = reservoir.stats().cache.prefetched
+    reservoir.foresee(0, 4_000)
+    assert reservoir.stats().cache.prefetched == asked + 1
+    reservoir.foresee(0, 4_000)
+    assert reservoir.stats().cache.prefetched == asked + 1, "once is enough"
+    reservoir.foresee(0, 1 << 62)
+    assert reservoir.stats().cache.prefetched == asked + 1, "nothing that is sealed lies there"
+    driver.run_all([5])
+    reservoir.close()
+
+
 def test_a_set_holds_only_its_columns() -> None:
     driver = driver_of(steady_log(500, 10))
     driver.set_hot((AMOUNT, CARD))

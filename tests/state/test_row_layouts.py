@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from railgun.state import keys
 from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.rocks import StoreLimits
+from railgun.state.row_context import LAYOUTS
 from railgun.state.rows import EntityTable
 from railgun.state.store import Store
-from tests.state.state_run import StateRun
+from tests.state.state_run import StateRun, mapped
 
 
 @pytest.fixture
@@ -95,6 +97,52 @@ def test_many_versions_are_worked_out_when_a_row_of_them_is_read(run: StateRun) 
     run.check()
     for number in range(200):
         run.read(0, number)
+
+
+def test_a_new_layout_leaves_rows_where_they_are_until_they_are_wanted(run: StateRun) -> None:
+    run.set_layout(0, 10, [])
+    fill(run, 0, range(20), 1)
+    before = run.table.stats()
+    run.set_layout(0, 12, [(0, 1, 10)])
+    assert run.table.stats() == before
+    run.read(0, 3)
+    after = run.table.stats()
+    assert (after.resident, after.loaded, after.evicted) == (before.resident, before.loaded, before.evicted)
+    stale = run.table.stale(run.table.reader.resident(np.zeros(2, np.int64), 0, 1 << 20, 100))
+    assert (len(stale), stale.sum()) == (20, 19)
+    run.check()
+
+
+def test_rows_are_told_apart_when_versions_have_gone_round(tmp_path: Path, run: StateRun) -> None:
+    run.set_layout(0, 4, [])
+    fill(run, 0, range(20), 7)
+    version = run.table.layouts()[0].version
+    for shift in (LAYOUTS, 2 * LAYOUTS, 2 * LAYOUTS + 1, 3 * LAYOUTS):
+        run.table.set_layout(0, version + shift, 4, [(0, 1, 3)])
+        run.model = {key: mapped(cells, 4, [(0, 1, 3)]) for key, cells in run.model.items()}
+        run.check()
+        run.write(0, list(range(5)), 0, shift)
+    run.begin()
+    run.finish()
+    run.crash(tmp_path / "crash").close()
+
+
+def test_more_stale_rows_of_the_old_epoch_than_the_copy_buffer_holds(tmp_path: Path) -> None:
+    run = StateRun(tmp_path / "state", 4 << 20, 1 << 20)
+    run.set_layout(0, 100, [])
+    numbers = list(range(300))
+    for cell in range(100):
+        run.write(0, numbers, cell, (1 << 63) + 1)
+    run.begin()
+    run.set_layout(0, 101, [(0, 1, 100)])
+    run.write(0, numbers, 0, 7)
+    assert run.table.stats().copied > 0
+    run.check()
+    run.finish()
+    run.close()
+    after = StateRun(tmp_path / "state", 4 << 20, 1 << 20)
+    after.adopt(run, {run.durable})
+    after.close()
 
 
 @pytest.mark.parametrize("is_in_flight", [False, True])

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from railgun.state import image_batch
+from railgun.state import image_batch, row_groups
 from railgun.state import store as store_module
 from railgun.state.errors import StateError
+from railgun.state.layouts import LayoutHistory
 from railgun.state.resident import Image
 from railgun.state.rocks import items
 from railgun.state.rollback import MARK_BYTES, WrittenKeys
 from railgun.state.row_context import ROW_EPOCHS, ROWS_EPOCH
-from railgun.state.row_groups import RowGroups
 from railgun.state.row_room import RowRoom
 from railgun.state.rows import EntityTable
 from railgun.state.store import Store
@@ -88,10 +88,15 @@ def test_a_remembered_address_that_is_not_checked(tmp_path: Path, monkeypatch: p
     find_the_bug(tmp_path)
 
 
-def test_a_layout_change_that_leaves_old_images_behind(
+def test_rows_that_no_new_layout_makes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_groups, "row_name", lambda group, version: group)
+    find_the_bug(tmp_path)
+
+
+def test_a_stale_row_brought_to_the_newest_layout_by_its_last_change_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RowGroups, "_write_old_images", lambda groups, group: None)
+    monkeypatch.setattr(LayoutHistory, "to_newest", lambda history, version: history.newest.runs)
     find_the_bug(tmp_path)
 
 

@@ -1,0 +1,67 @@
+"""When background work is done: by a thread of its own between calls, and by calls that leave it no turn."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from railgun.engine.turns import FairLock
+
+# Between two slices: while there is more to do, and when there is nothing to do.
+_BUSY_S, _IDLE_S = 0.001, 0.05
+# A slice ends after this long, or where a step had nothing to do; the thread's own also where a call waits.
+_SLICE_S, _NOTHING_S = 0.003, 0.0001
+# Where calls leave the thread no turn they do a slice themselves, this long after it was due.
+_OVERDUE_S = 0.02
+
+
+class BackgroundWork:
+    """lock: held during calls.  work: a brief step; True: there is more to do now.  run: does a slice of the thread's
+    own, with the lock; False: it is over.
+    """
+
+    def __init__(
+        self, lock: FairLock, work: Callable[[], bool], run: Callable[[Callable[[], None]], bool]
+    ) -> None:
+        self._lock, self._step, self._run = lock, work, run
+        self._next_s = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """From now on."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """No slice begins any more."""
+        self._ended.set()
+
+    def join(self) -> None:
+        """Wait for the thread, unless it is this one."""
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def catch_up(self) -> None:
+        """After a call, which holds the lock: a slice where the thread has found no turn for long."""
+        if time.monotonic() >= self._next_s + _OVERDUE_S:
+            self._slice(yields=False)
+
+    def _work(self) -> None:
+        # Whoever calls does not wait here for its turn: the thread takes the lock only while nobody has it.
+        while not self._ended.wait(max(_BUSY_S, self._next_s - time.monotonic())):
+            if not self._lock.acquire(blocking=False):
+                continue
+            try:
+                if not self._run(lambda: self._slice(yields=True)):
+                    return
+            finally:
+                self._lock.release()
+
+    def _slice(self, *, yields: bool) -> None:
+        now_s = time.monotonic()
+        end_s, more = now_s + _SLICE_S, True
+        while more and now_s < end_s:
+            begun_s, more = now_s, self._step()
+            now_s = time.monotonic()
+            if now_s - begun_s < _NOTHING_S or (yields and self._lock.is_wanted):
+                break
+        self._next_s = now_s + (_BUSY_S if more else _IDLE_S)

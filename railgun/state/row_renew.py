@@ -1,0 +1,132 @@
+"""Kernels: a stale row takes on the newest layout when it is next wanted; rows leave all at once.
+
+A new layout touches no row: of hundred thousands, few are wanted at a time.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.state.row_access import copy_row, group_record, older_layout, row_group, stale_version
+from railgun.state.row_context import (
+    CLASS_BYTES,
+    CURSOR_SEGMENT,
+    CURSOR_SLOT,
+    FLAG_USED,
+    GROUP_CELLS,
+    GROUP_CLASS,
+    GROUP_NAME,
+    LOW32,
+    MAP_RUN_COUNT,
+    MAP_RUNS,
+    ROW_EPOCHS,
+    ROW_HEAD_BYTES,
+    ROW_HI,
+    ROW_LO,
+    ROW_TAGS,
+    ROWS_EPOCH,
+    ROWS_SEGMENT_COUNT,
+    ROWS_STAMP,
+    RUN_BYTES,
+    SEGMENT_CARVED,
+    SEGMENT_CLASS,
+    SEGMENT_LIVE,
+    SEGMENT_MARK,
+)
+from railgun.state.row_evict import evict_row
+from railgun.state.row_slots import (
+    class_record,
+    forget_row,
+    free_slot,
+    move_entry,
+    release_segment,
+    row_own_tag,
+    segment_base,
+    segment_of,
+    segment_record,
+    take_slot,
+)
+from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+
+# What `renew_row` answers.
+RENEWED = np.int64(0)
+NO_SLOT = np.int64(1)
+COPIES_FULL = np.int64(2)
+RUNS_UNKNOWN = np.int64(3)
+
+
+@jit
+def renew_row(ctx: int, row: int) -> Any:
+    """Give a stale row a slot in the newest layout, stamped: RENEWED. Else nothing is done.
+
+    NO_SLOT; COPIES_FULL where its image of the old epoch, in the layout that epoch knows, finds no room;
+    RUNS_UNKNOWN where `RowGroups.work_out` has to be called for its version.
+    """
+    record = group_record(ctx, row_group(row))
+    older = older_layout(record, stale_version(record, row))
+    if ldi64(older + MAP_RUN_COUNT) < 0:
+        return RUNS_UNKNOWN
+    dirty = ld64(row + ROW_EPOCHS) & LOW32
+    if dirty != np.uint64(0) and dirty != ld64(ctx + ROWS_EPOCH) and not copy_row(ctx, row):
+        return COPIES_FULL
+    target = take_slot(ctx, ldi64(record + GROUP_CLASS))
+    if target == 0:
+        return NO_SLOT
+    for word in (ROW_HI, ROW_LO, ROW_EPOCHS):
+        st64(target + word, ld64(row + word))
+    st64(target + ROW_TAGS, ld64(record + GROUP_NAME) | FLAG_USED | (ld64(ctx + ROWS_STAMP) << np.uint64(32)))
+    clear_words(target + ROW_HEAD_BYTES, ldi64(record + GROUP_CELLS))
+    runs, run_count = ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT)
+    copy_runs(row + ROW_HEAD_BYTES, target + ROW_HEAD_BYTES, runs, run_count)
+    if ld64(row + ROW_EPOCHS) & LOW32 != np.uint64(0):
+        sti64(segment_record(ctx, segment_of(ctx, target)) + SEGMENT_MARK, ldi64(ctx + ROWS_EPOCH))
+    move_entry(ctx, row_own_tag(ctx, row), row, target)
+    left = segment_of(ctx, row)
+    free_slot(ctx, row)
+    if ldi64(segment_record(ctx, left) + SEGMENT_LIVE) == 0:
+        release_segment(ctx, left)
+    return RENEWED
+
+
+@jit
+def leave_rows(ctx: int, cursor: int, group: int, is_dropped: bool) -> Any:
+    """Take all resident rows of a group out of memory; where it is not dropped, dirty ones leave their images.
+
+    True when done; False when images must be written first, then call again.
+    """
+    for at in range(ldi64(cursor + CURSOR_SEGMENT), ldi64(ctx + ROWS_SEGMENT_COUNT)):
+        segment = segment_record(ctx, at)
+        owner = ldi64(segment + SEGMENT_CLASS)
+        if owner >= 0:
+            size = ldi64(class_record(ctx, owner) + CLASS_BYTES)
+            for slot in range(ldi64(cursor + CURSOR_SLOT), ldi64(segment + SEGMENT_CARVED)):
+                row = segment_base(ctx, at) + slot * size
+                if row_group(row) != group:
+                    continue
+                if is_dropped:
+                    forget_row(ctx, row)
+                elif not evict_row(ctx, row):
+                    sti64(cursor + CURSOR_SLOT, np.int64(slot))
+                    return False
+            if ldi64(segment + SEGMENT_LIVE) == 0:
+                release_segment(ctx, at)
+        sti64(cursor + CURSOR_SEGMENT, np.int64(at + 1))
+        sti64(cursor + CURSOR_SLOT, np.int64(0))
+    return True
+
+
+@jit
+def clear_words(target: int, n: int) -> None:
+    """Set n words to zero."""
+    for i in range(n):
+        st64(target + 8 * i, np.uint64(0))
+
+
+@jit
+def copy_runs(source: int, target: int, runs: int, run_count: int) -> None:
+    """Copy cells of one layout to their places in another."""
+    for i in range(run_count):
+        run = runs + i * RUN_BYTES
+        old, new = source + 8 * ldi64(run), target + 8 * ldi64(run + 8)
+        for j in range(ldi64(run + 16)):
+            st64(new + 8 * j, ld64(old + 8 * j))

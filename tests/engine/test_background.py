@@ -1,0 +1,63 @@
+"""Background work lets calls go first, and is done by them where they leave it no turn."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from railgun.engine.background import BackgroundWork
+from railgun.engine.turns import FairLock
+
+_PATIENCE_S = 60.0
+
+
+def test_a_slice_ends_once_a_call_waits() -> None:
+    lock = FairLock()
+    slices: list[list[bool]] = []
+
+    def step() -> bool:
+        time.sleep(0.0005)
+        slices[-1].append(lock.is_wanted)
+        return True
+
+    def turn(work: Callable[[], None]) -> bool:
+        slices.append([])
+        work()
+        return True
+
+    background = BackgroundWork(lock, step, turn)
+    background.start()
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while sum(map(any, slices)) < 5 and time.monotonic() < deadline_s:
+        with lock:
+            pass
+    background.end()
+    background.join()
+    assert sum(map(any, slices)) >= 5, "no call ever waited"
+    assert not any(any(steps[:-1]) for steps in slices)
+
+
+def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:
+    lock = FairLock()
+    workers: set[str] = set()
+
+    def step() -> bool:
+        workers.add(threading.current_thread().name)
+        return False
+
+    background = BackgroundWork(lock, step, lambda work: True)
+    background.start()
+    deadline_s = time.monotonic() + _PATIENCE_S
+    with lock:
+        while not workers and time.monotonic() < deadline_s:
+            background.catch_up()
+    background.end()
+    background.join()
+    assert workers == {threading.current_thread().name}
+
+
+def test_it_ends_when_its_turn_says_so() -> None:
+    turns: list[int] = []
+    background = BackgroundWork(FairLock(), lambda: True, lambda work: bool(turns.append(1)))
+    background.start()
+    background.join()
+    assert turns == [1]
