@@ -26,7 +26,7 @@ from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
 from railgun.kernel_list import load_all
-from railgun.kernels import compile_all
+from railgun.kernels import compile_and_note
 from railgun.unit.start import LoggedStart
 
 BACKLOG = 2_048
@@ -67,7 +67,7 @@ def open_engine(settings: EngineSettings, definitions: Definitions | None) -> En
         if not loading.result():
             _log.info("compiling kernels: about a minute, once")
             gc.enable()
-            compile_all()
+            compile_and_note()
         if definitions is not None:
             engine.apply(definitions, wait=False)
     except BaseException:

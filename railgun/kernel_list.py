@@ -18,6 +18,7 @@ from reservoir.compiled import cache_folder, entry_address, entry_points
 from reservoir.kernel_sources import digest, sources
 
 _ROOMS = ("railgun", "reservoir")
+_FORM = 2  # of the note
 
 # (module, name, types of the arguments); for an entry point, which has a type of its own, None.
 Kernel = tuple[str, str, list[str] | None]
@@ -43,8 +44,14 @@ def load_all() -> bool:
     return True
 
 
-def note_all() -> None:
-    """Note the kernels that this process has called, all that there are. Where that cannot be written, nothing is."""
+def note_all() -> bool:
+    """Note the kernels that this process has called, all that there are. False, having noted nothing, where some were
+    compiled by this very process: it has those too that only kernels call, many more. The next one can note.
+
+    Where the file cannot be written there is no note either.
+    """
+    if any(function.stats.cache_misses for function in _functions()):
+        return False
     path = _path()
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:
@@ -52,7 +59,8 @@ def note_all() -> None:
         unfinished.write_text(json.dumps(loaded_kernels()), encoding="utf-8")
         unfinished.replace(path)
     except OSError:
-        return
+        pass
+    return True
 
 
 def loaded_kernels() -> list[Kernel]:
@@ -79,6 +87,7 @@ def _path() -> Path:
     """By all that what is called depends on: sources and their place, Numba, the processor."""
     place = Path(numba.config.CACHE_DIR)
     facts = (
+        _FORM,
         cache_folder().name,
         digest(sources()),  # those without kernels too: they decide what is called
         __file__,
