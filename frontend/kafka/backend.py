@@ -41,6 +41,7 @@ from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
 _STARTING = Readiness(False, "starting: the catalogue is being read")
+_UNITS_START = Readiness(False, "starting: the units of the node are not ready yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,19 @@ class _Parts:
 
 
 class KafkaBackend:
-    """definitions: created at the start where missing.  Used in one event loop; `start` waits for the broker."""
+    """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
+
+    Used in one event loop; `start` waits for the broker.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
+        waits_for: Callable[[], bool] | None = None,
     ) -> None:
+        self._waits_for = waits_for
         self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
         self._parts: _Parts | None = None
         self._thread: ScoringThread | None = None
@@ -144,6 +150,10 @@ class KafkaBackend:
             )
             if failure is not None:
                 self._standing = Readiness(False, failure, failed=True)
+        if self._waits_for is not None and self._standing.ready:
+            if not self._waits_for():
+                return _UNITS_START
+            self._waits_for = None
         return self._standing
 
     def view(self, stream: str) -> StreamView:

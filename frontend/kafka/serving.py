@@ -19,6 +19,7 @@ from frontend.server import SWITCH_INTERVAL_S, Service, listen
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
 from railgun.unit.configured import kafka_settings
+from railgun.unit.supervisor import NODE_READY
 
 # A node takes checkpoints of all its tasks when it is asked to stop.
 _NODE_STOP_S = 90.0
@@ -41,7 +42,8 @@ def serve_frontend(
     cluster = cluster_of(settings)
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    backend = KafkaBackend(cluster, definitions)
+    beside = None if node is None else NodeBeside(node)
+    backend = KafkaBackend(cluster, definitions, waits_for=None if beside is None else beside.is_ready)
     with contextlib.closing(listener):
         service = Service(
             settings.http,
@@ -50,11 +52,11 @@ def serve_frontend(
             on_ready,
             [ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs)],
         )
-        if node is None:
+        if beside is None:
             return uvloop.run(service.run())
-        with _beside(node, service.stop) as ended:
+        with beside.running(service.stop):
             code = uvloop.run(service.run())
-        return 1 if ended.is_set() else code
+        return 1 if beside.has_failed else code
 
 
 def cluster_of(settings: Settings) -> Cluster:
@@ -72,29 +74,47 @@ def cluster_of(settings: Settings) -> Cluster:
     )
 
 
-@contextlib.contextmanager
-def _beside(command: Sequence[str], stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """A process that runs as long as the block; where it ends before, `stop` is called and the event is set."""
-    ended, leaving = threading.Event(), threading.Event()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+class NodeBeside:
+    """A node that runs as long as a block. has_failed: whether it ended before."""
 
-    def watch() -> None:
-        code = process.wait()
-        if not leaving.is_set():
-            _log.error("the node ended with %d", code)
-            ended.set()
-            stop()
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._ready = threading.Event()
+        self.has_failed = False
 
-    watcher = threading.Thread(target=watch, name="node", daemon=True)
-    watcher.start()
-    try:
-        yield ended
-    finally:
-        leaving.set()
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        watcher.join(_NODE_STOP_S)
-        if watcher.is_alive():
-            _log.error("the node did not stop in time and is killed")
-            process.kill()
-            watcher.join()
+    def is_ready(self) -> bool:
+        """Whether all its units have caught up once."""
+        return self._ready.is_set()
+
+    @contextlib.contextmanager
+    def running(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Run it; `stop` is called where it ends by itself."""
+        leaving = threading.Event()
+        process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+        def watch() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.strip() == NODE_READY.encode():
+                    self._ready.set()
+            code = process.wait()
+            if not leaving.is_set():
+                _log.error("the node ended with %d", code)
+                self.has_failed = True
+                stop()
+
+        watcher = threading.Thread(target=watch, name="node", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            leaving.set()
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            watcher.join(_NODE_STOP_S)
+            if watcher.is_alive():
+                _log.error("the node did not stop in time and is killed")
+                process.kill()
+                watcher.join()
+            assert process.stdout is not None
+            process.stdout.close()

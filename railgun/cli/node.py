@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector
     from railgun.unit.process import node_name
-    from railgun.unit.supervisor import Supervisor
+    from railgun.unit.supervisor import NODE_READY, Supervisor
 
     raise_open_files_limit()
     given = {
@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
             log.info(
                 "node %s: %d units, broker %s; %s/metrics", node_name(settings), units, cluster.broker, url
             )
-            is_well = supervisor.run(stopped)
+            is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
         log.info("stopped")
     return 0 if is_well else EXIT_NO
 
@@ -81,7 +81,7 @@ NODE = Command(
     description=(
         "Run tasks: read the topics of streams, keep their events and state in DIR, send replies. Each of the\n"
         "N processes runs its share of all tasks. A process that dies is started again, and goes on from its\n"
-        "last checkpoint.\n\n"
+        "last checkpoint. `ready` is printed whenever all of them have come to where their logs ended.\n\n"
         "SIGTERM or Ctrl-C: replies are sent, checkpoints taken, and the exit code is 0; 1 where a process\n"
         "did not end well: nothing is lost then either."
     ),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from railgun.unit.parent import METRICS
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
 # A unit that does not come to its end within this time after it was asked is killed: its log has everything.
 STOP_S = 60.0
+NODE_READY = "ready"
+"""What a node prints whenever all its units have caught up."""
 
 _log = logging.getLogger("railgun.node")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -147,8 +149,13 @@ class Supervisor:
         """Whether all units have caught up."""
         return all(unit.is_ready for unit in self.units)
 
-    def run(self, stopped: threading.Event, interval_s: float = 0.05) -> bool:
-        """Until asked to stop. Whether every unit ended well then."""
+    def run(
+        self,
+        stopped: threading.Event,
+        on_ready: Callable[[], object] = lambda: None,
+        interval_s: float = 0.05,
+    ) -> bool:
+        """Until asked to stop. Whether every unit ended well then. on_ready: called whenever all have caught up."""
         with _held(self._folder):
             was_ready = False
             try:
@@ -157,6 +164,7 @@ class Supervisor:
                         unit.watch()
                     if self.is_ready and not was_ready:
                         _log.info("ready: %d units", len(self.units))
+                        on_ready()
                     was_ready = self.is_ready
             finally:
                 for unit in self.units:

@@ -1,6 +1,7 @@
 """`railgun serve --broker` and `railgun frontend` as processes: from nothing to answers, killed and stopped."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from frontend.kafka.exchange import Limits
 from tests.frontend.conftest import PAYMENTS
@@ -153,3 +155,51 @@ def test_a_front_end_that_is_killed(kafka: str, tmp_path: Path, event: Event) ->
         fresh = [reply["metrics"]["n7"] for reply in replies if "duplicate" not in reply]
         assert sorted([*answered.values(), *fresh]) == [*range(1, 1_001), *range(1_501, 2_001)]
         assert other.score("payments", event(card="killed"))["metrics"]["n7"] == 2_001
+
+
+def killed_again_and_again(kafka: str, folder: Path, event: Event, times: int, seed: int) -> None:
+    """Front-ends die at any moment under load. What they had not answered is sent again in the end: each event counts
+    once, and no two are told the same count."""
+    chance, definitions = random.Random(seed), folder / "d.toml"
+    definitions.write_text(PAYMENTS)
+    answered: dict[str, int] = {}
+    unanswered: list[dict[str, Any]] = []
+    with LocalCluster(kafka, folder / "node") as cluster:
+        cluster.start_units(1)
+        words = ("frontend", "--broker", kafka, "--definitions", str(definitions))
+        for _ in range(times):
+            with _running(*words, prefix=cluster.prefix) as (process, client), ThreadPoolExecutor(4) as pool:
+                arrays = [[event(card="killed") for _ in range(chance.randrange(1, 200))] for _ in range(8)]
+                asked = [pool.submit(client.post, EVENTS, json=each) for each in arrays]
+                time.sleep(0.1 * chance.random())
+                process.kill()
+                for sent, each in zip(arrays, asked):
+                    if each.exception() is not None:
+                        unanswered += sent
+                        continue
+                    assert each.result().status_code == 200
+                    answered.update((reply["id"], reply["metrics"]["n7"]) for reply in each.result().json())
+        other = cluster.serve()
+        fresh: list[int] = []
+        again = 0
+        for first in range(0, len(unanswered), 1_000):
+            for reply in other.post(EVENTS, unanswered[first : first + 1_000]).json():
+                if "duplicate" in reply:
+                    again += 1
+                else:
+                    fresh.append(reply["metrics"]["n7"])
+        counts, total = [*answered.values(), *fresh], len(answered) + len(unanswered)
+        assert len(set(counts)) == len(counts) == total - again
+        assert max(counts) <= total
+        assert other.score("payments", event(card="killed"))["metrics"]["n7"] == total + 1
+
+
+@pytest.mark.timeout(900)
+def test_front_ends_that_are_killed_under_load(kafka: str, tmp_path: Path, event: Event) -> None:
+    killed_again_and_again(kafka, tmp_path, event, 10, seed=1)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_many_front_ends_that_are_killed_under_load(kafka: str, tmp_path: Path, event: Event) -> None:
+    killed_again_and_again(kafka, tmp_path, event, 200, seed=2)
