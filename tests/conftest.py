@@ -1,10 +1,13 @@
 """What every test shares: how hard Hypothesis looks, that a failure can be run again, one Kafka broker."""
 
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from railgun.broker.local import LocalBroker
 from tests.broker import shared_broker
 
 settings.register_profile(
@@ -36,3 +39,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def kafka() -> str:
     """The address of a real broker, which all tests of the run share: name topics of your own."""
     return shared_broker.address()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    """One that is nobody else's, not started yet."""
+    found = LocalBroker(tmp_path / "a folder\u00e9")
+    try:
+        yield found
+    finally:
+        found.stop()

@@ -49,3 +49,7 @@ def address() -> str:
             words = ("watch", os.environ[_OWNER], str(folder), sys.executable, str(Path(__file__).parents[2]))
             spawn(["/bin/sh", "-c", _WATCH, *words], folder / "watch.log")
     return status.address
+
+
+def unheard(line: str) -> None:
+    """Takes what a broker says of its start."""

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,12 @@ from railgun.broker.commands import Ports, properties
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError
 from railgun.broker.local import LocalBroker
 from railgun.broker.pid_file import Running, start_ticks
-
-
-def _unheard(line: str) -> None:
-    pass
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalBroker]:
-    found = LocalBroker(tmp_path / "a folder\u00e9")
-    yield found
-    found.stop()
+from tests.broker.shared_broker import unheard
 
 
 def test_its_life(broker: LocalBroker) -> None:
     assert broker.status() is None
-    started = broker.start(0, _unheard)
+    started = broker.start(0, unheard)
     assert started.topics == {}
     client = AdminClient({"bootstrap.servers": started.address})
     client.create_topics([NewTopic("t", 3, 1)])["t"].result(30)
@@ -40,16 +29,16 @@ def test_its_life(broker: LocalBroker) -> None:
     assert asked.uptime_s >= started.uptime_s
 
     with pytest.raises(AlreadyRunningError, match=str(started.pid)):
-        broker.start(0, _unheard)
+        broker.start(0, unheard)
     port = int(started.address.partition(":")[2])
     with pytest.raises(PortInUseError, match="--port"):
-        LocalBroker(broker.folder / "other").start(port, _unheard)
+        LocalBroker(broker.folder / "other").start(port, unheard)
 
     os.kill(started.pid, signal.SIGKILL)
     os.waitpid(started.pid, 0)
     assert pid_file.read(broker.folder) is not None
     assert broker.status() is None
-    again = broker.start(0, _unheard)
+    again = broker.start(0, unheard)
     assert again.topics == {"t": 3}
     assert broker.stop()
     assert start_ticks(again.pid) is None
@@ -61,7 +50,7 @@ def test_a_broker_that_cannot_start_says_why(broker: LocalBroker) -> None:
     (broker.folder / "logs").mkdir(parents=True)
     (broker.folder / "logs" / "meta.properties").write_text("version=7\n")
     with pytest.raises(StartError, match=r"broker\.log") as caught:
-        broker.start(0, _unheard)
+        broker.start(0, unheard)
     assert "meta.properties" in caught.value.reason
     assert broker.status() is None
 
@@ -70,7 +59,7 @@ def test_storage_that_cannot_be_formatted_says_why(broker: LocalBroker) -> None:
     broker.folder.mkdir()
     (broker.folder / "logs").write_text("a file")
     with pytest.raises(StartError, match="could not be formatted"):
-        broker.start(0, _unheard)
+        broker.start(0, unheard)
 
 
 def test_another_process_with_the_same_number_is_not_it(tmp_path: Path) -> None:
@@ -102,7 +91,7 @@ def test_a_port_that_may_not_be_had(broker: LocalBroker) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         with pytest.raises(PortInUseError):
-            broker.start(listener.getsockname()[1], _unheard)
+            broker.start(listener.getsockname()[1], unheard)
 
 
 def test_a_clusters_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:

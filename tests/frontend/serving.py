@@ -61,26 +61,38 @@ def server(
     listener = listen(settings)
     backend = EmbeddedBackend(opening)
     service = Service(settings, backend, listener)
+    running = Server(service, backend, lambda: opened[-1])
+
+    def ended(code: int) -> None:
+        running.code = code
+
+    with listener, running.client, in_thread(service, ended) as failures:
+        if wait:
+            until(lambda: running.client.get("/readyz").status_code == 200 or bool(failures))
+        yield running
+
+
+@contextmanager
+def in_thread(service: Service, ended: Callable[[int], None]) -> Iterator[list[BaseException]]:
+    """A service that runs as long as the block; gives its failures, the first of which is raised at the end.
+
+    ended: called with the exit code.
+    """
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
-            running.code = uvloop.run(service.run())
+            ended(uvloop.run(service.run()))
         except BaseException as error:  # noqa: BLE001 - the test raises it
             failures.append(error)
 
-    running = Server(service, backend, lambda: opened[-1])
     thread = threading.Thread(target=run, name="server")
     thread.start()
     try:
-        if wait:
-            until(lambda: running.client.get("/readyz").status_code == 200 or bool(failures))
-        yield running
+        yield failures
     finally:
         service.stop()
         thread.join(PATIENCE_S)
-        running.client.close()
-        listener.close()
         assert not thread.is_alive()
     if failures:
         raise failures[0]

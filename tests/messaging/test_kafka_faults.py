@@ -4,10 +4,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -16,22 +14,9 @@ from railgun.messaging.errors import TransportFullError, TransportUnavailableErr
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
+from tests.broker.shared_broker import unheard
 
 _WHERE = TopicPartition("t", 0)
-
-
-def _unheard(line: str) -> None:
-    pass
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalBroker]:
-    """One that is nobody else's."""
-    found = LocalBroker(tmp_path / "broker")
-    try:
-        yield found
-    finally:
-        found.stop()
 
 
 def _opened(status: Status, **settings: int) -> KafkaTransport:
@@ -50,7 +35,7 @@ def _read_from(transport: KafkaTransport, offset: int, end: int) -> list[bytes]:
 
 
 def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
-    status = broker.start(0, _unheard)
+    status = broker.start(0, unheard)
     port = int(status.address.partition(":")[2])
     with _opened(status) as transport:
         transport.create_topic("t", 1)
@@ -70,7 +55,7 @@ def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
                 _read_from(transport, 0, seen)
                 os.kill(status.pid, signal.SIGKILL)
                 os.waitpid(status.pid, 0)
-                status = broker.start(port, _unheard)
+                status = broker.start(port, unheard)
                 while transport.end_offset(*_WHERE) <= seen:
                     time.sleep(0.05)
         finally:
@@ -83,7 +68,7 @@ def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
 
 
 def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
-    status = broker.start(0, _unheard)
+    status = broker.start(0, unheard)
     with _opened(status) as patient, _opened(status, message_timeout_ms=1_500) as hasty:
         patient.create_topic("t", 1)
         hasty.append("t", 0, [b"first"])
@@ -104,7 +89,7 @@ def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
 
 
 def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(broker: LocalBroker) -> None:
-    status = broker.start(0, _unheard)
+    status = broker.start(0, unheard)
     transport = KafkaTransport(KafkaSettings(status.address, answer_timeout_s=1.0))
     try:
         transport.create_topic("t", 1)
@@ -119,13 +104,13 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
 
 
 def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(broker: LocalBroker) -> None:
-    status = broker.start(0, _unheard)
+    status = broker.start(0, unheard)
     port = int(status.address.partition(":")[2])
     with _opened(status) as transport:
         transport.create_topic("t", 1)
         transport.append("t", 0, [b"a"])
         broker.stop()
-        starting = threading.Thread(target=broker.start, args=(port, _unheard))
+        starting = threading.Thread(target=broker.start, args=(port, unheard))
         starting.start()
         asked = 0
         while starting.is_alive() or asked < 20:

@@ -21,6 +21,7 @@ from railgun.task.settings import MIB, TaskSettings
 from railgun.unit import loop as unit_loop
 from railgun.unit.spread import TaskKey
 from railgun.wire.encode import encode_event
+from tests.broker.shared_broker import unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.strategies.case import STREAM
@@ -247,23 +248,9 @@ def _others_wait(player: ClusterPlayer) -> bool:
     return any(partitioner == "shop" for _, partitioner in player.front_end.missing())
 
 
-def _unheard(line: str) -> None:
-    pass
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalBroker]:
-    """One that is nobody else's."""
-    found = LocalBroker(tmp_path / "broker")
-    try:
-        yield found
-    finally:
-        found.stop()
-
-
 def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> None:
     """Play while the broker is restarted, killed, and held up, so many times each."""
-    status = broker.start(0, _unheard)
+    status = broker.start(0, unheard)
     port = int(status.address.partition(":")[2])
     player = ClusterPlayer(status.address, "railgun")
     sent = 0
@@ -276,11 +263,11 @@ def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> 
                 sent += 60
                 if number % 3 == 0:
                     broker.stop()
-                    status = broker.start(port, _unheard)
+                    status = broker.start(port, unheard)
                 elif number % 3 == 1:
                     os.kill(status.pid, signal.SIGKILL)
                     os.waitpid(status.pid, 0)
-                    status = broker.start(port, _unheard)
+                    status = broker.start(port, unheard)
                 else:
                     os.kill(status.pid, signal.SIGSTOP)
                     time.sleep(pause_s)

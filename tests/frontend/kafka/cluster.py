@@ -1,7 +1,6 @@
 """A cluster on a real broker in this process: front-ends over HTTP, units in threads."""
 
 import dataclasses
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvloop
 
 from frontend.door.telemetry import InputCollector
 from frontend.kafka.backend import Cluster, KafkaBackend
@@ -18,7 +16,7 @@ from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import Service, listen
 from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
-from tests.frontend.serving import PATIENCE_S, until
+from tests.frontend.serving import PATIENCE_S, in_thread, until
 from tests.unit.local_units import LocalUnit, quick_settings
 
 
@@ -48,29 +46,11 @@ def front_end(
     backend = KafkaBackend(cluster, now_ms=now_ms)
     collectors = (ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs))
     service = Service(settings, backend, listener, collectors=collectors)
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            uvloop.run(service.run())
-        except BaseException as error:  # noqa: BLE001 - the test raises it
-            failures.append(error)
-
     running = RunningFrontEnd(service, backend)
-    thread = threading.Thread(target=run, name="front-end")
-    thread.start()
-    try:
+    with listener, running.client, in_thread(service, lambda code: None) as failures:
         until(lambda: bool(failures) or running.client.get("/readyz").status_code == 200)
         if not failures:
             yield running
-    finally:
-        service.stop()
-        thread.join(PATIENCE_S)
-        running.client.close()
-        listener.close()
-        assert not thread.is_alive()
-    if failures:
-        raise failures[0]
 
 
 class LocalCluster:
