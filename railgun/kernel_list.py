@@ -75,6 +75,12 @@ def loaded_kernels() -> list[Kernel]:
     return sorted(found, key=str)
 
 
+def cached_kernels() -> int:
+    """How many kernels of this tree, those that only kernels call among them, are in the cache."""
+    places = {Path(function.stats.cache_path) for function in _functions()}
+    return sum(1 for place in places for _ in place.glob("*.nbc"))
+
+
 def _functions() -> Iterable[Any]:
     for module_name, module in list(sys.modules.items()):
         if module_name.split(".")[0] in _ROOMS:

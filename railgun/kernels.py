@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from railgun.engine.engine import Engine
-from railgun.kernel_list import load_all, note_all
+from railgun.kernel_list import cached_kernels, load_all, note_all
 from railgun.task.settings import TaskSettings
 from reservoir.compiled import cache_folder
 
@@ -103,9 +103,9 @@ def compile_all() -> None:
 
 def compile_and_note() -> bool:
     """Call every kernel once, and note which they were. False: some had to be compiled; the next process can note."""
-    before = _cached()
+    before = cached_kernels()
     compile_all()
-    return _cached() == before and note_all()
+    return cached_kernels() == before and note_all()
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def main() -> None:
     if load_all():
         return
     begun = time.perf_counter()
-    found = _cached()
+    found = cached_kernels()
     if found < _FEW:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: about a minute, once.\n")
         sys.stderr.flush()
@@ -122,11 +122,6 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", again], check=True)
     if found < _FEW:
         sys.stderr.write(f"Compiled in {time.perf_counter() - begun:.0f} s.\n")
-
-
-def _cached() -> int:
-    """How many compiled kernels there are, and parts of them."""
-    return sum(1 for _ in cache_folder().rglob("*.nbc"))
 
 
 if __name__ == "__main__":
