@@ -186,12 +186,15 @@ class EntityTable:
         self._renewing[:] = 0
 
     def renew(self, rows: int) -> bool:
-        """Give some rows that are still in an older layout the newest. False: it has come to the end of them.
+        """Give some rows that are still in an older layout the newest. False: there are none, or no room is free: rows
+        that nobody wants now would drive out those that are in use.
 
         Between batches only. Whoever does not call it finds rows renewed when they are loaded; until then they take
         the room of both layouts.  Raises what `load` raises, but for a lack of room.
         """
         if int(self._renewing[CURSOR_SEGMENT // 8]) >= self.segment_count:
+            return False
+        if not self._memory.unowned_segments().size:
             return False
         found = self.reader.resident(self._renewing, STALE, _RENEWED_SLOTS, rows)
         if len(found):

@@ -113,6 +113,33 @@ def test_a_new_layout_leaves_rows_where_they_are_until_they_are_wanted(run: Stat
     run.check()
 
 
+def test_stale_rows_are_renewed_in_the_background_while_there_is_room(tmp_path: Path) -> None:
+    run = StateRun(tmp_path / "state", 256 * 1024)
+    run.set_layout(0, 10, [])
+    fill(run, 0, range(100), 1)
+    while run.table.renew(30):
+        assert run.table.stats().loaded == 100, "none is stale"
+    run.set_layout(0, 12, [(0, 1, 10)])
+    run.write(0, [3], 0, 5)
+    while run.table.renew(30):
+        run.check()
+    rows = run.table.reader.resident(np.zeros(2, np.int64), 0, 1 << 20, 200)
+    assert (len(rows), run.table.stale(rows).sum()) == (100, 0)
+    run.check()
+    run.close()
+
+
+def test_no_row_is_renewed_at_the_cost_of_another(run: StateRun) -> None:
+    run.set_layout(0, 28, [])
+    fill(run, 0, range(300), 1)
+    before = run.table.stats()
+    assert before.evicted > 0
+    run.set_layout(0, 30, [(0, 0, 28)])
+    assert not run.table.renew(30)
+    assert run.table.stats().evicted == before.evicted
+    run.check()
+
+
 def test_rows_are_told_apart_when_versions_have_gone_round(tmp_path: Path, run: StateRun) -> None:
     run.set_layout(0, 4, [])
     fill(run, 0, range(20), 7)
