@@ -74,7 +74,9 @@ class Workload:
     def scaled(self, factor: float) -> "Workload":
         """The same with another number of measured events; a workload that shrinks does so in all its parts."""
         small = replace(
-            self, measured=max(min(self.measured, MEASURED_FLOOR_EVENTS), int(self.measured * factor))
+            self,
+            measured=max(min(self.measured, MEASURED_FLOOR_EVENTS), int(self.measured * factor)),
+            settling=max(STEADY_MARGIN_EVENTS, int(self.settling * min(1.0, factor))),
         )
         if not self.shrinks or factor >= 1 or self.window_events <= QUICK_WINDOW_FLOOR_EVENTS:
             return small
@@ -83,7 +85,6 @@ class Workload:
         return replace(
             small,
             window_ms=int(self.window_ms * factor),
-            settling=max(STEADY_MARGIN_EVENTS, int(self.settling * factor)),
             payments=replace(
                 self.payments, cards=cards if cards <= 1_000 else max(1_000, int(cards * factor))
             ),
