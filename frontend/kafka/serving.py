@@ -18,6 +18,7 @@ from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
+from railgun.messaging.kafka_passed import check_passed_through
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
 
@@ -37,9 +38,10 @@ def serve_frontend(
 
     definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  node: the
     command of a node that is to live as long; with its end everything ends.  Raises AddressError and EngineError where
-    it cannot begin, ValueError for a setting of Kafka's clients that cannot be passed through.
+    it cannot begin, ConfigError for a setting of Kafka's clients that cannot be passed through.
     """
     cluster = cluster_of(settings)
+    check_passed_through(cluster.kafka)
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     beside = None if node is None else NodeBeside(node)

@@ -33,7 +33,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import Flag, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
-    from railgun.unit.configured import units_of
+    from railgun.messaging.kafka_passed import check_passed_through
+    from railgun.unit.configured import kafka_settings, units_of
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector
     from railgun.unit.process import node_name
@@ -48,6 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     flags = [Flag(option, key, value) for option, (key, value) in given.items() if value is not None]
     settings = load_settings(arguments.config, os.environ, flags)
     units = units_of(settings.cluster)
+    check_passed_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]
     if arguments.broker is not None:
         extra += ["--broker", arguments.broker]

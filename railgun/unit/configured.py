@@ -23,9 +23,13 @@ def task_settings(settings: EngineSettings) -> TaskSettings:
 
 
 def kafka_settings(settings: Settings) -> KafkaSettings:
-    """How to reach the cluster's broker. Raises ValueError for a setting that cannot be passed through."""
+    """How to reach the cluster's broker. Raises ConfigError for a setting that cannot be passed through."""
     cluster = settings.cluster
-    return KafkaSettings(cluster.broker, cluster.replication, settings.kafka)
+    try:
+        return KafkaSettings(cluster.broker, cluster.replication, settings.kafka)
+    except ValueError as error:
+        place, _, message = str(error).partition(": ")
+        raise ConfigError(place, message) from None
 
 
 # What a task with much to do has fetched ahead, the others wait for: a tenth of a second's work, not more.
