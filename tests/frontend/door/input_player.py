@@ -1,0 +1,39 @@
+"""A stream whose events come by its input topic, as the oracle's steps see it; changes go over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from railgun.task.settings import TaskSettings
+from tests.frontend.door.input_topic import InputTopic
+from tests.frontend.kafka.cluster_http_player import ClusterHttpPlayer
+from tests.oracle.steps import Reply
+
+
+class InputPlayer(ClusterHttpPlayer):
+    """One partition of input, so that events are taken in the order in which they were written."""
+
+    def __init__(self, broker: str, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
+        super().__init__(broker, folder, stream, settings)
+        self._topic = InputTopic(broker, self._cluster.prefix, stream)
+        self._answered = 0
+
+    def score(self, event: Mapping[str, Any]) -> Reply:
+        return self._through([event])[0]
+
+    def score_array(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        return self._through(events)
+
+    def score_lines(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        return self._through(events)
+
+    def _through(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        # Every front-end knows what was changed before, whichever has the partition.
+        _ = self.client
+        self._topic.send(events)
+        self._answered += len(events)
+        return self._topic.await_replies(self._answered)[-len(events) :]
+
+    def close(self) -> None:
+        self._topic.close()
+        super().close()

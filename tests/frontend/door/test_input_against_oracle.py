@@ -1,0 +1,28 @@
+"""Random cases by way of input and output topics, units that restart and crash: every reply is the oracle's."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.player import SMALLEST
+from tests.frontend.door.input_player import InputPlayer
+from tests.frontend.test_http_against_oracle import play
+from tests.strategies.case import STREAM
+from tests.strategies.generate import Profile
+from tests.strategies.seeded import case
+
+
+def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
+    drawn = case(seed, steps, Profile(explicit_warm=False))
+    return play(drawn, InputPlayer(kafka, folder, STREAM, SMALLEST if seed % 2 else None), seed % 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_case(kafka: str, seed: int, tmp_path: Path) -> None:
+    assert _differences(kafka, tmp_path, seed + 2_900, 60) == []
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(60))
+def test_many_cases(kafka: str, seed: int, tmp_path: Path) -> None:
+    assert _differences(kafka, tmp_path, seed + 3_900, 200) == []
