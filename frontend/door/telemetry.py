@@ -31,6 +31,7 @@ class InputCollector(Collector):
             samples["railgun_input_events_total"].append(((stream,), each.record.events))
             samples["railgun_dead_letters_total"].append(((stream,), each.dead_letters))
             samples["railgun_input_in_flight_events"].append(((stream,), each.windows.events))
+            samples["railgun_input_partitions"].append(((stream,), len(each.windows.all())))
             samples["railgun_input_rebalances_total"].append(((stream,), each.windows.rebalances))
             for partition, records in each.lags().items():
                 samples["railgun_input_lag_records"].append(((stream, str(partition)), records))

@@ -137,6 +137,7 @@ INPUT = (
         _STREAM,
         "read, and their replies not written yet",
     ),
+    Family("railgun_input_partitions", Kind.GAUGE, _STREAM, "partitions that this front-end has"),
     Family(
         "railgun_input_rebalances_total",
         Kind.COUNTER,

@@ -39,6 +39,17 @@ class TopicTail:
             else:
                 assert error.code() in (KafkaError._PARTITION_EOF, KafkaError._UNKNOWN_TOPIC), error
 
+    def read_all(self) -> None:
+        """Take everything that is there by now."""
+        ends = [
+            (each, self._consumer.get_watermark_offsets(each, timeout=PATIENCE_S)[1])
+            for each in self._consumer.assignment()
+        ]
+        deadline = time.monotonic() + PATIENCE_S
+        while any(self._consumer.position([each])[0].offset < end for each, end in ends if end):
+            assert time.monotonic() < deadline
+            self.read()
+
     def close(self) -> None:
         self._consumer.close()
 
@@ -86,15 +97,20 @@ class InputTopic:
         self._producer.flush()
         return offsets
 
+    def read_all(self) -> None:
+        """Take all replies and letters that there are by now."""
+        for topic in (self._out, self._dead):
+            self.tail(topic).read_all()
+
     @property
     def replies(self) -> list[dict[str, Any]]:
         """What the output topic holds."""
-        return [json.loads(message.value() or b"") for message in self.tail(self._out).messages]
+        return [json.loads(value) for _, value in self.answered]
 
     @property
-    def reply_keys(self) -> list[bytes | None]:
-        """Of the records in the output topic."""
-        return [message.key() for message in self.tail(self._out).messages]
+    def answered(self) -> list[tuple[bytes, bytes]]:
+        """Keys and values of the records in the output topic."""
+        return [(message.key() or b"", message.value() or b"") for message in self.tail(self._out).messages]
 
     @property
     def letters(self) -> list[Message]:
