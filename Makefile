@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -68,7 +68,7 @@ SCALE ?= 1
 BENCH_UNIT = $(BIN)/python -m bench.unit
 BENCH_HTTP = $(BIN)/python -m bench.http
 
-bench: bench-unit bench-http bench-kafka  ## every bench
+bench: bench-unit bench-http bench-kafka bench-e2e  ## every bench
 
 bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
@@ -80,11 +80,14 @@ bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3
 	@$(BIN)/python -m bench.kafka --runs $(RUNS) --scale $(SCALE)
 	@$(BIN)/python -m bench.unit_topic --runs $(RUNS) --scale $(SCALE)
 
+bench-e2e: kernels  ## how fast everything together is on a local broker, by topics and by HTTP: RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.e2e --runs $(RUNS) --scale $(SCALE)
+
 bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
-	@$(BIN)/python -m bench.unit_topic --runs 1 --scale 0.02
+	@$(BIN)/python -m bench.e2e --runs 1 --scale 0.02
 
 bench-spark: kernels  ## how fast Spark validates: EVENTS=1000000
 	@$(BIN)/python -m bench.spark --events $(EVENTS)

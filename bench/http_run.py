@@ -18,7 +18,7 @@ LIMIT_P999_MS = 100.0
 
 _BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_VALUES = 5_000, 4, 2_500_000
 _BULK_SECONDS_MAX = 600.0
-_CONNECTIONS = 128
+CONNECTIONS = 128
 _SETTLE_S = 1.0
 _STEADY_SECONDS_MAX, _STATUS_S = 40.0, 0.25
 _RATE_MAX_PER_S = 100_000
@@ -33,7 +33,7 @@ class Target:
     sent_events: int = 0
 
     def order(
-        self, schedule: Schedule, *, each: int = 1, connections: int = _CONNECTIONS, grace_s: float = 10.0
+        self, schedule: Schedule, *, each: int = 1, connections: int = CONNECTIONS, grace_s: float = 10.0
     ) -> Order:
         """The next events, on a schedule; many in a request go as lines."""
         order = Order(

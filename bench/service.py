@@ -24,11 +24,25 @@ _SHOWN_BYTES = 2_000
 class Service:
     """Started by `start` over `folder`, as often as is wanted; `stop` and `kill` end it.
 
-    definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".
+    definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".  broker: its log is
+    Kafka there, its topics begin with `prefix`, and a node of one unit runs beside it.
     """
 
-    def __init__(self, folder: Path, definitions: str, durability: str) -> None:
-        self._folder, self._durability = folder, durability
+    def __init__(
+        self,
+        folder: Path,
+        definitions: str,
+        durability: str,
+        broker: str | None = None,
+        prefix: str = "railgun",
+    ) -> None:
+        self._folder, self._broker = folder, broker
+        self._environment = {
+            **os.environ,
+            "RAILGUN_ENGINE__DURABILITY": durability,
+            "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix,
+            "RAILGUN_CLUSTER__UNITS": "1",
+        }
         self._definitions = folder / "definitions.toml"
         self._definitions.write_text(definitions, encoding="utf-8")
         self._log = folder / "server.log"
@@ -50,6 +64,14 @@ class Service:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def unit_pid(self) -> int:
+        """Of the unit beside it. Raises ChildFailedError."""
+        for child in psutil.Process(self.pid).children(recursive=True):
+            if "railgun.unit" in child.cmdline():
+                return int(child.pid)
+        raise ChildFailedError("railgun serve --broker: there is no unit")
+
     def cpu_s(self) -> float:
         """CPU time that it has taken, all threads."""
         times = psutil.Process(self.pid).cpu_times()
@@ -60,11 +82,12 @@ class Service:
         self.port = _free_port(self.host)
         command = [sys.executable, "-m", "railgun", "serve", "--data", str(self._folder / "data")]
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
+        command += [] if self._broker is None else ["--broker", self._broker]
         begun_s = time.perf_counter()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, "RAILGUN_ENGINE__DURABILITY": self._durability},
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -88,7 +88,8 @@ def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
         process.communicate()
 
 
-def _rates(report: Report) -> None:
+def unit_topic(report: Report) -> None:
+    """A unit that reads what lies in its topic."""
     rates: list[float] = []
     with running_broker() as address:
         for run in range(report.runs):
@@ -100,4 +101,4 @@ def _rates(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(measure("unit_topic", __doc__, {"unit_topic": _rates}))
+    sys.exit(measure("unit_topic", __doc__, {"unit_topic": unit_topic}))

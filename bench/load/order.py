@@ -10,7 +10,8 @@ from bench.payments import Payments
 class Order:
     """payments, first_event: which events of that endless sequence.  schedule: of requests, those of all workers.
     events_each: in one request; as NDJSON, or one as a JSON object.  connections: of each worker, one request on each
-    at a time.  grace_s: how long after the schedule's end answers are waited for.
+    at a time.  grace_s: how long after the schedule's end answers are waited for.  is_topic: `host` and `port` are a
+    broker's, and `path` is what the names of the input and the output topic begin with; by one worker.
     """
 
     host: str
@@ -23,6 +24,7 @@ class Order:
     ndjson: bool = False
     connections: int = 64
     grace_s: float = 10.0
+    is_topic: bool = False
     worker: int = 0
     workers: int = 1
 
@@ -30,6 +32,8 @@ class Order:
         """Raise ValueError where it is told to reach beyond this machine, or to send many events as one object."""
         if self.host not in ("127.0.0.1", "::1", "localhost"):
             raise ValueError(f"{self.host}: the injector sends to the loopback interface only")
+        if self.is_topic and (self.events_each != 1 or self.workers != 1):
+            raise ValueError("events go to a topic one by one, by one worker")
         if self.events_each != 1 and not self.ndjson:
             raise ValueError(f"{self.events_each} events in a request: those are sent as NDJSON")
 

@@ -5,12 +5,14 @@ python -m bench.load.worker: the order as JSON on the first line of standard inp
 
 import gc
 import sys
+from collections.abc import Callable
 
 import msgspec
 
 from bench.children import say
 from bench.load.http_driver import HttpDriver
 from bench.load.http_requests import EventRequests
+from bench.load.kafka_driver import KafkaDriver
 from bench.load.lines import Lines, payment_lines
 from bench.load.order import Order
 from bench.load.outcome import Trace
@@ -21,26 +23,30 @@ def main() -> None:
     """Serve one order."""
     end_in_order()
     order = msgspec.json.decode(sys.stdin.readline(), type=Order)
-    requests = EventRequests(
-        _own_lines(order),
-        order.events_each,
-        order.host,
-        order.path,
-        ndjson=order.ndjson,
-    )
-    driver = HttpDriver(order.host, order.port, order.connections)
+    run = _prepared(order)
     schedule = order.schedule
     own = slice(order.worker, None, order.workers)
     due_ns, phase_of = schedule.due_ns()[own], schedule.phase_of()[own]
     gc.collect()
     gc.freeze()
     gc.disable()
-    say({"ready": len(requests)})
+    say({"ready": len(due_ns)})
     start_ns = int(sys.stdin.readline())
     end_ns = start_ns + int((schedule.seconds + order.grace_s) * 1e9)
     trace = Trace(due_ns + start_ns, phase_of, order.events_each)
-    driver.run(requests, trace, end_ns)
+    run(trace, end_ns)
     say(trace.outcome(len(schedule.phases), end_ns).to_json())
+
+
+def _prepared(order: Order) -> Callable[[Trace, int], None]:
+    """What sends the requests of an order and notes what came of them, up to a moment."""
+    lines = _own_lines(order)
+    if order.is_topic:
+        topic = KafkaDriver(f"{order.host}:{order.port}", order.path, order.first_event)
+        return lambda trace, end_ns: topic.run(lines, trace, end_ns)
+    requests = EventRequests(lines, order.events_each, order.host, order.path, ndjson=order.ndjson)
+    driver = HttpDriver(order.host, order.port, order.connections)
+    return lambda trace, end_ns: driver.run(requests, trace, end_ns)
 
 
 def _own_lines(order: Order) -> Lines:

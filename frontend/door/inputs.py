@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from frontend.door.recorded import OUT
 from frontend.door.route import Means, Route
 from frontend.door.stream_input import StreamInput
 from frontend.door.windows import PARTITIONS_MAX
@@ -17,10 +18,8 @@ from railgun.messaging.errors import (
 )
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_output import Output, PlainOutput, TransactionalOutput
-from railgun.messaging.transport import FOREVER, TopicSettings
+from railgun.messaging.transport import FOREVER
 
-# Replies are read as they come; who wants them for longer makes the topic himself.
-OUT = TopicSettings(retention_ms=7 * 24 * 3_600_000)
 _LOOK_S = 1.0
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
 

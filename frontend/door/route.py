@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from frontend.door.schemas import Schemas
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange
 from railgun.messaging.kafka_settings import KafkaSettings
@@ -27,7 +28,7 @@ def _now_ms() -> int:
 @dataclass(frozen=True, slots=True)
 class Means:
     """What all inputs of a front-end share. limit_events: of one stream, read and not written.  finish_s: for what is
-    under way when it stops."""
+    under way when it stops.  schemas: of Avro; None where none are configured."""
 
     settings: KafkaSettings
     topics: Topics
@@ -35,4 +36,5 @@ class Means:
     doors: Doors
     limit_events: int = 20_000
     finish_s: float = 5.0
+    schemas: Schemas | None = None
     now_ms: Callable[[], int] = _now_ms

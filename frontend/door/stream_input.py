@@ -14,8 +14,9 @@ import numpy as np
 from confluent_kafka import Message
 
 from frontend.door.answers import Answering
+from frontend.door.avro import AvroValues
 from frontend.door.route import Means, Route
-from frontend.door.values import letter, texts_of
+from frontend.door.values import events_of, letter
 from frontend.door.window import Run, Window
 from frontend.door.windows import Windows
 from frontend.kafka.stream_door import StreamDoor
@@ -53,6 +54,7 @@ class StreamInput:
         self._reading: GroupReading | None = None
         self._answering: Answering | None = None
         self._committed_s = 0.0
+        self._avro = AvroValues(means.schemas)
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
 
@@ -188,10 +190,11 @@ class StreamInput:
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         laps = self.record.laps()
         offsets = list(map(_offset, messages))
-        found = texts_of(messages)
+        door = self._current_door()
+        found = events_of(messages, self._avro, door.entry.schema)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
-        taken = self._current_door().take(found.texts, now_ms, ids)
+        taken = door.take(found.texts, now_ms, ids)
         refused = dict(found.refused)
         for row, error in taken.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)

@@ -1,4 +1,4 @@
-"""What stands in records of an input topic: which of them are texts of events, and why the others are none."""
+"""What stands in records of an input topic: events as JSON or Avro, or why they are none."""
 
 import time
 from collections.abc import Sequence
@@ -6,35 +6,57 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
+from frontend.door.avro import AvroError, AvroValues
+from frontend.door.schemas import UnknownSchemaError
 from frontend.door.window import Letter
+from railgun.engine.intake import EventText
 from railgun.messaging.kafka_settings import MESSAGE_LIMIT_BYTES
+from railgun.wire.schema import Schema
 
-AVRO_MARK = b"\0"
+_HEADERS_BYTES = 1 << 16
+# No JSON begins with it.
+_AVRO_MARK = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """rows: which records the texts are, in order; None: all.  refused: by record, why it is none."""
+class Events:
+    """rows: which records the events are, in order; None: all.  refused: by record, why it is none."""
 
-    texts: Sequence[bytes]
+    texts: Sequence[EventText]
     rows: list[int] | None = None
     refused: dict[int, str] = field(default_factory=dict)
 
 
-def texts_of(messages: Sequence[Message]) -> Texts:
-    """The texts of records that have one."""
+def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> Events:
+    """The events of records. Raises TransportUnavailableError where a schema cannot be had now."""
     values = list(map(Message.value, messages))
-    if None not in values:
-        return Texts(values)  # type: ignore[arg-type]
-    rows = [row for row, value in enumerate(values) if value is not None]
-    refused = {row: "it has no value" for row, value in enumerate(values) if value is None}
-    return Texts([value for value in values if value is not None], rows, refused)
+    if None not in values and not any(map(_may_be_avro, values, messages)):
+        return Events(values)  # type: ignore[arg-type]
+    texts: list[EventText] = []
+    rows: list[int] = []
+    refused: dict[int, str] = {}
+    for row, (value, message) in enumerate(zip(values, messages)):
+        if value is None:
+            refused[row] = "it has no value"
+            continue
+        try:
+            event = avro.read(message, fields)
+        except (AvroError, UnknownSchemaError) as error:
+            refused[row] = str(error)
+            continue
+        texts.append(value if event is None else event)
+        rows.append(row)
+    return Events(texts, rows, refused)
+
+
+def _may_be_avro(value: bytes | None, message: Message) -> bool:
+    return value is not None and (value[:1] == _AVRO_MARK or bool(message.headers()))
 
 
 def letter(message: Message, reason: str) -> Letter:
     """A record that cannot be used, with the reason and its position in the headers."""
     value, key = message.value(), message.key()
-    if value is not None and len(value) + len(key or b"") > MESSAGE_LIMIT_BYTES - (1 << 16):
+    if value is not None and len(value) + len(key or b"") > MESSAGE_LIMIT_BYTES - _HEADERS_BYTES:
         reason += f" (its {len(value)} bytes are too many for this topic too)"
         value = None
     headers = [

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.door.inputs import Inputs
+from frontend.door.recorded import RecordedReplies
 from frontend.door.route import Means
+from frontend.door.schemas import Schemas
 from frontend.engine_problems import as_problem
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
@@ -47,7 +49,7 @@ _UNITS_START = Readiness(False, "starting: the units of the node are not ready y
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name.  input: of topics that
-    events come from."""
+    events come from; schemas: of those that are Avro."""
 
     kafka: KafkaSettings
     prefix: str = PREFIX
@@ -56,6 +58,7 @@ class Cluster:
     drop_grace_s: float = 60.0
     log_retention_ms: int | None = None
     input: InputSettings = field(default_factory=InputSettings)
+    schemas: Schemas | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class _Parts:
     doors: Doors
     positions: Positions
     inputs: Inputs
+    replies: RecordedReplies
 
 
 class KafkaBackend:
@@ -98,7 +102,7 @@ class KafkaBackend:
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
         self._parts = parts
-        self._requests = Requests(loop, parts.exchange, parts.doors, self.recording, **more)
+        self._requests = Requests(loop, parts.exchange, parts.doors, parts.replies, self.recording, **more)
         self._thread = ScoringThread(loop, self._requests.publish)
         if self._standing is _STARTING:
             self._standing = READY
@@ -130,14 +134,15 @@ class KafkaBackend:
             inputs = self._inputs(transport, registry, exchange, doors)
             opening.callback(inputs.close)
             self._open = opening.pop_all()
-        return _Parts(registry, follower, exchange, doors, positions, inputs)
+        replies = RecordedReplies(transport, registry.topics, doors)
+        return _Parts(registry, follower, exchange, doors, positions, inputs, replies)
 
     def _inputs(
         self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, doors: Doors
     ) -> Inputs:
         cluster = self._cluster
         limit_events = cluster.input.unwritten_limit_events
-        means = Means(cluster.kafka, registry.topics, exchange, doors, limit_events)
+        means = Means(cluster.kafka, registry.topics, exchange, doors, limit_events, schemas=cluster.schemas)
         if self._now_ms is not None:
             means = dataclasses.replace(means, now_ms=self._now_ms)
         return Inputs(means, transport, is_transactional=cluster.input.transactional)

@@ -11,6 +11,7 @@ from time import perf_counter
 
 from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import Answer
+from frontend.door.recorded import RecordedReplies
 from frontend.kafka.asked import Asked
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange
@@ -18,6 +19,7 @@ from frontend.problems import ProblemError, refusal
 from frontend.scoring_thread import Outcome, Submission, deliver
 from railgun.engine.noting import note_batch, note_refused
 from railgun.engine.taken import Taken
+from railgun.messaging.errors import TransportError
 from railgun.telemetry.recording import Recording
 
 _log = logging.getLogger("railgun.frontend")
@@ -49,11 +51,12 @@ class Requests:
         loop: asyncio.AbstractEventLoop,
         exchange: Exchange,
         doors: Doors,
+        replies: RecordedReplies,
         recording: Recording,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._loop, self._exchange, self._doors = loop, exchange, doors
-        self._recording, self._now_ms = recording, now_ms
+        self._replies, self._recording, self._now_ms = replies, recording, now_ms
 
     def publish(self, batch: list[Submission]) -> list[Outcome]:
         """Have all events sent; the outcomes of what is refused at once."""
@@ -67,6 +70,8 @@ class Requests:
                 outcomes += self._publish(stream, own, reply)
             except ProblemError as error:
                 outcomes += [(each, error) for each in own]
+            except TransportError as error:
+                outcomes += [(each, refusal(503, str(error))) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told
                 _log.exception("publishing stopped half-way")
                 said = f"a defect stopped the publishing ({type(error).__name__}); see the server's log"
@@ -102,6 +107,7 @@ class Requests:
         if not len(taken):
             return _without(context)
         if reply:
+            self._replies.prepare(stream)
             timeout_ms = max(each.timeout_ms for each in own)
             asked = self._exchange.ask(stream, taken, None, timeout_ms, self._settle, context)
             for each in own:
@@ -125,12 +131,31 @@ class Requests:
             if asked.error is None and not asked.left:
                 note_batch(record, len(asked), asked.gathered)
             answers: dict[tuple[str, ...] | None, list[Answer | None]] = {}
+            own: list[Outcome] = []
             for each in context.requests:
                 if each.metrics not in answers:
                     answers[each.metrics] = placed(asked.taken, asked.answers(each.metrics), context.n)
-                outcomes.append((each, _own(each, answers[each.metrics])))
+                own.append((each, _own(each, answers[each.metrics])))
             laps.end("encode")
+            outcomes += self._recorded(asked, own)
         self._loop.call_soon_threadsafe(deliver, outcomes)
+
+    def _recorded(self, asked: Asked, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes that can be delivered now: what is recorded is so before its client hears of it."""
+        try:
+            written = self._replies.record(asked)
+        except TransportError as error:
+            return _unrecorded(outcomes, error)
+        if written is None:
+            return outcomes
+        written.add_done_callback(partial(self._written, outcomes))
+        return []
+
+    def _written(self, outcomes: list[Outcome], written: Future[list[int]]) -> None:
+        """In the producer's thread."""
+        error = written.exception()
+        due = outcomes if error is None else _unrecorded(outcomes, error)
+        self._loop.call_soon_threadsafe(deliver, due)
 
     def _sent(self, stream: str, context: _Together, sent: Future[list[int]]) -> None:
         """In the producer's thread."""
@@ -144,6 +169,11 @@ class Requests:
             said = f"{error}; the events may count; sending them again with their ids is safe"
             outcomes = [(each, refusal(503, said)) for each in context.requests]
         self._loop.call_soon_threadsafe(deliver, outcomes)
+
+
+def _unrecorded(outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
+    said = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
+    return [(each, refusal(503, said)) for each, _ in outcomes]
 
 
 def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import uvloop
 
+from frontend.door.schemas import schemas_of
 from frontend.door.telemetry import InputCollector
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.exchange import Limits
@@ -73,6 +74,7 @@ def cluster_of(settings: Settings) -> Cluster:
         drop_grace_s=cluster.drop_grace_s,
         log_retention_ms=cluster.log_retention,
         input=settings.input,
+        schemas=schemas_of(settings.input),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import ALL
 from railgun.engine.ids import IdMaker, Ids
-from railgun.engine.intake import Intake, JsonText
+from railgun.engine.intake import EventText, Intake
 from railgun.engine.routing import Router
 from railgun.engine.taken import Taken
 from railgun.wire.door import Roles
@@ -22,7 +22,7 @@ class StreamDoor:
         self._intake = Intake(stream, schema, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
 
-    def take(self, texts: Sequence[JsonText], now_ms: int, ids: Ids | None = None) -> Taken:
+    def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> Taken:
         """Check texts. now_ms: what `max_future` is read from, and when events without a time arrive.  ids: for a
         stream without an id field; None makes them up."""
         clock = self._clock

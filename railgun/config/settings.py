@@ -98,10 +98,13 @@ class ClusterSettings:
 class InputSettings:
     """Events from input topics. transactional: each reply is in the output topic once, for readers of what is
     committed.  unwritten_limit_events: of one stream, read and not answered in the output topic yet.
+    schema_registry_url, schema_file: where the schemas of Avro come from; "none" where there is none.
     """
 
     transactional: bool = truth(False)
     unwritten_limit_events: int = whole(20_000, 1_000, 50_000)
+    schema_registry_url: str = text("none")
+    schema_file: str = text("none")
 
 
 @dataclass(frozen=True, slots=True)

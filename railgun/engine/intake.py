@@ -1,6 +1,7 @@
 """Events as JSON texts, each taken or refused by itself: together by columns where they are many, else one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
 import msgspec
 import numpy as np
@@ -20,6 +21,22 @@ from railgun.wire.schema import Schema
 from railgun.wire.values import decode_json
 
 JsonText = bytes | msgspec.Raw
+
+
+class ParsedEvent:
+    """An event that was no JSON: its fields as Python has them. size_bytes: what it was read from; a record of it is
+    larger by what its numbers are."""
+
+    __slots__ = ("event", "size_bytes")
+
+    def __init__(self, event: Mapping[str, Any], size_bytes: int) -> None:
+        self.event, self.size_bytes = event, size_bytes
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+
+EventText = JsonText | ParsedEvent
 
 # Below this many the columns cost more than the events.
 _WORTH_COLUMNS = 64
@@ -52,14 +69,14 @@ class Intake:
         """Values of unknown fields met so far."""
         return self._ignored_values + self._door.ignored_values
 
-    def take(self, texts: Sequence[JsonText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
+    def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
         """Check texts and make their records.
 
         ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
         of events of a stream without a time field.
         """
         latest_ms = now_ms + self._stream.future_limit_ms
-        if len(texts) >= _WORTH_COLUMNS:
+        if len(texts) >= _WORTH_COLUMNS and _all_json(texts):
             taken = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
             if taken is not None:
                 return taken
@@ -116,7 +133,7 @@ class Intake:
     # --- one by one --------------------------------------------------------------------------------
 
     def _one_by_one(
-        self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
+        self, texts: Sequence[EventText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
     ) -> Taken:
         rows: list[int] = []
         known: list[str | int] = []
@@ -161,12 +178,13 @@ class Intake:
             shares[home].append(Share(self._router.partitioners[home], partition, own))
         return Taken(rows, known, times, shares, events, self._schema.version, self._router, refused)
 
-    def _admit(self, text: JsonText, latest_ms: int) -> Admitted | EventRefusedError:
+    def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
         try:
-            event = decode_json(text)
+            event = text.event if isinstance(text, ParsedEvent) else decode_json(text)
         except msgspec.ValidationError:
             return EventRefusedError([FieldError((), LONG_INTEGER)])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            assert not isinstance(text, ParsedEvent)
             return MalformedEventError([FieldError((), no_json(text, error))])
         except RecursionError:
             return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
@@ -174,6 +192,10 @@ class Intake:
             return self._door.admit(event, latest_ms)
         except EventRefusedError as error:
             return error
+
+
+def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:
+    return ParsedEvent not in set(map(type, texts))
 
 
 def no_json(text: JsonText, error: Exception) -> str:

@@ -111,6 +111,25 @@ def test_events_without_an_id_get_one_of_their_position(kafka: str, tmp_path: Pa
         assert [each.int & (1 << 62) - 1 for each in ids] == list(range(201))
 
 
+def test_replies_to_http_are_recorded_where_the_stream_says_so(
+    kafka: str, tmp_path: Path, event: Event
+) -> None:
+    recorded = PAYMENTS.replace("[streams.payments]", "[streams.payments]\nrecord_replies = true", 1)
+    with LocalCluster(kafka, tmp_path) as cluster:
+        define(cluster, recorded)
+        cluster.start_units(1)
+        served = cluster.serve()
+        alone = served.score("payments", event())
+        sent = [event(card="r") for _ in range(100)]
+        replies = served.post("/v1/streams/payments/events", [*sent, {"ts": 1}]).json()
+        with InputTopic(kafka, cluster.prefix, "payments") as topic:
+            assert topic.await_replies(101) == [alone, *replies[:100]]
+            assert topic.answered[0][0].decode() == alone["id"]
+            # By then it is an input topic too: of these there is each once.
+            topic.send([event(card="r")])
+            assert topic.await_replies(102)[-1]["metrics"]["n7"] == 101
+
+
 def test_a_front_end_takes_over_where_another_stops(cluster: LocalCluster, event: Event) -> None:
     with InputTopic(cluster.broker, cluster.prefix, "payments", 4) as topic:
         first = cluster.serve()

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from frontend.door.schemas import schemas_of
 from frontend.door.telemetry import InputCollector
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.exchange import Limits
@@ -95,5 +96,10 @@ class LocalCluster:
         self, limits: Limits | None = None, *, door: InputSettings | None = None, **more: Any
     ) -> RunningFrontEnd:
         """A front-end that runs as long as the cluster."""
-        where = dataclasses.replace(self.where, limits=limits or Limits(), input=door or InputSettings())
+        where = dataclasses.replace(
+            self.where,
+            limits=limits or Limits(),
+            input=door or InputSettings(),
+            schemas=schemas_of(door or InputSettings()),
+        )
         return self._stack.enter_context(front_end(where, **more))

@@ -1,0 +1,112 @@
+"""How fast everything together is on Kafka: broker, front-end, unit and injector, on the cores of one machine.
+
+    python -m bench.e2e [--only NAME ...] [--runs N] [--scale F]
+
+Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
+docs/benchmarks.md says what each figure is.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.command_line import Case, measure
+from bench.e2e_run import Cluster
+from bench.http import Scaled
+from bench.kafka import running_broker
+from bench.report import Report
+from bench.service import Service
+from bench.unit_cases import THROUGHPUT, Workload
+from bench.unit_topic import unit_topic
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.registry.topics import PREFIX, Topics
+
+_NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
+_STREAM = "payments"
+_WARM_EVENTS = 100_000
+_STEADY_RATE_PER_S, _STEADY_S, _STEP_S, _AT_MAX_S = 500, 30.0, 5.0, 20.0
+_BURST_RATE_PER_S, _BURST_S, _AFTER_S = 5_000, 2.0, 20.0
+_HELD_EVENTS, _HELD_CARDS, _HELD_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000_000
+_KILLED_RATE_PER_S, _KILLED_S = 5_000, 40.0
+
+
+@contextmanager
+def _cluster(workload: Workload) -> Iterator[Cluster]:
+    """A broker with an input topic, a front-end and a node on clean folders."""
+    topics = Topics(PREFIX)
+    with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
+        with KafkaTransport(KafkaSettings(broker)) as log:
+            log.create_topic(topics.input(_STREAM), 1)
+            # Made before there is a front-end, so that whoever reads them finds them.
+            log.create_topic(topics.output(_STREAM), 1)
+        with Service(Path(folder), workload.definitions, "os", broker) as service:
+            service.start()
+            stem = topics.input(_STREAM).removesuffix(".in")
+            yield Cluster(service, broker, stem, workload.payments)
+            service.stop()
+
+
+def _in_out(report: Report) -> None:
+    """103 fields, by the input topic and by HTTP."""
+    scaled = Scaled(report.scale)
+    found: dict[str, list[float]] = {}
+
+    def note(key: str, value: float) -> None:
+        found.setdefault(key, []).append(value)
+
+    with _cluster(_WIDE) as cluster:
+        cluster.bulk(scaled.events(_WARM_EVENTS))
+        for _ in range(report.runs):
+            for name, by_topic in (("in_out", True), ("http", False)):
+                steady = cluster.at(_STEADY_RATE_PER_S, scaled.seconds(_STEADY_S), by_topic=by_topic)
+                note(f"{name}_p50_ms_at_500", steady.latencies.quantile_ms(0.5))
+                note(f"{name}_p999_ms_at_500", steady.latencies.quantile_ms(0.999))
+            rate_per_s = cluster.max_rate(scaled.seconds(_STEP_S))
+            note("in_out_max_rate", rate_per_s)
+            if rate_per_s:
+                for key, share in (("in_out_p999_ms_at_max", 1.0), ("in_out_p999_ms_at_half", 0.5)):
+                    at = cluster.at(rate_per_s * share, scaled.seconds(_AT_MAX_S))
+                    note(key, at.latencies.quantile_ms(0.999))
+            note(
+                "normal_after_burst_s",
+                cluster.normal_after_burst_s(
+                    _STEADY_RATE_PER_S, _BURST_RATE_PER_S, _BURST_S, scaled.seconds(_AFTER_S)
+                ),
+            )
+    for key, values in found.items():
+        report.note(key, values, 0 if key == "in_out_max_rate" else 3)
+
+
+def _bulk(report: Report) -> None:
+    """What lies in the input topic, as fast as it is answered."""
+    for key, workload in (("in_out_bulk", _NARROW), ("in_out_bulk_wide", _WIDE)):
+        events = Scaled(report.scale).events(_WARM_EVENTS)
+        with _cluster(workload) as cluster:
+            cluster.bulk(events)
+            report.note(key, [cluster.bulk(events) for _ in range(report.runs)])
+
+
+def _killed(report: Report) -> None:
+    """A unit killed under load."""
+    share = min(1.0, report.scale)
+    cards = max(1_000, int(_HELD_CARDS * share))
+    payments = replace(_NARROW.payments, cards=cards, card_exponent=0.0)
+    workload = replace(_NARROW, window_ms=_HELD_WINDOW_MS, payments=payments)
+    found: list[float] = []
+    with _cluster(workload) as cluster:
+        cluster.bulk(int(_HELD_EVENTS * share))
+        for _ in range(report.runs):
+            seconds = Scaled(report.scale).seconds(_KILLED_S, 10.0)
+            found.append(cluster.silent_after_kill_s(_KILLED_RATE_PER_S, seconds))
+    report.note("unit_back_after_kill_s", found, 3, f"   {cluster.sent_events:,} events")
+
+
+CASES: dict[str, Case] = {"unit_topic": unit_topic, "in_out": _in_out, "bulk": _bulk, "killed": _killed}
+
+
+if __name__ == "__main__":
+    sys.exit(measure("e2e", __doc__, CASES))

@@ -1,0 +1,114 @@
+"""A cluster of one machine under load by its input topic: the measurements that the end-to-end bench is made of."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+from bench.children import ChildFailedError
+from bench.http_run import CONNECTIONS, PATH, check
+from bench.load.injector import Injection, inject
+from bench.load.order import Order
+from bench.load.outcome import Outcome
+from bench.load.schedule import Phase, Schedule
+from bench.load.search import highest_rate
+from bench.payments import Payments
+from bench.service import Service
+
+LIMIT_P999_MS = 250.0
+_SETTLE_S, _GRACE_S = 2.0, 20.0
+_RATE_MAX_PER_S = 100_000
+_BULK_VALUES = 5_000_000
+_SLICE_S, _NORMAL_MS = 0.5, 50.0
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Front-end, node and broker that are ready, and how far in the sequence of payments they have come."""
+
+    service: Service
+    broker: str
+    stem: str
+    payments: Payments
+    sent_events: int = 0
+
+    def order(self, schedule: Schedule, *, by_topic: bool, grace_s: float = _GRACE_S) -> Order:
+        """The next events, on a schedule, each by itself."""
+        host, _, port = self.broker.rpartition(":")
+        if by_topic:
+            where = (host, int(port), self.stem)
+        else:
+            where = (self.service.host, self.service.port, PATH)
+        order = Order(
+            *where,
+            schedule,
+            self.payments,
+            self.sent_events,
+            connections=CONNECTIONS,
+            grace_s=grace_s,
+            is_topic=by_topic,
+        )
+        self.sent_events += order.events
+        return order
+
+    def at(self, rate_per_s: float, seconds: float, *, by_topic: bool = True) -> Outcome:
+        """Events at a rate. Raises ChildFailedError where one was not answered."""
+        found = inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=by_topic))
+        check(found)
+        return found
+
+    def bulk(self, events: int) -> float:
+        """At least so many events by the topic, as fast as they are answered; events/s."""
+        seconds, answered = 0.0, 0
+        while answered < events:
+            burst = Schedule.burst(min(events - answered, _BULK_VALUES // self.payments.fields))
+            found = inject(self.order(burst, by_topic=True, grace_s=600.0))
+            check(found)
+            answered += found.good
+            seconds += (found.last_done_ns - found.first_sent_ns) / 1e9
+        return answered / seconds
+
+    def max_rate(self, seconds: float) -> float:
+        """The highest rate by the topic whose p99.9 stays below LIMIT_P999_MS, held for so long."""
+        return highest_rate(lambda rate_per_s: self._holds(rate_per_s, seconds), _RATE_MAX_PER_S)
+
+    def _holds(self, rate_per_s: float, seconds: float) -> bool:
+        found = inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=True))
+        fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < LIMIT_P999_MS
+        if not fast:
+            time.sleep(_SETTLE_S)
+        return fast
+
+    def normal_after_burst_s(
+        self, low_per_s: float, high_per_s: float, burst_s: float, after_s: float
+    ) -> float:
+        """From the end of a burst until latencies are as before: half a second's p99 at most twice that of the time
+        before, or _NORMAL_MS."""
+        slices = round(after_s / _SLICE_S)
+        phases = (
+            Phase(round(low_per_s * after_s / 2), after_s / 2),
+            Phase(round(high_per_s * burst_s), burst_s),
+            *(Phase(round(low_per_s * _SLICE_S), _SLICE_S) for _ in range(slices)),
+        )
+        found = inject(self.order(Schedule(phases), by_topic=True))
+        check(found)
+        normal_ms = max(_NORMAL_MS, 2 * found.by_phase[0].quantile_ms(0.99))
+        slow = [place for place, each in enumerate(found.by_phase[2:]) if each.quantile_ms(0.99) > normal_ms]
+        return (max(slow) + 1) * _SLICE_S if slow else 0.0
+
+    def silent_after_kill_s(self, rate_per_s: float, seconds: float) -> float:
+        """The longest that an event waits where the unit is killed half-way through: its restart, and what piled up."""
+        injection = Injection(
+            self.order(Schedule.constant(rate_per_s, seconds), by_topic=True, grace_s=120.0)
+        )
+        try:
+            start_ns = injection.start()
+            time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9 + seconds / 2))
+            os.kill(self.service.unit_pid, signal.SIGKILL)
+        except BaseException:
+            injection.stop()
+            raise
+        found = injection.outcome()
+        if found.bad:
+            raise ChildFailedError(f"{found.bad} of {found.events} events were not answered")
+        return found.latencies.greatest_ms / 1000

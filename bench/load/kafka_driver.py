@@ -1,0 +1,90 @@
+"""Writes events to an input topic when they are due, and notes when their replies are in the output topic."""
+
+import threading
+import time
+
+import numpy as np
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from bench.load.lines import Lines
+from bench.load.outcome import Trace
+
+_ID_PREFIX_BYTES = 1
+_READ_RECORDS = 5_000
+_POLL_S, _ANSWER_S = 0.05, 30.0
+_GOOD = 200
+
+
+class KafkaDriver:
+    """`stem`.in is written, `stem`.out is read from its end on. Raises KafkaException where no broker answers."""
+
+    def __init__(self, broker: str, stem: str, first_event: int) -> None:
+        self._input, self._first_event = f"{stem}.in", first_event
+        common = {"bootstrap.servers": broker}
+        self._producer = Producer({**common, "linger.ms": 0, "acks": "all", "enable.idempotence": True})
+        self._consumer = Consumer(
+            {
+                **common,
+                "group.id": "bench",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 100,
+                "fetch.queue.backoff.ms": 5,
+            }
+        )
+        output = f"{stem}.out"
+        partitions = self._consumer.list_topics(output, _ANSWER_S).topics[output].partitions
+        places = [TopicPartition(output, each) for each in partitions]
+        for each in places:
+            each.offset = self._consumer.get_watermark_offsets(each, _ANSWER_S)[1]
+        self._consumer.assign(places)
+        # The first fetch is slower than those that follow.
+        self._consumer.poll(_POLL_S)
+
+    def run(self, lines: Lines, trace: Trace, end_ns: int) -> None:
+        """Write line i at `trace.due_ns[i]`, its newline left out; note in `trace` when its reply came. Ends once all
+        are answered, or at `end_ns`."""
+        sender = threading.Thread(target=self._send, args=(lines, trace, end_ns))
+        sender.start()
+        left = len(lines)
+        while left and time.monotonic_ns() < end_ns:
+            left -= self._receive(trace)
+        sender.join()
+        self._consumer.close()
+        self._producer.close()
+
+    def _send(self, lines: Lines, trace: Trace, end_ns: int) -> None:
+        due_ns, offsets = trace.due_ns.tolist(), lines.offsets.tolist()
+        sent_ns, produce = trace.sent_ns, self._producer.produce
+        buffer, place = lines.buffer, 0
+        while place < len(due_ns):
+            now_ns = time.monotonic_ns()
+            if now_ns >= end_ns:
+                return
+            if due_ns[place] > now_ns:
+                time.sleep((due_ns[place] - now_ns) / 1e9)
+                continue
+            try:
+                produce(self._input, buffer[offsets[place] : offsets[place + 1] - 1])
+            except (BufferError, KafkaException):
+                self._producer.poll(_POLL_S)
+                continue
+            sent_ns[place] = now_ns
+            place += 1
+            if not place % _READ_RECORDS:
+                self._producer.poll(0)
+
+    def _receive(self, trace: Trace) -> int:
+        """Note the replies that have come; how many requests they are the first answer of."""
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return 0
+        messages = [first, *self._consumer.consume(_READ_RECORDS, 0)]
+        now_ns = time.monotonic_ns()
+        keys = [key for key in map(Message.key, messages) if key is not None]
+        places = np.fromiter((int(key[_ID_PREFIX_BYTES:]) for key in keys), np.int64, len(keys))
+        places -= self._first_event
+        places = np.unique(places[(places >= 0) & (places < len(trace.due_ns))])
+        fresh = places[trace.done_ns[places] == 0]
+        trace.done_ns[fresh], trace.status[fresh], trace.good[fresh] = now_ns, _GOOD, 1
+        return len(fresh)

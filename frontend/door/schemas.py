@@ -1,0 +1,105 @@
+"""Avro schemas by the ids that records name: from a schema registry, or one file for all of them."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+from railgun.config.settings import InputSettings
+from railgun.messaging.errors import TransportUnavailableError
+
+_NONE = "none"
+_TIMEOUT_S, _UNKNOWN_S = 10.0, 10.0
+
+SchemaId = int | str
+"""A number, or a GUID as text."""
+
+
+class UnknownSchemaError(ValueError):
+    """No schema that can be used has this id; says why."""
+
+
+class Schemas(Protocol):
+    """Where schemas come from."""
+
+    def schema(self, schema_id: SchemaId) -> Any:
+        """The schema as JSON. Raises UnknownSchemaError, and TransportUnavailableError where it cannot be had now."""
+
+
+def schemas_of(settings: InputSettings) -> Schemas | None:
+    """Where the configuration says that they come from. Raises ValueError where that cannot be used."""
+    if settings.schema_registry_url != _NONE:
+        if settings.schema_file != _NONE:
+            raise ValueError("input.schema_registry_url and input.schema_file: one of them, not both")
+        return SchemaRegistry(settings.schema_registry_url)
+    return None if settings.schema_file == _NONE else SchemaFile(Path(settings.schema_file))
+
+
+class SchemaFile:
+    """One schema for all records, whatever id they name. Raises ValueError where the file holds none."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._schema = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"input.schema_file {path}: no Avro schema: {error}") from error
+
+    def schema(self, schema_id: SchemaId) -> Any:
+        return self._schema
+
+
+class SchemaRegistry:
+    """Confluent's protocol. What was found stays known: schemas never change.
+
+    url: http:// or https://, with user and password where they are needed.  Raises ValueError for any other.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            parsed = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"input.schema_registry_url: {error}") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ValueError(f"input.schema_registry_url: {url[:80]!r} is no http:// or https:// address")
+        self._place = f"{parsed.scheme}://{parsed.netloc.decode()}"
+        self._http = httpx.Client(base_url=parsed, timeout=_TIMEOUT_S)
+        self._known: dict[SchemaId, Any] = {}
+        self._unknown: dict[SchemaId, tuple[float, str]] = {}
+
+    def schema(self, schema_id: SchemaId) -> Any:
+        if schema_id in self._known:
+            return self._known[schema_id]
+        until_s, why = self._unknown.get(schema_id, (0.0, ""))
+        if time.monotonic() < until_s:
+            raise UnknownSchemaError(why)
+        try:
+            found = self._known[schema_id] = self._ask(schema_id)
+        except UnknownSchemaError as error:
+            self._unknown[schema_id] = (time.monotonic() + _UNKNOWN_S, str(error))
+            raise
+        return found
+
+    def _ask(self, schema_id: SchemaId) -> Any:
+        kind = "ids" if isinstance(schema_id, int) else "guids"
+        try:
+            response = self._http.get(f"/schemas/{kind}/{schema_id}")
+            if response.status_code == httpx.codes.NOT_FOUND:
+                raise UnknownSchemaError(f"the schema registry knows no schema {schema_id}")
+            body = response.raise_for_status().json()
+            return self._read(schema_id, body)
+        except (httpx.HTTPError, ValueError) as error:
+            if isinstance(error, UnknownSchemaError):
+                raise
+            remedy = "Check that the schema registry runs and input.schema_registry_url is right"
+            raise TransportUnavailableError(self._place, f"schema {schema_id}: {error}", remedy) from error
+
+    def _read(self, schema_id: SchemaId, body: Mapping[str, Any]) -> Any:
+        kind = body.get("schemaType", "AVRO")
+        if kind != "AVRO":
+            raise UnknownSchemaError(f"schema {schema_id} is {str(kind)[:40]}; Avro and JSON are read")
+        if body.get("references"):
+            raise UnknownSchemaError(f"schema {schema_id} refers to others; register it as one")
+        return json.loads(body["schema"])
