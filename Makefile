@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -37,6 +37,9 @@ kernels: setup  ## compile the kernels into their cache, once
 
 demo: kernels  ## score a year of real flights over HTTP and check a sample by brute force
 	@$(BIN)/python -m railgun.demo
+
+demo-kafka: kernels  ## the same through topics of a local Kafka broker (Java 17)
+	@$(BIN)/python -m railgun.demo --kafka
 
 test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from railgun.client.client import Client
     from railgun.demo.flights import Flight
     from railgun.demo.run import Watch
 
@@ -41,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="of the sample; by default another one every time"
     )
+    parser.add_argument("--kafka", action="store_true", help="through topics of a Kafka broker of its own")
     parser.add_argument("--plain", action="store_true", help="lines instead of the board")
     return parser
 
@@ -57,7 +59,7 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         with _doing(console, live, "Reading a year of departures"):
             flights = read_flights()[: options.events]
         sample = choose(flights, options.sample, seed)
-        found, watch = _score(console, live, flights, sample)
+        found, watch = _score(console, live, flights, sample, by_topics=options.kafka)
     except (DataMissingError, ServerError, ClientError, RefusedError) as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return 2
@@ -74,10 +76,9 @@ def _run(console: Console, options: argparse.Namespace) -> int:
 
 
 def _score(
-    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int]
+    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int], *, by_topics: bool
 ) -> "tuple[dict[int, dict[str, Any]], Watch]":
     """Score everything on a server of our own. Raises ServerError, ClientError, RefusedError."""
-    from railgun.client.client import Client
     from railgun.demo.board import Board
     from railgun.demo.flights import definitions
     from railgun.demo.plain import PlainLines
@@ -85,15 +86,18 @@ def _score(
     from railgun.demo.server import Server, ServerError
 
     with TemporaryDirectory(prefix="railgun-demo-") as folder, ExitStack() as stack:
+        broker = _broker(console, live, stack, Path(folder, "broker")) if by_topics else None
         with _doing(console, live, "Starting `railgun serve`"):
-            server = stack.enter_context(Server(Path(folder, "data")))
+            more = () if broker is None else ("--broker", broker)
+            server = stack.enter_context(Server(Path(folder, "data"), *more))
+        way = f"over HTTP to {server.url}" if broker is None else f"through topics of the broker at {broker}"
         console.print(
-            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, over HTTP to {server.url}, "
-            "every event durable before it is answered",
+            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, {way}, every event durable "
+            "before it is answered",
             soft_wrap=True,
         )
         with (
-            Client(server.url) as client,
+            _client(server.url, broker) as client,
             Board(console, server.url) if live else PlainLines(console) as watch,
         ):
             scoring = Scoring(client, flights, sample, watch)
@@ -103,6 +107,20 @@ def _score(
         if code:
             raise ServerError(f"railgun serve ended with exit code {code} when it was asked to stop")
     return scoring.found, watch
+
+
+def _broker(console: Console, live: bool, stack: ExitStack, folder: Path) -> str:
+    from railgun.demo.by_topics import own_broker
+
+    with _doing(console, live, "Starting a Kafka broker"):
+        return stack.enter_context(own_broker(folder, lambda line: console.print(line, soft_wrap=True)))
+
+
+def _client(url: str, broker: str | None) -> "Client":
+    from railgun.client.client import Client
+    from railgun.demo.by_topics import TopicClient
+
+    return Client(url) if broker is None else TopicClient(url, broker)
 
 
 def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[object]:

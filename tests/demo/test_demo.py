@@ -159,3 +159,19 @@ def board_of(steps: list[Progress]) -> str:
         for step in steps:
             board.scored(step)
     return console.export_text()
+
+
+@pytest.mark.timeout(400)
+def test_it_says_the_same_through_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7", "--kafka"]) == 0
+    said = capsys.readouterr().out
+    verdict = re.search(r"(\d+) of (\d+) equal", said)
+    assert verdict is not None
+    assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
+    assert "through topics of the broker at 127.0.0.1:" in said
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []

@@ -1,0 +1,80 @@
+"""The demo's departures by way of topics: events to the input topic, replies from the output topic."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from railgun.broker.errors import BrokerError
+from railgun.broker.local import LocalBroker
+from railgun.client.client import Client
+from railgun.client.errors import ConnectionLostError
+from railgun.demo.flights import STREAM
+from railgun.demo.server import ServerError
+from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.topics import Topics
+
+_PATIENCE_S = 120.0
+_FETCH_S, _FETCH_RECORDS, _FETCH_BYTES = 1.0, 10_000, 16 << 20
+
+
+@contextmanager
+def own_broker(folder: Path, say: Callable[[str], None]) -> Iterator[str]:
+    """The address of a broker of the demo's own, which ends with the block, with the topics that the demo writes and
+    reads. Raises ServerError."""
+    broker = LocalBroker(folder)
+    try:
+        address = broker.start(0, say).address
+        with KafkaTransport(KafkaSettings(address)) as log:
+            for topic in (Topics().input(STREAM), Topics().output(STREAM)):
+                log.create_topic(topic, 1)
+        yield address
+    except (BrokerError, TransportError) as error:
+        raise ServerError(str(error)) from error
+    finally:
+        broker.stop()
+
+
+class TopicClient(Client):
+    """Scores by topics of one partition; all else is asked over HTTP."""
+
+    def __init__(self, url: str, broker: str) -> None:
+        super().__init__(url)
+        self._log = KafkaTransport(KafkaSettings(broker))
+        self._replies = TopicPartition(Topics().output(STREAM), 0)
+        self._position = 0
+
+    def close(self) -> None:
+        self._log.close()
+        super().close()
+
+    def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        reply: dict[str, Any] = msgspec.json.decode(self._through([msgspec.json.encode(event)])[0])
+        return reply
+
+    def score_lines(self, stream: str, lines: bytes) -> bytes:
+        return b"\n".join(self._through(lines.splitlines()))
+
+    def _through(self, events: list[bytes]) -> list[bytes]:
+        """The replies, which come in the order of the events. Raises ConnectionLostError where they do not come."""
+        deadline_s = time.monotonic() + _PATIENCE_S
+        found: list[bytes] = []
+        try:
+            self._log.append(Topics().input(STREAM), 0, events)
+            while len(found) < len(events):
+                for fetched in self._log.fetch(
+                    {self._replies: self._position}, _FETCH_RECORDS, _FETCH_BYTES, _FETCH_S
+                ):
+                    found += fetched.values()
+                    self._position = fetched.next_offset
+                if time.monotonic() > deadline_s:
+                    raise ConnectionLostError(f"{self._replies}: {len(found)} of {len(events)} replies came")
+        except TransportError as error:
+            raise ConnectionLostError(str(error)) from error
+        return found
