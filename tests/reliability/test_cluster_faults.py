@@ -17,6 +17,7 @@ from railgun.wire.encode import encode_event
 from tests.oracle.compare import differences, same_value
 from tests.oracle.stream import Oracle
 from tests.reliability.poison import poisons
+from tests.reliability.small_disk import SmallDisk
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import awaited, local_units
 from tests.unit.processes import DEFINITIONS, event, unit_process, write_config
@@ -257,3 +258,34 @@ def test_a_thousand_metrics_come_and_go_during_traffic(
     kafka: str, player: ClusterPlayer, tmp_path: Path
 ) -> None:
     with_changes(player, kafka, tmp_path, 1_000, seed=2)
+
+
+@pytest.mark.timeout(400)
+def test_a_unit_whose_disk_is_full(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
+    """It ends and says why; with space again the next one answers everything, from the log."""
+    config = write_config(tmp_path, kafka, prefix_of(player))
+    events: list[dict[str, Any]] = []
+
+    def send(count: int) -> None:
+        for _ in range(count):
+            events.append(event(len(events)))
+            player.score(events[-1])
+        player.flush()
+
+    player.apply(DEFINITIONS)
+    with SmallDisk.mounted(tmp_path / "disk", 48 << 20) as disk:
+        with unit_process(disk.folder / "data", config, before=disk.inside) as unit:
+            send(100)
+            player.front_end.await_all()
+            disk.fill(0)
+            # It checkpoints all the time.
+            send(1_000)
+            assert unit.wait(120) == 1
+            assert unit.stderr is not None
+            said = unit.stderr.read().decode()
+        assert "No space left on device" in said
+        assert "Traceback" not in said
+        disk.clear()
+        with unit_process(disk.folder / "data", config, before=disk.inside):
+            send(100)
+            check(player, DEFINITIONS, events)

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,11 +68,11 @@ reconnect.backoff.max.ms = 200
 
 @contextmanager
 def unit_process(
-    folder: Path, config: Path, index: int = 0, units: int = 1
+    folder: Path, config: Path, index: int = 0, units: int = 1, before: Sequence[str] = ()
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """One unit; killed at the end of the block, if it still runs."""
+    """One unit; killed at the end of the block, if it still runs. before: words to put before its command."""
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
-    command = [sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
+    command = [*before, sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT
     )
