@@ -36,7 +36,7 @@ class KafkaDriver:
         partitions = self._consumer.list_topics(output, _ANSWER_S).topics[output].partitions
         places = [TopicPartition(output, each) for each in partitions]
         for each in places:
-            each.offset = self._consumer.get_watermark_offsets(each, _ANSWER_S)[1]
+            each.offset = self._end(each)
         self._consumer.assign(places)
         # The first fetch is slower than those that follow.
         self._consumer.poll(_POLL_S)
@@ -52,6 +52,17 @@ class KafkaDriver:
         sender.join()
         self._consumer.close()
         self._producer.close()
+
+    def _end(self, place: TopicPartition) -> int:
+        """Asked again where the partition has no leader yet."""
+        deadline_s = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                return int(self._consumer.get_watermark_offsets(place, _ANSWER_S)[1])
+            except KafkaException:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(_POLL_S)
 
     def _send(self, lines: Lines, trace: Trace, end_ns: int) -> None:
         due_ns, offsets = trace.due_ns.tolist(), lines.offsets.tolist()

@@ -55,7 +55,7 @@ class TopicTail:
 
 
 class InputTopic:
-    """Made by `make`; closed with the block."""
+    """There from the start; closed with the block."""
 
     def __init__(self, broker: str, prefix: str, stream: str, partitions: int = 1) -> None:
         self.broker, self.partitions = broker, partitions
@@ -66,7 +66,7 @@ class InputTopic:
             {"bootstrap.servers": broker, "linger.ms": 0, "message.max.bytes": 20_000_000}
         )
         self._transport = KafkaTransport(quick_settings(broker))
-        self._transport.create_topic(self.input, partitions)
+        self.make()
         self._tails: dict[str, TopicTail] = {}
 
     def __enter__(self) -> "InputTopic":
@@ -80,6 +80,14 @@ class InputTopic:
             tail.close()
         self._producer.close()
         self._transport.close()
+
+    def make(self) -> None:
+        """Have the input topic."""
+        self._transport.create_topic(self.input, self.partitions)
+
+    def delete(self) -> None:
+        """Have it no more."""
+        self._transport.delete_topic(self.input)
 
     def send(self, values: Iterable[Any], partition: int = 0, **more: Any) -> list[int]:
         """Write values, JSON unless they are bytes or None; their offsets."""

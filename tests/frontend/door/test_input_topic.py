@@ -130,6 +130,22 @@ def test_replies_to_http_are_recorded_where_the_stream_says_so(
             assert topic.await_replies(102)[-1]["metrics"]["n7"] == 101
 
 
+def test_a_topic_that_is_made_anew_begins_anew(cluster: LocalCluster, event: Event) -> None:
+    """Its positions are those of the old one, its events are not."""
+    with InputTopic(cluster.broker, cluster.prefix, "payments") as topic:
+        served = cluster.serve()
+        inputs = served.backend.inputs
+        assert inputs is not None
+        topic.send([event(card="anew") for _ in range(5)])
+        topic.await_replies(5)
+        topic.delete()
+        until(lambda: not inputs.running)
+        topic.make()
+        topic.send([event(card="anew") for _ in range(5)])
+        assert [reply["metrics"]["n7"] for reply in topic.await_replies(10)[5:]] == [6, 7, 8, 9, 10]
+        assert not any("duplicate" in reply for reply in topic.replies)
+
+
 def test_a_front_end_takes_over_where_another_stops(cluster: LocalCluster, event: Event) -> None:
     with InputTopic(cluster.broker, cluster.prefix, "payments", 4) as topic:
         first = cluster.serve()
