@@ -46,11 +46,12 @@ def process(
     )
     try:
         assert child.stderr is not None
-        url = ""
+        url, said = "", ""
         while not url:
             line = child.stderr.readline()
-            assert line, "it ended before it was ready"
-            url = json.loads(line).get("url", "")
+            assert line, f"it ended before it was ready: {said}"
+            said += line
+            url = json.loads(line).get("url", "") if line.startswith("{") else ""
         with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as client:
             yield child, client
     finally:

@@ -18,7 +18,8 @@ from tests.frontend.serving_process import ROOT, process
 from tests.reliability.compared_load import Load
 from tests.reliability.small_disk import SmallDisk
 
-DISK_BYTES = 48 << 20
+# Fifty rounds' events, state and log have room on it: what fills it is the test.
+DISK_BYTES = 192 << 20
 # From nothing left to what the log, events, state and checkpoints of some seconds take.
 POINTS = [int(2_000_000 * (place / 49) ** 3) for place in range(50)]
 BATCHES_MAX = 20_000
