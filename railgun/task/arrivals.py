@@ -100,4 +100,6 @@ class Arrivals:
         words, nulls = array_at(words_at, n, np.uint64).copy(), array_at(nulls_at, n, np.uint8).copy()
         if column.kind is not ColumnKind.STRING or self._bound is None:
             return ColumnData(words=words, nulls=nulls)
-        return ColumnData(words=words, nulls=nulls, heaps=(self._bound.buffer, *self._evaluator.own_heaps))
+        # The scratch too: another thread may derive for another chunk before these strings are taken out of it.
+        constants, scratch = self._evaluator.own_heaps
+        return ColumnData(words=words, nulls=nulls, heaps=(self._bound.buffer, constants, scratch.copy()))
