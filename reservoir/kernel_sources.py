@@ -9,8 +9,10 @@ from pathlib import Path
 _ROOMS = (
     "reservoir",
     "railgun/aggregators",
+    "railgun/engine",
     "railgun/interpreter",
     "railgun/language",
+    "railgun/messaging",
     "railgun/plan",
     "railgun/state",
     "railgun/task",

@@ -49,7 +49,16 @@ def test_every_file_a_kernel_calls_into_is_among_them() -> None:
     assert kernels > 500
 
 
-def test_constants_count_and_callers_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_with_kernels_is_forgotten() -> None:
+    found = set(kernel_sources.kernel_sources())
+    rooms = [path for room in ("railgun", "reservoir", "frontend") for path in (ROOT / room).rglob("*.py")]
+    assert len(rooms) > 300
+    for path in rooms:
+        if "\n@jit\n" in path.read_text(encoding="utf-8"):
+            assert path in found
+
+
+def test_constants_count_and_callers_do_not() -> None:
     found = {str(path.relative_to(ROOT)) for path in kernel_sources.kernel_sources()}
     assert {"reservoir/layout.py", "railgun/aggregators/codes.py", "reservoir/compiled.py"} <= found
     assert not {"reservoir/reservoir.py", "railgun/task/processor.py", "railgun/language/parser.py"} & found
