@@ -28,6 +28,7 @@ from railgun.messaging.kafka_output import Output
 from railgun.telemetry.recording import StreamRecord
 
 _POLL_S, _COMMIT_S = 0.1, 0.05
+_LOOK_S = 0.5
 _RECORDS = 1_000
 _ROOM_S, _REST_AFTER_S = 0.02, 0.5
 
@@ -53,7 +54,8 @@ class StreamInput:
         self._stopping = threading.Event()
         self._reading: GroupReading | None = None
         self._answering: Answering | None = None
-        self._committed_s = 0.0
+        self._committed_s = self._looked_s = 0.0
+        self._ends: dict[int, int] = {}
         self._avro = AvroValues(means.schemas)
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
@@ -78,11 +80,15 @@ class StreamInput:
 
     def lags(self) -> dict[int, int]:
         """By partition the records that wait to be read, as far as is known."""
-        reading = self._reading
-        if reading is None or self.is_over:
-            return {}
-        ends = {each.partition: (reading.end(each.partition), each.position) for each in self.windows.all()}
-        return {partition: max(0, end - max(0, at)) for partition, (end, at) in ends.items() if end >= 0}
+        ends, windows = (
+            self._ends,
+            {} if self.is_over else {each.partition: each for each in self.windows.all()},
+        )
+        return {
+            partition: max(0, ends[partition] - max(0, window.position))
+            for partition, window in windows.items()
+            if ends.get(partition, -1) >= 0
+        }
 
     # --- the thread that reads -------------------------------------------------------------------------
 
@@ -126,6 +132,7 @@ class StreamInput:
         while not self._stopping.is_set():
             self._check_alive(reading)
             self._commit(reading)
+            self._look_for_ends(reading)
             while self._unasked and self._ask(self._unasked[0]):
                 self._unasked.popleft()
             if not self._unasked and not self.windows.is_full:
@@ -172,6 +179,12 @@ class StreamInput:
         if positions:
             self._committed_s = monotonic()
             reading.commit(positions)
+
+    def _look_for_ends(self, reading: GroupReading) -> None:
+        """Now and then, and here: asked by a thread that does not read, the consumer may never answer."""
+        if monotonic() - self._looked_s >= _LOOK_S:
+            self._looked_s = monotonic()
+            self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
 
     def _take(self, messages: list[Message]) -> None:
         now_ms, read_s = self._means.now_ms(), perf_counter()

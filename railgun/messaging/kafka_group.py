@@ -113,7 +113,7 @@ class GroupReading:
         return KafkaTopicPartition(self._topic, partition, offset)
 
     def end(self, partition: int) -> int:
-        """Where the partition ended when it was fetched last; −1 where that is not known."""
+        """Where the partition ended when it was fetched last; −1 where that is not known. For the thread that polls."""
         known = self._consumer.get_watermark_offsets(KafkaTopicPartition(self._topic, partition), cached=True)
         return -1 if known is None else known[1]
 
