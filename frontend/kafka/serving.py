@@ -94,7 +94,8 @@ class NodeBeside:
     def running(self, stop: Callable[[], None]) -> Iterator[None]:
         """Run it; `stop` is called where it ends by itself."""
         leaving = threading.Event()
-        process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        # Nothing is written: its input ends when this process does, however that comes.
+        process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
         def watch() -> None:
             assert process.stdout is not None
@@ -120,5 +121,6 @@ class NodeBeside:
                 _log.error("the node did not stop in time and is killed")
                 process.kill()
                 watcher.join()
-            assert process.stdout is not None
-            process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                pipe.close()

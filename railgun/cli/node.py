@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -24,6 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", metavar="HOST:PORT", help="Kafka (default: 127.0.0.1:9092)")
     parser.add_argument(
         "--config", metavar="FILE", help="settings (TOML); config/railgun.toml shows them all"
+    )
+    parser.add_argument(
+        "--until-input-ends",
+        action="store_true",
+        help="stop when standard input ends too: with the process that holds its other end",
     )
 
 
@@ -62,6 +68,8 @@ def execute(arguments: argparse.Namespace) -> int:
         compile_kernels()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
+        if arguments.until_input_ends:
+            threading.Thread(target=_await_input_end, args=(stopped,), name="input", daemon=True).start()
         log, cluster = logging.getLogger("railgun.node"), settings.cluster
         folder = Path(settings.engine.data_folder)
         supervisor = Supervisor(folder, units, extra)
@@ -75,6 +83,12 @@ def execute(arguments: argparse.Namespace) -> int:
             is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
         log.info("stopped")
     return 0 if is_well else EXIT_NO
+
+
+def _await_input_end(stopped: threading.Event) -> None:
+    while os.read(sys.stdin.fileno(), 1 << 12):
+        pass
+    stopped.set()
 
 
 NODE = Command(

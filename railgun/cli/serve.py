@@ -51,7 +51,7 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
 
 def _node_command(arguments: argparse.Namespace) -> list[str]:
     """The node that does the work of a server on Kafka, with the same options."""
-    command = [sys.executable, "-m", "railgun", "node"]
+    command = [sys.executable, "-m", "railgun", "node", "--until-input-ends"]
     given = (
         ("--broker", arguments.broker),
         ("--data", arguments.data),

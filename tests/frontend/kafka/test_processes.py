@@ -84,6 +84,26 @@ def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
         assert process.wait(_STOPS_S) == 0
 
 
+def test_a_server_that_is_killed_takes_its_node_with_it(kafka: str, tmp_path: Path, event: Event) -> None:
+    definitions = tmp_path / "d.toml"
+    definitions.write_text(PAYMENTS)
+    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
+    with _running(*words, prefix=tmp_path.name) as (process, client):
+        assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
+        (node,) = _children(process.pid)
+        (unit,) = _children(node)
+        process.kill()
+        until(lambda: not _runs(node) and not _runs(unit))
+
+
+def _runs(process_id: int) -> bool:
+    """Whether a process is there and more than an entry that nobody has asked after."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: Path, event: Event) -> None:
     definitions = tmp_path / "d.toml"
     definitions.write_text(PAYMENTS)
