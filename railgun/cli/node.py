@@ -4,7 +4,6 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -43,6 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.unit.configured import kafka_settings, units_of
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector
+    from railgun.unit.parent import Parent
     from railgun.unit.process import node_name
     from railgun.unit.supervisor import NODE_READY, Supervisor
 
@@ -69,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         if arguments.until_input_ends:
-            threading.Thread(target=_await_input_end, args=(stopped,), name="input", daemon=True).start()
+            Parent(stopped)
         log, cluster = logging.getLogger("railgun.node"), settings.cluster
         folder = Path(settings.engine.data_folder)
         supervisor = Supervisor(folder, units, extra)
@@ -83,12 +83,6 @@ def execute(arguments: argparse.Namespace) -> int:
             is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
         log.info("stopped")
     return 0 if is_well else EXIT_NO
-
-
-def _await_input_end(stopped: threading.Event) -> None:
-    while os.read(sys.stdin.fileno(), 1 << 12):
-        pass
-    stopped.set()
 
 
 NODE = Command(

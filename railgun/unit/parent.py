@@ -1,4 +1,4 @@
-"""Whoever started a unit: its questions come on standard input, whose end is its own; answers go to standard output."""
+"""Whoever started a unit or a node: asks on standard input, whose end is its own; answers go to standard output."""
 
 import contextlib
 import os
