@@ -90,16 +90,20 @@ class Arrivals:
             step = row * capacity * 8
             self.columns[column] = address(self._hasher.hi) + step, address(self._hasher.lo) + step
 
-    def data(self, column: HotColumn, n: int) -> ColumnData:
-        """A copy of one hot column of the batch just read, n rows (for chunks that lack it)."""
+    def data(self, columns: Sequence[HotColumn], n: int) -> list[ColumnData]:
+        """Copies of hot columns of the batch just read, n rows (for chunks that lack them)."""
+        heaps: tuple[npt.NDArray[np.uint8], ...] = ()
+        if self._bound is not None and any(column.kind is ColumnKind.STRING for column in columns):
+            # The scratch too: another thread may derive for another chunk before these strings are taken out of it.
+            constants, scratch = self._evaluator.own_heaps
+            heaps = self._bound.buffer, constants, scratch.copy()
+        return [self._column(column, n, heaps) for column in columns]
+
+    def _column(self, column: HotColumn, n: int, heaps: tuple[npt.NDArray[np.uint8], ...]) -> ColumnData:
         place = self.hot.columns.index(column)
         if column.kind is ColumnKind.ENTITY:
             row = self._hash_row[place]
             return ColumnData(hi=self._hasher.hi[row, :n].copy(), lo=self._hasher.lo[row, :n].copy())
         words_at, nulls_at = (int(where) for where in self.columns[place])
         words, nulls = array_at(words_at, n, np.uint64).copy(), array_at(nulls_at, n, np.uint8).copy()
-        if column.kind is not ColumnKind.STRING or self._bound is None:
-            return ColumnData(words=words, nulls=nulls)
-        # The scratch too: another thread may derive for another chunk before these strings are taken out of it.
-        constants, scratch = self._evaluator.own_heaps
-        return ColumnData(words=words, nulls=nulls, heaps=(self._bound.buffer, constants, scratch.copy()))
+        return ColumnData(words=words, nulls=nulls, heaps=heaps if column.kind is ColumnKind.STRING else ())

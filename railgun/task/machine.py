@@ -52,7 +52,7 @@ class Deriver:
         arrivals = self.arrivals
         assert arrivals is not None
         arrivals.read_buffer(np.ascontiguousarray(payload), np.ascontiguousarray(offsets))
-        return [arrivals.data(column, len(offsets) - 1) for column in columns]
+        return arrivals.data(columns, len(offsets) - 1)
 
 
 class Machine:
