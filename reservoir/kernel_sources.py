@@ -19,9 +19,9 @@ _ROOMS = (
     "railgun/wire",
 )
 _ROOT = Path(__file__).resolve().parent.parent
-_KERNEL = re.compile(rb"\bjit\(|^@jit\b", re.MULTILINE)
 # At the start of a line: what a function imports for itself, no kernel can call.
-_IMPORT = re.compile(rb"^from ((?:railgun|reservoir)[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^from ((?:railgun|reservoir)[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 
 
 @cache
@@ -37,22 +37,24 @@ def digest(paths: Iterable[Path]) -> str:
 
 def kernel_sources() -> list[Path]:
     """The files with kernels and, as constants are compiled in, whatever they import, directly or not."""
-    found = {path for path, text in sources().items() if _KERNEL.search(text)}
+    modules = {_module(path): path for path in sources()}
+    found = {path for path, text in sources().items() if b"@jit" in text or b"jit(" in text}
     waiting = list(found)
     while waiting:
-        imported = _imported(sources()[waiting.pop()]) - found
+        imported = {modules[name] for name in _imported(sources()[waiting.pop()]) & modules.keys()} - found
         found |= imported
         waiting += imported
     return sorted(found)
 
 
-def _imported(text: bytes) -> set[Path]:
-    """The files of the rooms that a source imports: modules, and packages where names come from those."""
+def _module(path: Path) -> str:
+    return str(path)[len(str(_ROOT)) + 1 : -len(".py")].replace("/", ".").removesuffix(".__init__")
+
+
+def _imported(text: bytes) -> set[str]:
+    """The modules that a source imports, and whatever else it imports from them."""
     names: set[str] = set()
-    for module, items in _IMPORT.findall(text):
-        names.add(module.decode())
-        names |= {f"{module.decode()}.{name}" for name in re.findall(r"\w+", items.decode())}
-    places = {_ROOT / name.replace(".", "/") for name in names}
-    return {path for place in places for path in (place.with_suffix(".py"), place / "__init__.py")} & set(
-        sources()
-    )
+    for module, items in _IMPORT.findall(text.decode()):
+        names.add(module)
+        names.update(f"{module}.{name}" for name in _NAME.findall(items))
+    return names
