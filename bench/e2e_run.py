@@ -11,7 +11,7 @@ from bench.load.injector import Injection, inject
 from bench.load.order import Order
 from bench.load.outcome import Outcome
 from bench.load.schedule import Phase, Schedule
-from bench.load.search import highest_rate
+from bench.load.search import highest_rate, holds_below
 from bench.payments import Payments
 from bench.service import Service
 
@@ -70,14 +70,14 @@ class Cluster:
 
     def max_rate(self, seconds: float) -> float:
         """The highest rate by the topic whose p99.9 stays below LIMIT_P999_MS, held for so long."""
-        return highest_rate(lambda rate_per_s: self._holds(rate_per_s, seconds), _RATE_MAX_PER_S)
-
-    def _holds(self, rate_per_s: float, seconds: float) -> bool:
-        found = inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=True))
-        fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < LIMIT_P999_MS
-        if not fast:
-            time.sleep(_SETTLE_S)
-        return fast
+        return highest_rate(
+            lambda rate_per_s: holds_below(
+                inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=True)),
+                LIMIT_P999_MS,
+                _SETTLE_S,
+            ),
+            _RATE_MAX_PER_S,
+        )
 
     def normal_after_burst_s(
         self, low_per_s: float, high_per_s: float, burst_s: float, after_s: float

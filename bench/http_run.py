@@ -9,7 +9,7 @@ from bench.load.injector import Injection, inject
 from bench.load.order import Order
 from bench.load.outcome import Outcome
 from bench.load.schedule import Phase, Schedule
-from bench.load.search import highest_rate
+from bench.load.search import highest_rate, holds_below
 from bench.payments import Payments
 from bench.service import Service
 
@@ -81,14 +81,10 @@ class Target:
 
     def max_rate(self, seconds: float) -> float:
         """The highest rate of single events whose p99.9 stays below LIMIT_P999_MS, none refused, held for so long."""
-        return highest_rate(lambda rate_per_s: self._holds(rate_per_s, seconds), _RATE_MAX_PER_S)
-
-    def _holds(self, rate_per_s: float, seconds: float) -> bool:
-        found = self.singles(rate_per_s, seconds)
-        fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < LIMIT_P999_MS
-        if not fast:
-            time.sleep(_SETTLE_S)
-        return fast
+        return highest_rate(
+            lambda rate_per_s: holds_below(self.singles(rate_per_s, seconds), LIMIT_P999_MS, _SETTLE_S),
+            _RATE_MAX_PER_S,
+        )
 
     def with_metrics_added(
         self, metrics: int, rate_per_s: float, before_s: float, during_s: float

@@ -1,6 +1,9 @@
 """The highest rate at which something holds."""
 
+import time
 from collections.abc import Callable
+
+from bench.load.outcome import Outcome
 
 _FIRST_PER_S, _STEP, _CLOSE = 1_000.0, 1.5, 1.05
 
@@ -21,3 +24,11 @@ def highest_rate(holds: Callable[[float], bool], at_most_per_s: float) -> float:
             return 0.0
         rate_per_s = (low * high) ** 0.5 if high else rate_per_s * _STEP
     return low
+
+
+def holds_below(found: Outcome, limit_ms: float, settle_s: float) -> bool:
+    """Was every event answered well, and is p99.9 below a limit? Where not, what piled up gets so long to pass."""
+    fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < limit_ms
+    if not fast:
+        time.sleep(settle_s)
+    return fast

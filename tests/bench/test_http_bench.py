@@ -4,13 +4,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bench.children import ChildFailedError
 from bench.http import CASES
 from bench.http_run import check
+from bench.load.latencies import Latencies
 from bench.load.outcome import Outcome
-from bench.load.search import highest_rate
+from bench.load.search import highest_rate, holds_below
 
 
 def test_the_command_ends_with_one_line_of_json() -> None:
@@ -56,6 +58,15 @@ def test_one_pause_does_not_end_the_search() -> None:
 
 def test_nothing_holds() -> None:
     assert highest_rate(lambda rate_per_s: False, 100_000) == 0
+
+
+@pytest.mark.parametrize(
+    ("good", "limit_ms", "holds"), [(1000, 40.0, True), (1000, 20.0, False), (999, 40.0, False)]
+)
+def test_a_rate_holds_where_all_is_answered_well_and_soon(good: int, limit_ms: float, holds: bool) -> None:
+    latencies = Latencies()
+    latencies.record(np.full(1000, 30_000_000))
+    assert holds_below(Outcome([latencies], events=1000, good=good), limit_ms, 0.0) == holds
 
 
 def test_an_event_that_was_refused_is_no_figure() -> None:
