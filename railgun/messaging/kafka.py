@@ -78,6 +78,12 @@ class KafkaTransport:
         self._check_open()
         return self._topics.bounds(TopicPartition(topic, partition))[1]
 
+    def offset_at(self, topic: str, partition: int, appended_ms: int) -> int:
+        """The first offset whose record the broker took at a time (ms since 1970) or later; the end where there is
+        none."""
+        self._check_open()
+        return self._topics.offset_at(TopicPartition(topic, partition), appended_ms)
+
     def known_end(self, topic: str, partition: int) -> int:
         self._check_open()
         return self._reading.known_end(TopicPartition(topic, partition))

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -84,6 +84,17 @@ class KafkaTopics:
 
         Asked over the administrator's connection: the consumer's is busy with a fetch that waits for records.
         """
+        start, end = self._offsets(where, (_FIRST, _AFTER_LAST))
+        return start, end
+
+    def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
+        """The first offset that was appended at a time or later; the end where there is none."""
+        spec: OffsetSpec = OffsetSpec.for_timestamp(appended_ms)
+        found, end = self._offsets(where, (spec, _AFTER_LAST))
+        return end if found < 0 else found
+
+    def _offsets(self, where: TopicPartition, specs: Sequence[OffsetSpec]) -> list[int]:
+        """What the partition's leader says of each."""
         self.check(where)
         partition = KafkaTopicPartition(*where)
         deadline = time.monotonic() + self._timeout_s
@@ -94,11 +105,10 @@ class KafkaTopics:
                     isolation_level=IsolationLevel.READ_COMMITTED,
                     request_timeout=self._timeout_s,
                 )[partition]
-                for spec in (_FIRST, _AFTER_LAST)
+                for spec in specs
             ]
             try:
-                start, end = (each.result().offset for each in asked)
-                return start, end
+                return [each.result().offset for each in asked]
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 self.forget(where.topic)

@@ -10,7 +10,7 @@ from pathlib import Path
 from railgun.spark.errors import SetupError
 
 JAVA_VERSIONS = (17, 21)
-SPARK_LEAST = (4, 1)
+SPARK_LEAST = (4, 2)
 
 _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
@@ -34,7 +34,7 @@ def check_spark(version: str | None = None) -> None:
     if numbers < SPARK_LEAST:
         least = ".".join(map(str, SPARK_LEAST))
         raise SetupError(
-            f"PySpark {found} is too old: the data source pushes filters, which came with {least}; install "
+            f"PySpark {found} is too old: the data source follows logs in parts, which came with {least}; install "
             f"pyspark>={least}"
         )
 

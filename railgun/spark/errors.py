@@ -14,7 +14,7 @@ class OptionError(SparkSideError):
 
 
 class PlaceError(SparkSideError):
-    """The folder does not hold what was asked for."""
+    """The folder or broker does not hold what was asked for, or does not answer."""
 
 
 class ColumnError(SparkSideError):

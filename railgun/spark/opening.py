@@ -1,33 +1,37 @@
-"""From a folder and options to a RecordLog and the stream's schemas: what is there, and which of it is meant."""
+"""From options to a RecordLog and the stream's schemas: what is there, and which of it is meant."""
 
 from pathlib import Path
 
-from railgun.catalog.catalog import FIRST_VERSION, Catalog
-from railgun.catalog.definitions import load_definitions
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.catalog.model import ALL, StreamDefinition
 from railgun.catalog.names import column_name
-from railgun.language.errors import nearest
 from railgun.messaging.errors import TransportError
 from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.errors import RegistryError
-from railgun.spark.embedded_log import EmbeddedRecordLog
+from railgun.spark.broker_place import BrokerPlace
+from railgun.spark.choosing import chosen_partitioner, chosen_stream, defined
 from railgun.spark.errors import OptionError, PlaceError
 from railgun.spark.options import ReadOptions, SourceKind
 from railgun.spark.record_log import RecordLog, StreamSchemas
 from railgun.spark.reservoir_log import ReservoirRecordLog
+from railgun.spark.topic_log import embedded_log
 
 _VERSION_FILE, _STREAMS, _RESERVOIR = "VERSION", "streams", "reservoir"
 
 
-class Place:
+class FolderPlace:
     """What the options name: a data folder (one partitioner of one stream), or one task's folder.
 
     stream, partitioner: whose records.  known: the stream's schemas.  Raises OptionError, PlaceError.
     """
 
     def __init__(self, options: ReadOptions) -> None:
+        if not options.path:
+            raise OptionError(
+                'no folder is named: .load("data") with the data folder of an engine or of one task; or name a broker: '
+                "option broker"
+            )
         path = Path(options.path.removeprefix("file://").removeprefix("file:")).absolute()
         self._task: Path | None = None
         self._data: Path | None = path if (path / _VERSION_FILE).is_file() else None
@@ -48,14 +52,14 @@ class Place:
         if self.source is SourceKind.LOG and self._data is None:
             raise OptionError(f"{path}: a task's folder has no log; read it with option source=reservoir")
         self.known = self._known(options.definitions, stream)
-        self.partitioner = _partitioner(self.known.stream, partitioner)
+        self.partitioner = chosen_partitioner(self.known.stream, partitioner)
 
     def open(self) -> RecordLog:
         """The records; close them when done. Raises PlaceError."""
         stream, name = self.known.stream, column_name(self.partitioner)
         if self.source is SourceKind.LOG:
             assert self._data is not None
-            return EmbeddedRecordLog(self._data, stream.name, self.partitioner)
+            return embedded_log(self._data, stream.name, self.partitioner)
         if self._task is not None:
             number = int(self._task.name) if self._task.name.isdigit() else 0
             return ReservoirRecordLog(name, {number: self._task / _RESERVOIR})
@@ -68,15 +72,23 @@ class Place:
 
     def _known(self, definitions: str | None, stream: str | None) -> StreamSchemas:
         if definitions is not None:
-            return _defined(definitions, stream)
+            return defined(definitions, stream)
         if self._data is None:
             raise OptionError(
                 "a task's folder does not say what its events look like; name the file that does: "
                 'option("definitions", "definitions.toml")'
             )
         catalog = read_catalog(self._data)
-        entry = catalog.streams[_stream(list(catalog.streams), stream, str(self._data))]
+        entry = catalog.streams[chosen_stream(list(catalog.streams), stream, str(self._data))]
         return StreamSchemas(entry.stream, dict(entry.schemas))
+
+
+Place = FolderPlace | BrokerPlace
+
+
+def place_of(options: ReadOptions) -> Place:
+    """What the options name. Raises OptionError, PlaceError."""
+    return FolderPlace(options) if options.broker is None else BrokerPlace(options)
 
 
 def read_catalog(data: Path) -> Catalog:
@@ -88,42 +100,3 @@ def read_catalog(data: Path) -> Catalog:
             return CatalogLog(log, str(data)).catalog
     except (TransportError, RegistryError, DefinitionError, CatalogError) as error:
         raise PlaceError(str(error)) from error
-
-
-def _defined(file: str, stream: str | None) -> StreamSchemas:
-    try:
-        definitions = load_definitions(file)
-    except (DefinitionError, OSError) as error:
-        raise OptionError(f"option definitions: {error}") from error
-    found = definitions.streams[_stream(list(definitions.streams), stream, file)]
-    return StreamSchemas(found, {FIRST_VERSION: found.schema(FIRST_VERSION)})
-
-
-def _stream(names: list[str], wanted: str | None, place: str) -> str:
-    if wanted is None and len(names) == 1:
-        return names[0]
-    if wanted is None:
-        raise OptionError(
-            f"{place}: it has the streams {', '.join(names) or '(none)'}; say which: option stream"
-        )
-    if wanted not in names:
-        near = nearest(wanted, names)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"
-        raise OptionError(f"{place}: there is no stream {wanted[:80]!r}; {hint}")
-    return wanted
-
-
-def _partitioner(stream: StreamDefinition, wanted: str | None) -> str:
-    names = {column_name(each): each for each in stream.partitioners}
-    if wanted is None and len(names) == 1:
-        return stream.partitioners[0]
-    if wanted is None:
-        raise OptionError(
-            f"stream {stream.name} has the partitioners {', '.join(names)}, each with all events; say which one's to "
-            "read: option partitioner"
-        )
-    if wanted == ALL or wanted in names:
-        return names.get(wanted, ALL)
-    near = nearest(wanted, names)
-    hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-    raise OptionError(f"stream {stream.name} has no partitioner {wanted[:80]!r}; {hint}")

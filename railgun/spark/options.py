@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from railgun.language.errors import nearest
+from railgun.registry.topics import PREFIX
 from railgun.spark.errors import OptionError
 from railgun.spark.record_log import Bounds
 from railgun.wire.rfc3339 import read_rfc3339
@@ -13,10 +15,12 @@ from reservoir.layout import INT64_MAX, INT64_MIN
 
 PIECE_RECORDS = 1_000_000
 ALL_PARTITIONS = -1
+PASSED_TO_KAFKA = "kafka."
 
 _KNOWN = (
     "path", "source", "stream", "partitioner", "partitions", "definitions", "columns", "times", "prefix",
-    "startOffset", "endOffset", "startTime", "endTime", "recordsPerPartition",
+    "startOffset", "endOffset", "startTime", "endTime", "startAppended", "endAppended", "recordsPerPartition",
+    "recordsPerTrigger", "broker", "topicPrefix",
 )  # fmt: skip
 
 
@@ -31,7 +35,9 @@ class SourceKind(StrEnum):
 class ReadOptions:
     """What was asked for. None: not said.
 
-    path: a data folder, or a task's folder.  times_as_long: times as BIGINT milliseconds instead of TIMESTAMP.
+    path: a data folder, or a task's folder; empty with a broker.  kafka: librdkafka's settings.  start_appended_ms,
+    end_appended_ms: when the broker took records; the end is not in it.  trigger_records: of one micro-batch.
+    times_as_long: times as BIGINT milliseconds instead of TIMESTAMP.
     prefix: before the names of the record's own columns.
     """
 
@@ -45,25 +51,28 @@ class ReadOptions:
     prefix: str
     piece_records: int
     bounds: Bounds
+    broker: str | None
+    topic_prefix: str
+    kafka: dict[str, str]
+    start_appended_ms: int | None
+    end_appended_ms: int | None
+    trigger_records: int | None
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Read and check the options, whose names may be in any case. Raises OptionError."""
     known = {name.lower(): name for name in _KNOWN}
-    given = {key.lower(): value for key, value in options.items()}
+    everything = {key.lower(): value for key, value in options.items()}
+    passed = {key: value for key, value in everything.items() if key.startswith(PASSED_TO_KAFKA)}
+    given = {key: value for key, value in everything.items() if key not in passed}
     for key in given:
         if key not in known:
             near = nearest(key, known)
             hint = f"did you mean {known[near]}?" if near else f"there are {', '.join(_KNOWN)}"
             raise OptionError(f"there is no option {key[:80]!r}; {hint}")
-    path = given.get("path")
-    if not path:
-        raise OptionError(
-            'no folder is named: .load("data") with the data folder of an engine or of one task'
-        )
     columns = given.get("columns")
     return ReadOptions(
-        path=path,
+        path=given.get("path", ""),
         source=_source(given.get("source")),
         stream=given.get("stream"),
         partitioner=given.get("partitioner"),
@@ -73,7 +82,28 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         prefix=given.get("prefix", ""),
         piece_records=_whole("recordsPerPartition", given.get("recordsperpartition", str(PIECE_RECORDS)), 1),
         bounds=_bounds(given),
+        **_of_broker(given, passed),
     )
+
+
+def _of_broker(given: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
+    """What is said of a broker, and of how much is read of it at once."""
+    if passed and "broker" not in given:
+        raise OptionError(f"option {next(iter(passed))}: it is for a broker; name one: option broker")
+    trigger = given.get("recordspertrigger")
+    return {
+        "broker": given.get("broker"),
+        "topic_prefix": given.get("topicprefix", PREFIX),
+        "kafka": {key.removeprefix(PASSED_TO_KAFKA): value for key, value in passed.items()},
+        "start_appended_ms": _time_or_none("startAppended", given),
+        "end_appended_ms": _time_or_none("endAppended", given),
+        "trigger_records": None if trigger is None else _whole("recordsPerTrigger", trigger, 1),
+    }
+
+
+def _time_or_none(option: str, given: Mapping[str, str]) -> int | None:
+    text = given.get(option.lower())
+    return None if text is None else _time(option, text, 0)
 
 
 def _source(text: str | None) -> SourceKind | None:

@@ -94,5 +94,9 @@ class RecordLog(Protocol):
     def start_offsets(self) -> dict[int, int]:
         """By partition, the first offset that can be read. Raises OptionError likewise."""
 
+    def offsets_at(self, appended_ms: int) -> dict[int, int]:
+        """By partition, the first offset that was appended at a time or later; the end where there is none. Raises
+        OptionError where that is not known."""
+
     def close(self) -> None:
         """Let go of everything."""

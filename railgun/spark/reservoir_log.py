@@ -67,6 +67,9 @@ class ReservoirRecordLog:
     def start_offsets(self) -> dict[int, int]:
         return self.end_offsets()
 
+    def offsets_at(self, appended_ms: int) -> dict[int, int]:
+        return self.end_offsets()
+
     def close(self) -> None:
         self._chunks.clear()
 

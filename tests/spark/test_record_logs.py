@@ -9,16 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructType
 
 from railgun.engine.engine import Engine
 from railgun.spark import environment
 from railgun.spark.errors import ColumnError, OptionError, PlaceError, RecordError, SetupError, SparkSideError
 from railgun.spark.filters import narrowed
-from railgun.spark.opening import Place
+from railgun.spark.following import FollowingReader
+from railgun.spark.opening import place_of
 from railgun.spark.options import read_options
+from railgun.spark.reads import PiecePartition
 from railgun.spark.record_log import Bounds
-from railgun.spark.source import BatchReader, FollowingReader, PiecePartition, RailgunSource
+from railgun.spark.source import BatchReader, RailgunSource
 from tests.spark.folders import DEFINITIONS, START_MS, STEP_MS, filled, payments
 
 N = 300
@@ -130,11 +133,11 @@ def test_a_log_is_followed(tmp_path: Path) -> None:
         following = source.streamReader(source.schema())
         assert isinstance(following, FollowingReader)
         start = following.initialOffset()
-        middle = following.latestOffset(start)
+        middle = following.latestOffset(start, ReadAllAvailable())
         assert len(_ids(following, start, middle)) == 40
-        assert following.latestOffset(middle) == middle
+        assert following.latestOffset(middle, ReadAllAvailable()) == middle
         engine.score_table("payments", payments(40, 25))
-        end = following.latestOffset(middle)
+        end = following.latestOffset(middle, ReadAllAvailable())
         assert sorted(_ids(following, middle, end)) == sorted(f"p{row}" for row in range(40, 65))
     finally:
         engine.close()
@@ -273,4 +276,4 @@ def test_a_read_travels(data: Path) -> None:
     partitions = pickle.loads(pickle.dumps(made.partitions()))
     assert all(isinstance(each, PiecePartition) for each in partitions)
     assert sum(batch.num_rows for each in partitions for batch in made.read(each)) == N
-    assert Place(read_options({"path": str(data), "partitioner": "card"})).partitioner == "card"
+    assert place_of(read_options({"path": str(data), "partitioner": "card"})).partitioner == "card"
