@@ -21,7 +21,7 @@ from reservoir.edges import (
     open_rows,
     open_slot,
     use_frame,
-    want,
+    want_behind,
     word,
 )
 from reservoir.frames import FRAME_TIME, frame_at
@@ -173,7 +173,7 @@ def _cross_chunks(ctx: int, edge: int, bound: int) -> Any:
         sti64(edge + EDGE_FRAME * 8, frame)
         use_frame(ctx, frame)
         if row == 0:
-            want(ctx, column_set, chunk + 1)
+            want_behind(ctx, column_set, chunk)
         status = _cross_sealed(ctx, edge, frame, rows, bound)
         if status != DONE:
             return status

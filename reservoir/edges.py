@@ -7,6 +7,7 @@ import numpy as np
 from reservoir.compiled import jit, ld32, ldi64, sti64
 from reservoir.frames import FRAME_ROWS, FRAME_STAMP, FRAME_TIME, frame_at
 from reservoir.layout import (
+    EDGE_COUNT,
     FRAME_KEYS,
     FRAMES,
     FRAMES_STAMP,
@@ -23,6 +24,9 @@ from reservoir.layout import (
     WANTS_COUNT,
 )
 from reservoir.sorting import upper_bound
+
+# Two chunks are read ahead for up to this many edges, so that a slow read delays none.
+_EDGES_TWO_AHEAD = 8
 
 EDGE_WORDS = 8
 (
@@ -85,6 +89,14 @@ def want(ctx: int, column_set: int, chunk: int) -> None:
         sti64(word(ctx, WANTS) + count * 16, column_set)
         sti64(word(ctx, WANTS) + count * 16 + 8, chunk)
         sti64(ctx + WANTS_COUNT * 8, count + 1)
+
+
+@jit
+def want_behind(ctx: int, column_set: int, chunk: int) -> None:
+    """Ask for what a cursor meets after this chunk: two chunks, or one where many cursors share the memory."""
+    want(ctx, column_set, chunk + 1)
+    if word(ctx, EDGE_COUNT) <= _EDGES_TWO_AHEAD:
+        want(ctx, column_set, chunk + 2)
 
 
 @jit

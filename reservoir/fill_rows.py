@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from reservoir.compiled import jit, ldi64, sti32, sti64
-from reservoir.edges import find_frame, index_word, open_rows, open_slot, use_frame, want, word
+from reservoir.edges import find_frame, index_word, open_rows, open_slot, use_frame, want_behind, word
 from reservoir.frames import FRAME_ROWS, FRAME_SEQ, FRAME_TIME, frame_at
 from reservoir.layout import (
     DONE,
@@ -114,7 +114,7 @@ def fill_rows(ctx: int, fill: int, limit: int, up_to: int, resume: int) -> Any:
             sti64(ctx + NEED_CHUNK * 8, chunk)
             return LOAD
         use_frame(ctx, frame)
-        want(ctx, column_set, chunk + 1)
+        want_behind(ctx, column_set, chunk)
         rows = ldi64(frame_at(word(ctx, FRAMES), frame) + FRAME_ROWS * 8)
         if _give(ctx, fill, frame, rows, limit, up_to) == FULL:
             return FULL
