@@ -12,24 +12,15 @@ import pytest
 
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
-from railgun.task.settings import MIB, TaskSettings
 from railgun.wire.encode import encode_event
 from tests.oracle.compare import differences, same_value
 from tests.oracle.stream import Oracle
 from tests.reliability.poison import poisons
 from tests.reliability.small_disk import SmallDisk
 from tests.unit.cluster_player import ClusterPlayer
-from tests.unit.local_units import awaited, local_units
+from tests.unit.local_units import SMALL, awaited, local_units
 from tests.unit.processes import DEFINITIONS, event, unit_process, write_config
 
-_SMALL = TaskSettings(
-    row_cache_bytes=4 * MIB,
-    page_cache_bytes=8 * MIB,
-    chunk_cache_bytes=4 * MIB,
-    block_cache_bytes=4 * MIB,
-    write_buffer_bytes=4 * MIB,
-    checkpoint_interval_s=0.2,
-)
 HORIZON = 50
 _COPIES = f"""
 [streams.s]
@@ -133,7 +124,7 @@ def with_poison(player: ClusterPlayer, broker: str, folder: Path, count: int, se
     values = [event(0)[field.name] for field in entry.stream.fields]
     good = encode_event(entry.schema.version, "0", values[1], values)
     made = [record for _, record in poisons(entry.schema.version, good, len(values))]
-    with local_units(broker, prefix_of(player), folder, 2, _SMALL):
+    with local_units(broker, prefix_of(player), folder, 2, SMALL):
         while buried < count:
             for _ in range(chance.randrange(1, 30)):
                 events.append(event(len(events)))
@@ -181,7 +172,7 @@ def with_copies(player: ClusterPlayer, broker: str, folder: Path, count: int, se
             due.setdefault(number + chance.choice((0, HORIZON - 1, HORIZON, HORIZON + 1)), []).append(made)
         sent += due.pop(number, [])
     player.apply(_COPIES)
-    with local_units(broker, prefix_of(player), folder, 1, _SMALL):
+    with local_units(broker, prefix_of(player), folder, 1, SMALL):
         for one in sent:
             player.score(one)
         player.flush()
@@ -214,7 +205,7 @@ def with_changes(player: ClusterPlayer, broker: str, folder: Path, times: int, s
     chance, events = random.Random(seed), list[dict[str, Any]]()
     player.apply(DEFINITIONS)
     registry, living = player.registry, list[str]()
-    with local_units(broker, prefix_of(player), folder, 2, _SMALL):
+    with local_units(broker, prefix_of(player), folder, 2, SMALL):
         for number in range(times):
             for _ in range(chance.randrange(1, 30)):
                 events.append(event(len(events)))

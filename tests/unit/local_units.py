@@ -10,7 +10,7 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.configured import fairly
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
@@ -19,6 +19,15 @@ from railgun.unit.spread import Spread
 from railgun.unit.task_host import TaskHost
 
 QUICK = {"fetch.wait.max.ms": 10}
+# Of tasks of which many are open at a time, with checkpoints among the events of a short test.
+SMALL = TaskSettings(
+    row_cache_bytes=4 * MIB,
+    page_cache_bytes=8 * MIB,
+    chunk_cache_bytes=4 * MIB,
+    block_cache_bytes=4 * MIB,
+    write_buffer_bytes=4 * MIB,
+    checkpoint_interval_s=0.2,
+)
 
 
 def quick_settings(broker: str) -> KafkaSettings:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,25 +15,18 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.identity import TaskIdentity
-from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.sending import Sending
 from railgun.unit.spread import TaskKey
 from railgun.unit.task_host import Place, TaskHost
 from railgun.wire.encode import encode_control, encode_event
 from railgun.wire.reply import decode_reply
+from tests.unit.local_units import SMALL
 from tests.unit.processes import DEFINITIONS, event
 
 _TOPICS = Topics()
 _WHERE = TopicPartition(_TOPICS.tasks("s", "card"), 0)
 _FRONT_END = 5
-_SETTINGS = TaskSettings(
-    row_cache_bytes=4 * MIB,
-    page_cache_bytes=8 * MIB,
-    chunk_cache_bytes=4 * MIB,
-    block_cache_bytes=4 * MIB,
-    write_buffer_bytes=4 * MIB,
-    checkpoint_interval_s=0.0,
-)
+_SETTINGS = replace(SMALL, checkpoint_interval_s=0.0)
 
 
 class HeldLog(EmbeddedLog):

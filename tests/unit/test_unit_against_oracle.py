@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from railgun.task.settings import MIB, TaskSettings
 from tests.engine.player import SMALLEST
 from tests.oracle.compare import differences
 from tests.oracle.steps import perform
@@ -15,17 +14,7 @@ from tests.strategies.case import Case, replies
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
 from tests.unit.cluster_player import ClusterPlayer
-from tests.unit.local_units import LocalUnit, awaited, local_units
-
-ROOMY = TaskSettings(
-    row_cache_bytes=4 * MIB,
-    page_cache_bytes=8 * MIB,
-    chunk_cache_bytes=4 * MIB,
-    block_cache_bytes=4 * MIB,
-    write_buffer_bytes=4 * MIB,
-    checkpoint_interval_s=0.2,
-)
-
+from tests.unit.local_units import SMALL, LocalUnit, awaited, local_units
 
 _PARTITIONERS = re.compile(r"partitioners = (.*)")
 _PARTITIONS = re.compile(r"partitions = [0-9]+")
@@ -67,7 +56,7 @@ def play(drawn: Case, player: ClusterPlayer) -> None:
 def test_every_reply_is_the_oracles(kafka: str, prefix: str, tmp_path: Path, seed: int) -> None:
     drawn = spread_case(seed, 120)
     player = ClusterPlayer(kafka, prefix)
-    settings = ROOMY if seed % 2 else SMALLEST
+    settings = SMALL if seed % 2 else SMALLEST
     try:
         player.apply(drawn.definitions)
         with local_units(kafka, prefix, tmp_path, 3, settings):
@@ -86,12 +75,12 @@ def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
     player = ClusterPlayer(kafka, prefix)
     try:
         player.apply(drawn.definitions)
-        with local_units(kafka, prefix, tmp_path / "present", 1, ROOMY):
+        with local_units(kafka, prefix, tmp_path / "present", 1, SMALL):
             for step in drawn.steps[:half]:
                 perform(player, step)
             player.replies()
             # A copy that saw the first half, and nothing since.
-            old = LocalUnit(kafka, prefix, tmp_path / "old", 0, 1, ROOMY)
+            old = LocalUnit(kafka, prefix, tmp_path / "old", 0, 1, SMALL)
             player.await_processed()
             old.stop()
             for step in drawn.steps[half:]:
@@ -100,7 +89,7 @@ def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
             player.await_processed()
         digests = []
         for folder in ("present", "old", "new"):
-            unit = LocalUnit(kafka, prefix, tmp_path / folder, 0, 1, ROOMY)
+            unit = LocalUnit(kafka, prefix, tmp_path / folder, 0, 1, SMALL)
             try:
                 awaited(lambda unit=unit: unit.error is not None or unit.loop.is_ready)
                 unit.halt()
@@ -125,13 +114,13 @@ def test_units_that_stop_and_crash_between_batches(kafka: str, prefix: str, tmp_
     units: list[LocalUnit] = []
     try:
         player.apply(drawn.definitions)
-        units += [LocalUnit(kafka, prefix, tmp_path, index, 2, ROOMY) for index in range(2)]
+        units += [LocalUnit(kafka, prefix, tmp_path, index, 2, SMALL) for index in range(2)]
         for number, batch in enumerate(drawn.batches()):
             if batch.restart:
                 player.flush()
                 # Every other time as a crash leaves it: what was done since the last checkpoint is done again.
                 units.pop(0).stop(checkpoint=number % 2 == 0)
-                units.append(LocalUnit(kafka, prefix, tmp_path, (number + 1) % 2, 2, ROOMY))
+                units.append(LocalUnit(kafka, prefix, tmp_path, (number + 1) % 2, 2, SMALL))
             for step in batch.steps:
                 perform(player, step)
         check(drawn, player)
@@ -148,7 +137,7 @@ def test_a_node_with_more_or_fewer_units_goes_on(kafka: str, prefix: str, tmp_pa
     try:
         player.apply(drawn.definitions)
         for units, batch in zip((2, 3, 1), drawn.batches()):
-            with local_units(kafka, prefix, tmp_path, units, ROOMY):
+            with local_units(kafka, prefix, tmp_path, units, SMALL):
                 for step in batch.steps:
                     perform(player, step)
                 player.replies()

@@ -17,7 +17,6 @@ from railgun.messaging.errors import TransportRefusedError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.task.settings import MIB, TaskSettings
 from railgun.unit import loop as unit_loop
 from railgun.unit.spread import TaskKey
 from railgun.wire.encode import encode_event
@@ -26,18 +25,8 @@ from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.strategies.case import STREAM
 from tests.unit.cluster_player import ClusterPlayer
-from tests.unit.local_units import LocalUnit, awaited, quick_settings
+from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
 from tests.unit.processes import DEFINITIONS, event
-
-_SETTINGS = TaskSettings(
-    row_cache_bytes=4 * MIB,
-    page_cache_bytes=8 * MIB,
-    chunk_cache_bytes=4 * MIB,
-    block_cache_bytes=4 * MIB,
-    write_buffer_bytes=4 * MIB,
-    checkpoint_interval_s=0.1,
-)
-
 
 _BACKLOG = 200_000
 
@@ -62,7 +51,7 @@ def player(kafka: str, prefix: str) -> Iterator[ClusterPlayer]:
 @pytest.fixture
 def unit(kafka: str, prefix: str, player: ClusterPlayer, tmp_path: Path) -> Iterator[LocalUnit]:
     """The only unit, all its tasks running."""
-    opened = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS)
+    opened = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, SMALL)
     try:
         awaited(lambda: opened.error is not None or opened.loop.is_ready)
         yield opened
@@ -185,7 +174,7 @@ def _answered(player: ClusterPlayer) -> int:
 
 
 def test_another_prefix_is_another_cluster(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
-    other = LocalUnit(kafka, f"other{uuid.uuid4().hex[:8]}", tmp_path / "other", 0, 1, _SETTINGS)
+    other = LocalUnit(kafka, f"other{uuid.uuid4().hex[:8]}", tmp_path / "other", 0, 1, SMALL)
     try:
         awaited(lambda: other.loop.is_ready)
         assert other.loop.hosts == {}
@@ -198,7 +187,7 @@ def test_another_prefix_is_another_cluster(kafka: str, player: ClusterPlayer, tm
 def test_a_dropped_stream_leaves_nothing(
     kafka: str, prefix: str, player: ClusterPlayer, tmp_path: Path
 ) -> None:
-    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS, grace_s=0.0)
+    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, SMALL, grace_s=0.0)
     try:
         send(player, 0, 30)
         player.replies()
@@ -226,7 +215,7 @@ def test_a_hot_task_does_not_keep_the_others_waiting(
         records.append(encode_event(entry.schema.version, str(number), values[1], values))
     player.transport.append(*hot, records)
     send(player, 200_000, 20)
-    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, _SETTINGS)
+    unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, SMALL)
     try:
         awaited(lambda: len(unit.loop.hosts) == 4)
         unit.halt()
@@ -256,7 +245,7 @@ def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> 
     sent = 0
     try:
         player.apply(DEFINITIONS)
-        unit = LocalUnit(status.address, "railgun", folder, 0, 1, _SETTINGS)
+        unit = LocalUnit(status.address, "railgun", folder, 0, 1, SMALL)
         try:
             for number in range(3 * times):
                 send(player, sent, 60)

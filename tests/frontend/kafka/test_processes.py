@@ -64,12 +64,23 @@ def _await_ready(process: "subprocess.Popen[bytes]", client: httpx.Client) -> No
         time.sleep(0.05)
 
 
+@contextmanager
+def _serving(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[bytes]", httpx.Client]]:
+    """A server with a node of its own, in a folder whose name its topics begin with."""
+    words = ("serve", *options, "--data", str(folder / "data"), "--definitions", _definitions(folder))
+    with _running(*words, prefix=folder.name) as running:
+        yield running
+
+
+def _definitions(folder: Path) -> str:
+    definitions = folder / "d.toml"
+    definitions.write_text(PAYMENTS)
+    return str(definitions)
+
+
 def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
     """A front-end and a node in one process tree: from definitions to answers, and a clean end of both."""
-    definitions = tmp_path / "d.toml"
-    definitions.write_text(PAYMENTS)
-    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
-    with _running(*words, prefix=tmp_path.name) as (process, client):
+    with _serving(tmp_path, "--broker", kafka) as (process, client):
         sent = event()
         response = client.post(f"{EVENTS}?timeout_ms=200000", json=sent)
         assert response.status_code == 200, response.text
@@ -85,10 +96,10 @@ def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
 
 
 def test_a_server_that_is_killed_takes_its_node_with_it(kafka: str, tmp_path: Path, event: Event) -> None:
-    definitions = tmp_path / "d.toml"
-    definitions.write_text(PAYMENTS)
-    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
-    with _running(*words, prefix=tmp_path.name) as (process, client):
+    """As the settings say that it serves on Kafka."""
+    settings = tmp_path / "railgun.toml"
+    settings.write_text(f'[engine]\ntransport = "kafka"\n[cluster]\nbroker = "{kafka}"\n')
+    with _serving(tmp_path, "--config", str(settings)) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
         (node,) = _children(process.pid)
         (unit,) = _children(node)
@@ -105,10 +116,7 @@ def _runs(process_id: int) -> bool:
 
 
 def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: Path, event: Event) -> None:
-    definitions = tmp_path / "d.toml"
-    definitions.write_text(PAYMENTS)
-    words = ("serve", "--broker", kafka, "--data", str(tmp_path / "data"), "--definitions", str(definitions))
-    with _running(*words, prefix=tmp_path.name) as (process, client):
+    with _serving(tmp_path, "--broker", kafka) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
         (unit,) = [unit for node in _children(process.pid) for unit in _children(node)]
         with ThreadPoolExecutor(_ARRAYS) as pool:
@@ -154,9 +162,7 @@ def test_a_front_end_that_is_killed(kafka: str, tmp_path: Path, event: Event) ->
     """What it had not answered is sent again, to another one, and counts once."""
     with LocalCluster(kafka, tmp_path / "node") as cluster:
         cluster.start_units(1)
-        definitions = tmp_path / "d.toml"
-        definitions.write_text(PAYMENTS)
-        words = ("frontend", "--broker", kafka, "--definitions", str(definitions))
+        words = ("frontend", "--broker", kafka, "--definitions", _definitions(tmp_path))
         sent = [event(card="killed") for _ in range(2_000)]
         answered: dict[str, int] = {}
         with _running(*words, prefix=cluster.prefix) as (process, client):
@@ -180,13 +186,12 @@ def test_a_front_end_that_is_killed(kafka: str, tmp_path: Path, event: Event) ->
 def killed_again_and_again(kafka: str, folder: Path, event: Event, times: int, seed: int) -> None:
     """Front-ends die at any moment under load. What they had not answered is sent again in the end: each event counts
     once, and no two are told the same count."""
-    chance, definitions = random.Random(seed), folder / "d.toml"
-    definitions.write_text(PAYMENTS)
+    chance = random.Random(seed)
     answered: dict[str, int] = {}
     unanswered: list[dict[str, Any]] = []
     with LocalCluster(kafka, folder / "node") as cluster:
         cluster.start_units(1)
-        words = ("frontend", "--broker", kafka, "--definitions", str(definitions))
+        words = ("frontend", "--broker", kafka, "--definitions", _definitions(folder))
         for _ in range(times):
             with _running(*words, prefix=cluster.prefix) as (process, client), ThreadPoolExecutor(4) as pool:
                 arrays = [[event(card="killed") for _ in range(chance.randrange(1, 200))] for _ in range(8)]
