@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from railgun.config.settings import InputSettings
 from railgun.task.settings import TaskSettings
 from tests.frontend.door.input_topic import InputTopic
 from tests.frontend.kafka.cluster_http_player import ClusterHttpPlayer
@@ -13,8 +14,15 @@ from tests.oracle.steps import Reply
 class InputPlayer(ClusterHttpPlayer):
     """One partition of input, so that events are taken in the order in which they were written."""
 
-    def __init__(self, broker: str, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
-        super().__init__(broker, folder, stream, settings)
+    def __init__(
+        self,
+        broker: str,
+        folder: Path,
+        stream: str,
+        settings: TaskSettings | None = None,
+        door: InputSettings | None = None,
+    ) -> None:
+        super().__init__(broker, folder, stream, settings, door)
         self._topic = InputTopic(broker, self._cluster.prefix, stream)
         self._answered = 0
 
@@ -30,9 +38,13 @@ class InputPlayer(ClusterHttpPlayer):
     def _through(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
         # Every front-end knows what was changed before, whichever has the partition.
         _ = self.client
-        self._topic.send(events)
+        self._topic.send([self.written(event) for event in events])
         self._answered += len(events)
         return self._topic.await_replies(self._answered)[-len(events) :]
+
+    def written(self, event: Mapping[str, Any]) -> Mapping[str, Any] | bytes:
+        """What is sent of an event; as it is, it becomes JSON."""
+        return event
 
     def close(self) -> None:
         self._topic.close()

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.engine.player import SMALLEST
+from tests.frontend.door.avro_events import AvroInputPlayer
 from tests.frontend.door.input_player import InputPlayer
+from tests.frontend.door.schema_registry import schema_registry
 from tests.frontend.test_http_against_oracle import play
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
@@ -20,6 +22,26 @@ def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_case(kafka: str, seed: int, tmp_path: Path) -> None:
     assert _differences(kafka, tmp_path, seed + 2_900, 60) == []
+
+
+def _avro_differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
+    drawn = case(seed, steps, Profile(explicit_warm=False))
+    with schema_registry({}) as registry:
+        player = AvroInputPlayer(kafka, folder, STREAM, SMALLEST if seed % 2 else None, registry)
+        found = play(drawn, player, seed % 3)
+    assert player.sent_as_avro > steps // 4
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_case_as_avro(kafka: str, seed: int, tmp_path: Path) -> None:
+    assert _avro_differences(kafka, tmp_path, seed + 4_900, 60) == []
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(60))
+def test_many_cases_as_avro(kafka: str, seed: int, tmp_path: Path) -> None:
+    assert _avro_differences(kafka, tmp_path, seed + 5_900, 200) == []
 
 
 @pytest.mark.torture

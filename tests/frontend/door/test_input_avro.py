@@ -1,6 +1,5 @@
 """Avro in Confluent's framing: the same events as JSON get the same replies; what is wrong is said."""
 
-import io
 import json
 import uuid
 from collections.abc import Callable
@@ -8,13 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 
 from frontend.door.schemas import SchemaFile, SchemaRegistry, UnknownSchemaError, schemas_of
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
 from tests.frontend.conftest import PAYMENTS
+from tests.frontend.door.avro_events import encoded, framed
 from tests.frontend.door.input_topic import InputTopic, headers_of
 from tests.frontend.door.schema_registry import schema_registry
 from tests.frontend.door.test_input_topic import define
@@ -44,13 +43,7 @@ ANSWERS = {
 
 
 def _avro(event: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), event)
-    return out.getvalue()
-
-
-def _framed(body: bytes, schema_id: int = 1) -> bytes:
-    return b"\0" + schema_id.to_bytes(4, "big") + body
+    return encoded(event, schema)
 
 
 def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> None:
@@ -65,7 +58,7 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
         first = event(card="avro", price="1.50")
         bodies = [_avro({**event(card="avro"), "price": Decimal("2.25"), "unknown": [1]}) for _ in range(100)]
         topic.send([first])
-        topic.send([_framed(body) for body in bodies[:99]])
+        topic.send([framed(body) for body in bodies[:99]])
         topic.send([bodies[99]], headers=[("__value_schema_id", b"\x01" + GUID.bytes)])
         replies = topic.await_replies(101)
         assert [reply["metrics"]["n7"] for reply in replies] == list(range(1, 102))
@@ -74,13 +67,13 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
 
         good = {**event(), "price": Decimal("0.01"), "unknown": []}
         wrong = {
-            "knows no schema 2": _framed(_avro(good), 2),
-            "PROTOBUF": _framed(b"x", 3),
-            "ts: the number 1.5": _framed(_avro({"ts": 1.5}, TEXT_TIME), 4),
-            "left over": _framed(_avro(good) + b"x"),
-            "no Avro of its schema": _framed(_avro(good)[:-4]),
+            "knows no schema 2": framed(_avro(good), 2),
+            "PROTOBUF": framed(b"x", 3),
+            "ts: the number 1.5": framed(_avro({"ts": 1.5}, TEXT_TIME), 4),
+            "left over": framed(_avro(good) + b"x"),
+            "no Avro of its schema": framed(_avro(good)[:-4]),
             "too few": b"\0\0",
-            "amount: NaN": _framed(_avro({**good, "amount": float("nan")})),
+            "amount: NaN": framed(_avro({**good, "amount": float("nan")})),
         }
         topic.send(wrong.values())
         letters = topic.await_letters(len(wrong))
@@ -91,7 +84,7 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
         # Where the registry is away nothing is given up.
         registry.answers["/schemas/ids/5"] = ANSWERS["/schemas/ids/1"]
         registry.is_down = True
-        topic.send([_framed(_avro(good), 5)])
+        topic.send([framed(_avro(good), 5)])
         asked = len(registry.asked)
         topic._await(lambda: len(registry.asked) > asked, "a question")
         registry.is_down = False

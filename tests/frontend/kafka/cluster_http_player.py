@@ -4,6 +4,7 @@ from pathlib import Path
 
 import httpx
 
+from railgun.config.settings import InputSettings
 from railgun.task.settings import TaskSettings
 from tests.frontend.http_player import HttpRequests
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
@@ -16,14 +17,23 @@ UNITS, FRONT_ENDS = 2, 2
 class ClusterHttpPlayer(HttpRequests):
     """Plays steps on `stream` of a cluster, by its front-ends in turns; restarts are of its units."""
 
-    def __init__(self, broker: str, folder: Path, stream: str, settings: TaskSettings | None = None) -> None:
+    def __init__(
+        self,
+        broker: str,
+        folder: Path,
+        stream: str,
+        settings: TaskSettings | None = None,
+        door: InputSettings | None = None,
+    ) -> None:
         super().__init__(stream)
         self._requests = 0
         self._front_ends: list[RunningFrontEnd] = []
         self._cluster = LocalCluster(broker, folder, settings)
         try:
             self._cluster.start_units(UNITS)
-            self._front_ends += [self._cluster.serve(now_ms=self._now_ms) for _ in range(FRONT_ENDS)]
+            self._front_ends += [
+                self._cluster.serve(door=door, now_ms=self._now_ms) for _ in range(FRONT_ENDS)
+            ]
         except BaseException:
             self.close()
             raise
