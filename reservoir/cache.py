@@ -164,16 +164,24 @@ class FrameCache:
         self._flat[frame * FRAME_WORDS + FRAME_COLUMNS] = address(held.descriptors)
 
     def _make_room(self, size_bytes: int) -> None:
-        """Evict what will be used last, until size_bytes fit (and some more) or only frames in use are left."""
-        if self.bytes + size_bytes <= self.limit_bytes or not self._held:
+        """Evict what will be used last, until size_bytes fit (and some more) or only frames in use are left.
+
+        What is being decoded ahead counts, as if each were as large, but no chunk that a cursor is in goes for it.
+        """
+        ahead_bytes = size_bytes * len(self._ahead)
+        if self.bytes + size_bytes + ahead_bytes <= self.limit_bytes or not self._held:
             return
         frames = np.fromiter(self._held, np.int64, len(self._held))
         heads = self.table[frames]
         frames = frames[heads[:, FRAME_STAMP] != self._words[at.FRAMES_STAMP]]
-        for frame in frames[np.argsort(-self._distances(self.table[frames]), kind="stable")].tolist():
+        distances = self._distances(self.table[frames])
+        order = np.argsort(-distances, kind="stable")
+        for frame, distance in zip(frames[order].tolist(), distances[order].tolist()):
+            if distance == 0 and self.bytes + size_bytes <= self.limit_bytes:
+                return
             self.stats.evicted += 1
             self._drop(int(self._keys[frame]))
-            if self.bytes + size_bytes <= self.limit_bytes - self.limit_bytes // _SLACK:
+            if self.bytes + size_bytes + ahead_bytes <= self.limit_bytes - self.limit_bytes // _SLACK:
                 return
 
     def _distances(self, heads: NDArray[np.int64]) -> NDArray[np.int64]:
