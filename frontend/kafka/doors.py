@@ -7,7 +7,7 @@ from frontend.backend import StreamView
 from frontend.kafka.exchange import Exchange
 from frontend.kafka.stream_door import StreamDoor
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.registry.kafka_registry import Snapshot
+from railgun.registry.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,14 @@
 """Whoever wants to know of every change of the catalogue, told by a thread of its own."""
 
-from __future__ import annotations
-
 import logging
 import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportIOError
 from railgun.registry.errors import RegistryError
-
-if TYPE_CHECKING:
-    from railgun.registry.kafka_registry import Snapshot
+from railgun.registry.snapshot import Snapshot
 
 _WAIT_S = 0.25
 _AWAY_S = 0.5

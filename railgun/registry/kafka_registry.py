@@ -5,8 +5,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -28,6 +28,7 @@ from railgun.registry.entries import (
 )
 from railgun.registry.errors import RegistryBusyError
 from railgun.registry.follower import Follower
+from railgun.registry.snapshot import Snapshot
 from railgun.registry.telling import Telling
 from railgun.registry.topics import PREFIX, Topics
 
@@ -42,19 +43,6 @@ _COURTESY_STEP_S = 0.02
 _APPEARS_S = 0.002
 
 _log = logging.getLogger("railgun.registry")
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The catalogue at one moment. Not to be changed.
-
-    catalog: what is done: all tasks were told.  keys: the streams' 16 secret bytes, by name.  pending: what began
-    and is not done.
-    """
-
-    catalog: Catalog
-    keys: Mapping[str, bytes]
-    pending: tuple[Change, ...]
 
 
 class KafkaRegistry:

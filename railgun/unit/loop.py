@@ -15,7 +15,7 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.registry.kafka_registry import Snapshot
+from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
