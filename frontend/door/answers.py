@@ -20,6 +20,9 @@ from railgun.messaging.kafka_output import Outgoing, Output, OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
 ASK_MS = 30_000
+# Asked and not answered: one that the tasks have, one that is on its way. A task that stands still holds up the events
+# of others for no longer than this.
+_ASKED_RUNS, _PACE_S = 2, 0.01
 _ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
 
 _log = logging.getLogger("railgun.frontend")
@@ -46,6 +49,7 @@ class Answering:
         self._answered: list[Asked] = []
         self._again: list[tuple[float, int, Run]] = []
         self._numbers = count()
+        self._asked = 0
         self._ended = False
         self.dead_letters = 0
         self._thread = threading.Thread(target=self._run, name=f"output-{stream}", daemon=True)
@@ -70,15 +74,27 @@ class Answering:
         try:
             exchange.waiting.check(len(taken), 0)
             run.asked_s = perf_counter()
+            with self._changed:
+                self._asked += 1
             exchange.ask(self._stream, taken, run.positions(), ASK_MS, self._settle, run)
         except ProblemError:
+            with self._changed:
+                self._asked -= 1
             return False
         laps.end("publish")
         return True
 
+    def pace(self) -> None:
+        """Return when few runs are asked and not answered, or after a moment: what comes meanwhile is read together,
+        which costs less than one after the other."""
+        if self._asked >= _ASKED_RUNS:
+            with self._changed:
+                self._changed.wait_for(lambda: self._asked < _ASKED_RUNS, _PACE_S)
+
     def _settle(self, settled: list[Asked]) -> None:
         """In the collector's thread."""
         with self._changed:
+            self._asked -= len(settled)
             self._answered += settled
             self._changed.notify_all()
 

@@ -112,7 +112,7 @@ class StreamInput:
             self.route.stream, self._means, windows, reading, output, self.record, self.failed
         )
         try:
-            self._read(reading)
+            self._read(reading, answering)
             self._finish(reading)
         finally:
             if self.failure is not None or sys.exc_info()[0] is not None:
@@ -127,7 +127,7 @@ class StreamInput:
             self.failure = why
         self._stopping.set()
 
-    def _read(self, reading: GroupReading) -> None:
+    def _read(self, reading: GroupReading, answering: Answering) -> None:
         full_since_s = 0.0
         while not self._stopping.is_set():
             self._check_alive(reading)
@@ -137,6 +137,7 @@ class StreamInput:
                 self._unasked.popleft()
             if not self._unasked and not self.windows.is_full:
                 full_since_s = 0.0
+                answering.pace()
                 messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
                 if messages:
                     self._take(messages)

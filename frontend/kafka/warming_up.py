@@ -20,7 +20,7 @@ m = "decimal(9,2)"
 b = "boolean"
 """
 _TEXT = b'{"ts": 1000, "k": "k%d", "n": %d, "d": 0.5, "m": "1.50", "b": true}'
-_FEW, _MANY = 1, 100
+_FEW, _MANY = 1, 200
 
 
 def warm_up() -> None:

@@ -18,6 +18,7 @@ from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Rol
 from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
+from railgun.wire.typed_door import TypedDoor
 from railgun.wire.values import decode_json
 
 JsonText = bytes | msgspec.Raw
@@ -38,8 +39,8 @@ class ParsedEvent:
 
 EventText = JsonText | ParsedEvent
 
-# Below this many the columns cost more than the events.
-_WORTH_COLUMNS = 64
+# Below so many texts for each field, columns cost more than one text after another.
+_WORTH_A_COLUMN = 24
 # What a record may have beyond its event's text: its head, and numbers that are shorter as text.
 _HEAD_BYTES, _VALUE_BYTES = 256, 16
 LONG_INTEGER = "it has an integer of more digits than can be read"
@@ -59,7 +60,7 @@ class Intake:
 
     def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
         self._stream, self._schema, self._router = stream, schema, router
-        self._door, self._table_door = Door(roles), TableDoor(roles)
+        self._door, self._table_door, self._typed_door = Door(roles), TableDoor(roles), TypedDoor(roles)
         self._fast = FastReader(schema)
         self._id_place = -1 if stream.id is None else schema.index(stream.id)
         self._ignored_values = 0
@@ -76,7 +77,7 @@ class Intake:
         of events of a stream without a time field.
         """
         latest_ms = now_ms + self._stream.future_limit_ms
-        if len(texts) >= _WORTH_COLUMNS and _all_json(texts):
+        if len(texts) >= max(1, _WORTH_A_COLUMN * len(self._schema.fields)) and _all_json(texts):
             taken = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
             if taken is not None:
                 return taken
@@ -179,6 +180,10 @@ class Intake:
         return Taken(rows, known, times, shares, events, self._schema.version, self._router, refused)
 
     def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
+        if not isinstance(text, ParsedEvent):
+            admitted = self._typed_door.admit(text, latest_ms)
+            if admitted is not None:
+                return admitted
         try:
             event = text.event if isinstance(text, ParsedEvent) else decode_json(text)
         except msgspec.ValidationError:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_group import GroupReading
+from railgun.messaging.kafka_handing import hand_over
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Headers
 
@@ -18,6 +19,7 @@ from railgun.messaging.transport import Headers
 TRANSACTION_MS = 10_000
 _FLUSH_S = 0.5
 _AGAIN_S = 0.05
+_BY_KEY = -1
 
 
 class Outgoing(NamedTuple):
@@ -165,11 +167,11 @@ class TransactionalOutput:
 
 
 def _hand_over(producer: Producer, outgoing: Sequence[Outgoing]) -> None:
-    produce = producer.produce
     for topic, values, keys, headers in outgoing:
         if headers is None:
-            for value, key in zip(values, keys):
-                produce(topic, value, key)
+            refused = hand_over(producer, topic, values, keys, _BY_KEY)
+            if refused:
+                raise KafkaException(refused[0])
         else:
             for value, key, own in zip(values, keys, headers):
-                produce(topic, value, key, headers=list(own))
+                producer.produce(topic, value, key, headers=list(own))

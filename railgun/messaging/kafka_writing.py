@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -15,6 +15,7 @@ from railgun.messaging.errors import (
     TransportFullError,
 )
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
+from railgun.messaging.kafka_handing import hand_over
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_submission import Delivery, KafkaSubmission, held_bytes
 from railgun.messaging.kafka_topics import KafkaTopics
@@ -99,17 +100,16 @@ class KafkaWriting:
         topic, partition = entry.where
         records = entry.records.to_list() if isinstance(entry.records, Records) else entry.records
         report = Delivery(submission, index, len(records), str(entry.where), self._settle)
-        produce = self._producer.produce
+        if entry.headers is None:
+            refused = hand_over(self._producer, topic, records, entry.keys, partition, report)
+            if refused:
+                report.not_sent(len(refused), refused[0])
+            return
         taken = 0
+        keys = entry.keys or [None] * len(records)
         try:
-            if entry.keys is None and entry.headers is None:
-                for record in records:
-                    produce(topic, record, None, partition, report)
-                    taken += 1
-                return
-            keys: Iterable[bytes | None] = entry.keys or [None] * len(records)
-            for record, key, headers in zip(records, keys, entry.headers or [()] * len(records)):
-                produce(topic, record, key, partition, report, headers=list(headers))
+            for record, key, headers in zip(records, keys, entry.headers):
+                self._producer.produce(topic, record, key, partition, report, headers=list(headers))
                 taken += 1
         except BufferError:
             report.not_sent(len(records) - taken, KafkaError(KafkaError._QUEUE_FULL))

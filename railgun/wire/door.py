@@ -113,7 +113,7 @@ class Door:
             raise self._refused(event, latest_ms) from None
         time_ms = None if self._time < 0 else values[self._time]
         event_id = None if self._id < 0 else values[self._id]
-        if (self._time >= 0 and not _is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
+        if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
             raise self._refused(event, latest_ms)
         self.ignored_values += len(event) - known
         return Admitted(None if event_id is None else str(event_id), time_ms, values)
@@ -132,13 +132,13 @@ class Door:
                 errors.append(FieldError((name,), NO_TIME))
             elif checked is None and i == self._id:
                 errors.append(FieldError((name,), NO_ID))
-            elif i == self._time and not _is_time(checked, latest_ms):
+            elif i == self._time and not is_time(checked, latest_ms):
                 errors.append(FieldError((name,), no_time_of_an_event(checked, latest_ms)))
         return EventRefusedError(errors)
 
 
-def _is_time(time_ms: int | None, latest_ms: int | None) -> bool:
-    """May an event have this time?"""
+def is_time(time_ms: int | None, latest_ms: int | None) -> bool:
+    """May an event have this time? latest_ms: the latest one taken, None for no limit."""
     if time_ms is None or time_ms < EVENT_TIME_MIN_MS:
         return False
     return latest_ms is None or time_ms <= latest_ms

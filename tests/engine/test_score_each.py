@@ -58,9 +58,9 @@ BAD: list[bytes] = [
 MALFORMED: list[bytes] = [b'{"id": ', b"\xff", b""]
 
 
-@pytest.fixture(params=[1, 10**9], ids=["by columns", "one by one"])
+@pytest.fixture(params=[0, 10**9], ids=["by columns", "one by one"])
 def worth_columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "_WORTH_COLUMNS", request.param)
+    monkeypatch.setattr(intake, "_WORTH_A_COLUMN", request.param)
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def test_all_refused_and_none_at_all(engine: Engine) -> None:
 def test_a_record_that_is_too_large_is_refused_alone(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "RECORD_LIMIT_BYTES", 500)
     large = json.dumps({**GOOD[0], "id": 7, "k": "x" * 600}).encode()
-    for worth in (1, 10**9):
-        monkeypatch.setattr(intake, "_WORTH_COLUMNS", worth)
+    for worth in (0, 10**9):
+        monkeypatch.setattr(intake, "_WORTH_A_COLUMN", worth)
         scored = engine.score_each("s", [*texts(GOOD[:1]), large])
         assert list(scored.taken.refused) == [1]
         assert "at most 500" in str(scored.taken.refused[1])
