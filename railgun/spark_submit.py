@@ -11,8 +11,9 @@ sys.path[:] = [
     place for place in sys.path if os.path.abspath(place) != os.path.dirname(os.path.abspath(__file__))
 ]
 
+from railgun.cli.backfill import BACKFILL  # noqa: E402 - the path had to be set right before
 from railgun.cli.main import main  # noqa: E402 - the path had to be set right before
 from railgun.cli.validate import VALIDATE  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(main(commands=(VALIDATE,)))
+    sys.exit(main(commands=(VALIDATE, BACKFILL)))

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream
 from railgun.catalog.definitions import metrics_from_sql
 from railgun.catalog.errors import CatalogError
 from railgun.catalog.model import Definitions, StreamDefinition
@@ -19,13 +19,14 @@ class StreamEntry:
     """A stream in the catalogue.
 
     created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
-    the order added; each with the place of its `add`.
+    the order added; each with the place of its `add`.  history: what its tasks began with, None where with nothing.
     """
 
     stream: StreamDefinition
     created: int
     schemas: dict[int, Schema]
     metrics: dict[str, AddMetric] = field(default_factory=dict)
+    history: AddHistory | None = None
 
     @property
     def schema(self) -> Schema:
@@ -64,7 +65,7 @@ class Catalog:
         copied = Catalog(last_place=self.last_place)
         for name, entry in self.streams.items():
             copied.streams[name] = StreamEntry(
-                entry.stream, entry.created, dict(entry.schemas), dict(entry.metrics)
+                entry.stream, entry.created, dict(entry.schemas), dict(entry.metrics), entry.history
             )
         return copied
 
@@ -101,6 +102,11 @@ class Catalog:
                 if added is None or added.place != change.added:
                     raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
                 del metrics[change.name]
+            case AddHistory():
+                entry = self.entry(change.stream)
+                if entry.history is not None:
+                    raise CatalogError(f"{change.stream} has a history already, {entry.history.history}")
+                entry.history = change
         self.last_place = change.place
 
     def _put(self, change: PutStream) -> None:
@@ -125,6 +131,7 @@ class Catalog:
         for entry in self.streams.values():
             made.append(PutStream(entry.created, entry.stream, entry.schema.version))
             made += entry.metrics.values()
+            made += [] if entry.history is None else [entry.history]
         yield from sorted(made, key=lambda change: change.place)
 
 

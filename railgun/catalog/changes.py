@@ -72,7 +72,24 @@ class DropMetric:
         return {"stream": self.stream, "name": self.name, "added": self.added}
 
 
-Change = PutStream | DropStream | AddMetric | DropMetric
+@dataclass(frozen=True, slots=True)
+class AddHistory:
+    """A stream's tasks begin with history, before the first record of their logs: that of a backfill.
+
+    history: which, by its id.  cut_ms: its events come before this time.
+    """
+
+    kind: ClassVar[str] = "history"
+    place: int
+    stream: str
+    history: str
+    cut_ms: int
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": self.stream, "history": self.history, "cut_ms": self.cut_ms}
+
+
+Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,10 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
             case DropMetric.kind:
                 return DropMetric(
                     _whole(body["place"]), str(body["stream"]), str(body["name"]), _whole(body["added"])
+                )
+            case AddHistory.kind:
+                return AddHistory(
+                    _whole(body["place"]), str(body["stream"]), str(body["history"]), int(body["cut_ms"])
                 )
             case Warm.kind:
                 return Warm(str(body["stream"]), str(body["name"]), _whole(body["added"]))

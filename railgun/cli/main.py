@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from railgun.cli.apply import APPLY
+from railgun.cli.backfill import BACKFILL
 from railgun.cli.broker import BROKER
 from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
@@ -23,7 +24,7 @@ from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
 
-COMMANDS = (SERVE, FRONTEND, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BROKER)
+COMMANDS = (SERVE, FRONTEND, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BACKFILL, BROKER)
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:

@@ -84,3 +84,32 @@ class WarmingProgress:
         if stream not in self._tasks:
             self._tasks[stream] = self._progress.add_task(stream, total=1.0, warming=warming)
         self._progress.update(self._tasks[stream], completed=share, warming=warming)
+
+
+class PiecesProgress:
+    """How many pieces of some work are done, one bar on stderr, if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed} of {task.total}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=1)
+
+    def __enter__(self) -> "PiecesProgress":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def at(self, what: str, done: int, total: int) -> None:
+        """So many pieces are done of what is being done."""
+        self._progress.update(self._task, description=what, completed=done, total=total)

@@ -27,6 +27,7 @@ from railgun.engine.status import EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
+from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -222,6 +223,21 @@ class Engine:
     def drop_stream(self, stream: str) -> None:
         """End a stream: its metrics, its events and all that was made of them are deleted."""
         self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)])
+
+    @as_engine_errors()
+    def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
+        """What history of a stream is built from. history: an id for it.  cut_ms: all its events are before then."""
+        with self._call():
+            return self._streams.history_plan(stream, history, cut_ms)
+
+    @as_engine_errors()
+    def add_history(self, stream: str) -> None:
+        """Put the history of a stream that `railgun backfill` made ready before its log. Its tasks are opened anew.
+
+        Raises HistoryRefusedError, having changed nothing.
+        """
+        with self._call():
+            self._streams.add_history(stream)
 
     @property
     def failure(self) -> str | None:

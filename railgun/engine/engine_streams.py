@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream, Warm
+from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream, Warm
 from railgun.catalog.model import StreamDefinition
-from railgun.engine.folder import DataFolder, without_log
+from railgun.engine.folder import TASKS, DataFolder, without_log
+from railgun.engine.history import check_history, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
@@ -25,6 +26,7 @@ from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topic_of, topics_of_stream
+from railgun.task.history_build import HistoryPlan
 from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
@@ -130,6 +132,24 @@ class EngineStreams:
             self._is_changing = False
         return [_said(change) for change in changes]
 
+    def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
+        """What history of a stream is built from. Raises UnknownNameError, HistoryRefusedError."""
+        entry = stream_entry(self.catalog, stream)
+        members = list(self._live[stream].members)
+        return history_plan(
+            entry, self._changes.keys[stream], members, history, cut_ms, self.catalog.last_place
+        )
+
+    def add_history(self, stream: str) -> None:
+        """Put the history that was made ready before a stream's log. Its tasks are opened anew.
+
+        Raises UnknownNameError, HistoryRefusedError, HistoryDamagedError, having changed nothing.
+        """
+        entry = stream_entry(self.catalog, stream)
+        folder = self._folder.backfill(stream) / TASKS
+        manifest = check_history(entry, list(self._live[stream].members), folder)
+        self.change([AddHistory(self.catalog.last_place + 1, stream, manifest.history, manifest.cut_ms)])
+
     def foresee(self, changes: Sequence[Change]) -> None:
         """Changes will be made soon: what tasks will need for them is read ahead."""
         for change in changes:
@@ -172,6 +192,8 @@ class EngineStreams:
         for change in pending:
             if isinstance(change, DropStream) and change.name not in self.catalog.streams:
                 self._remove(change.name)
+            if isinstance(change, AddHistory):
+                self._folder.take_history(change.stream)
         tasks = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
         check_opening(str(self._folder.path), tasks)
         if tasks:
@@ -197,6 +219,9 @@ class EngineStreams:
             if isinstance(own[-1], DropStream):
                 self._remove(stream)
                 continue
+            if any(isinstance(change, AddHistory) for change in own):
+                self._let_go(stream)
+                self._folder.take_history(stream)
             if stream not in self._live:
                 self._open([self.catalog.streams[stream]], Start())
             self._live[stream].tell(own)
@@ -252,15 +277,19 @@ class EngineStreams:
 
     def _remove(self, stream: str) -> None:
         """Delete what there is of a stream that was dropped."""
-        live = self._live.pop(stream, None)
-        self._upkeep.pop(stream, None)
+        self._let_go(stream)
         self._recording.forget(stream)
-        if live is not None:
-            live.close()
-            self._memory.give_back(member.task.settings for member in live.members)
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
+
+    def _let_go(self, stream: str) -> None:
+        """Close a stream's tasks, if they are open."""
+        live = self._live.pop(stream, None)
+        self._upkeep.pop(stream, None)
+        if live is not None:
+            live.close()
+            self._memory.give_back(member.task.settings for member in live.members)
 
 
 def _tasks_of(stream: StreamDefinition) -> int:
@@ -281,3 +310,5 @@ def _said(change: Change) -> str:
             return f"metric {change.stream}.{change.name}, dropped"
         case DropStream():
             return f"stream {change.name}, dropped"
+        case AddHistory():
+            return f"history of stream {change.stream}"

@@ -55,6 +55,10 @@ class OpenFilesError(EngineError):
     """Tasks would need more open files than this process may have; nothing was made of them."""
 
 
+class HistoryRefusedError(EngineError):
+    """History that cannot be put before a stream's log; nothing was changed."""
+
+
 class EngineStoppedError(EngineError):
     """The engine is closed, or stopped after an error; the folder can be opened again."""
 

@@ -8,7 +8,7 @@ from railgun.engine.errors import FolderError, FolderVersionError
 from reservoir.files import Files
 
 VERSION = 1
-LOG = "log"
+LOG, BACKFILL, TASKS = "log", "backfill", "tasks"
 VERSION_FILE, STREAMS = "VERSION", "streams"
 _UNFINISHED = ".VERSION"
 # What an empty folder may hold: a start that was cut, and what file systems put into their roots.
@@ -73,6 +73,26 @@ class DataFolder:
         if folder.is_dir():
             shutil.rmtree(folder)
             self.files.sync_folder(folder.parent)
+
+    def backfill(self, stream: str) -> Path:
+        """Where history of a stream is made ready."""
+        return self.path / BACKFILL / stream
+
+    def take_history(self, stream: str) -> None:
+        """Put the tasks of a stream's history in the place of its tasks; nothing where that is done. No task is open.
+
+        Cut at any point it is done by the next call.
+        """
+        ready, place = self.backfill(stream) / TASKS, self.path / STREAMS / stream
+        if ready.is_dir():
+            self.remove_stream(stream)
+            if not place.parent.is_dir():
+                self.files.make_folder(place.parent)
+                self.files.sync_folder(self.path)
+            ready.rename(place)
+            self.files.sync_folder(place.parent)
+            self.files.sync_folder(ready.parent)
+        shutil.rmtree(self.backfill(stream), ignore_errors=True)
 
     def _begin(self) -> None:
         # A whole file gets its name at once: a crash leaves a folder that counts as empty, or a finished one.

@@ -8,6 +8,7 @@ import msgspec
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import (
+    AddHistory,
     AddMetric,
     Change,
     DropMetric,
@@ -143,5 +144,5 @@ def change_stream(change: Change) -> str:
             return change.name
         case AddMetric():
             return change.metric.stream
-        case DropMetric():
+        case DropMetric() | AddHistory():
             return change.stream

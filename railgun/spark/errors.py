@@ -27,3 +27,11 @@ class RecordError(SparkSideError):
 
 class ReplyFileError(SparkSideError):
     """A file of recorded replies that does not belong to the definitions or to the events."""
+
+
+class HistoryError(SparkSideError):
+    """History that cannot be read, or not be put before a stream's log."""
+
+
+class BackfillFailedError(SparkSideError):
+    """Work on history that broke off in a worker; what was finished is kept."""

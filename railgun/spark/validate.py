@@ -1,7 +1,6 @@
 """Validation: every metric for every event again, with Spark's functions, compared with the recorded replies."""
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,6 +24,7 @@ from railgun.spark.report import Example, MetricCheck, Report
 from railgun.spark.run_source import EVENT_ID, EVENT_MS, FORMAT, NUMBER, RunFiles, RunSource, task_column
 from railgun.spark.run_source import reply_column as reply
 from railgun.spark.windows import is_straggler, placed
+from railgun.spark.worker_errors import own_errors
 
 SETTINGS = {
     # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
@@ -37,7 +36,6 @@ SETTINGS = {
     "spark.sql.windowExec.buffer.spill.threshold": "200000",
 }
 """What a session of validation is set to, before anything else: the meaning of SQL depends on it."""
-_OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
 
 
 class ValidationError(SparkSideError):
@@ -88,7 +86,7 @@ def validate_run(spark: SparkSession, files: RunFiles, sample: float | None = No
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     session.dataSource.register(RunSource)
-    with _own_errors():
+    with own_errors(ValidationError):
         loaded = session.read.format(FORMAT).options(**files.options()).load()
         with _kept(loaded) as run:
             counted = run.agg(F.count("*"), F.count(EVENT_MS)).collect()[0]
@@ -205,15 +203,3 @@ def _joined(check: MetricCheck, nulls: dict[str, tuple[int, int]]) -> MetricChec
 
 def _word(value: object) -> str:
     return "null" if value is None else str(value).lower()
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """What went wrong in a worker, as one line instead of two stacks."""
-    try:
-        yield
-    except PySparkException as error:
-        found = _OWN_ERROR.findall(str(error))
-        if found:
-            raise ValidationError(found[-1][1]) from error
-        raise

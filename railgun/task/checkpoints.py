@@ -160,6 +160,7 @@ class CheckpointWork:
                 cells=task.machine.cells_to_json(),
                 pool=task.pool.meta(),
                 inputs=task.inputs.to_json(),
+                history=task.history,
             )
         )
 

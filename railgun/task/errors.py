@@ -17,6 +17,22 @@ class LogGapError(TaskError):
     """The log does not hold the records that the task has to read next."""
 
 
+class HistoryMissingError(TaskError):
+    """The log says that history lies before it, and the task's folder does not have it. `history`: its id."""
+
+    def __init__(self, place: str, history: str) -> None:
+        super().__init__(
+            place,
+            f"history {history} was put before its log, and its folder lacks it: restore the folder from a copy, or "
+            "install the history's folder again",
+        )
+        self.history = history
+
+
+class HistoryDamagedError(TaskError):
+    """A file of history that is not what its manifest says."""
+
+
 class UnknownSchemaError(TaskError):
     """A record names a schema version that no `stream` record before it has brought: copies must not diverge."""
 

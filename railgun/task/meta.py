@@ -15,7 +15,8 @@ class TaskMeta(msgspec.Struct, array_like=True):
     clock_ms, floor_ms, retained_ms: T, F and R there; least_ms: the least time ever accepted.  journal: pages of
     accepted bits (`Journal.to_json`).  stream: its definition and schemas by version, as JSON values; None before the
     first `stream` record.  metrics: `TaskMetrics.to_json`.  groups: group numbers by their fields, joined by
-    commas; next_group: the next one to give.  inputs: `InputMemory.to_json`.
+    commas; next_group: the next one to give.  inputs: `InputMemory.to_json`.  history: the id of what was put before
+    its log, empty where nothing was.
     cells: the cells of each group's rows, [name, offset, words].  pool: `PagePool.meta`.
     """
 
@@ -35,6 +36,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     cells: dict[str, list[tuple[str, int, int]]]
     pool: bytes
     inputs: dict[str, Any] = {}
+    history: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode

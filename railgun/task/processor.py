@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_from_json
+from railgun.catalog.changes import (
+    AddHistory,
+    AddMetric,
+    Change,
+    DropMetric,
+    PutStream,
+    Warm,
+    change_from_json,
+)
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import LatePolicy, StreamDefinition
 from railgun.language.ast import WindowKind
@@ -21,7 +29,13 @@ from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork, used_s
 from railgun.task.digest import digest
-from railgun.task.errors import LogGapError, MalformedControlError, TaskError, UnknownSchemaError
+from railgun.task.errors import (
+    HistoryMissingError,
+    LogGapError,
+    MalformedControlError,
+    TaskError,
+    UnknownSchemaError,
+)
 from railgun.task.fills import FillWork
 from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
@@ -85,6 +99,7 @@ class TaskProcessor:
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position = 0
+        self.history = ""
         self.unreadable_records = 0
         self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
@@ -281,6 +296,9 @@ class TaskProcessor:
                 accepted = self.admission.has_accepted
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self._is_built = False
+        elif isinstance(change, AddHistory):
+            if change.history != self.history:
+                raise HistoryMissingError(str(self.identity), change.history)
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
 

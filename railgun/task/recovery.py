@@ -1,7 +1,7 @@
 """Opening a task: from nothing, or from its last durable checkpoint and the log."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
 from railgun.task.checkpoints import used_s
 from railgun.task.errors import LogGapError
+from railgun.task.history import ReadLog, with_history
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
 from railgun.task.machine import Deriver
@@ -21,9 +22,6 @@ from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, 
 from railgun.task.settings import TaskSettings
 from reservoir.files import Files
 from reservoir.length import Length
-
-ReadLog = Callable[[int, int], Iterable[tuple[int, list[bytes]]]]
-"""(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
 
 
 def open_task(
@@ -59,7 +57,7 @@ def open_task(
     task = TaskProcessor(identity, reservoir, store, deriver, settings, now, used_s)
     try:
         if meta is not None:
-            _restore(task, meta, read_log)
+            _restore(task, meta, with_history(folder, read_log))
         task.begin_checkpoints(sync_log)
     except BaseException:
         task.close()
@@ -72,7 +70,7 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
     needed = 0
     if meta is not None:
         journal = Journal.from_json(meta.journal)
-        needed = meta.position if journal.first_offset is None else journal.first_offset
+        needed = max(0, meta.position if journal.first_offset is None else journal.first_offset)
     if log_start > needed:
         what = "its checkpoint is lost" if meta is None else "its newest checkpoint is lost"
         raise LogGapError(
@@ -97,7 +95,7 @@ def split_meta(body: bytes) -> tuple[bytes, bytes]:
 def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
     task.inputs = InputMemory.from_json(meta.inputs)
-    task.retained_ms = meta.retained_ms
+    task.retained_ms, task.history = meta.retained_ms, meta.history
     task.machine.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position

@@ -31,16 +31,26 @@ class BadRow(NamedTuple):
         return f"row {self.row}: {self.field}: {self.msg}"
 
 
+class Complaint(NamedTuple):
+    """Rows with the same thing wrong in the same field. rows uint8[n], 1 where it is; first: the first of them."""
+
+    what: str
+    rows: NDArray[np.uint8]
+    first: BadRow
+
+
 @dataclass(frozen=True, slots=True)
 class AdmittedTable:
     """events: one for each row, also for those that are bad; take the good ones with `good`.
 
     bad uint8[n], 1 where a row cannot be taken; first_bad: the first of them, None where all are good.
+    complaints: all that is wrong, in the order of fields; a row may be in several.
     """
 
     events: EventColumns
     bad: NDArray[np.uint8]
     first_bad: BadRow | None
+    complaints: tuple[Complaint, ...] = ()
 
     def good(self) -> EventColumns:
         """The events that can be taken, in order."""
@@ -75,15 +85,20 @@ class TableDoor:
         schema, roles = self.roles.schema, self.roles
         columns = [self._read(_column(batch, field.name), field.type) for field in schema.fields]
         bad = np.zeros(batch.num_rows, np.uint8)
-        found: list[BadRow] = []
+        found: list[Complaint] = []
         for field, typed in zip(schema.fields, columns):
-            wrong = typed.bad
+            if typed.bad.any():
+                row = int(typed.bad.argmax())
+                found.append(
+                    Complaint(f"no {field.type}", typed.bad, BadRow(row, field.name, typed.explain(row)))
+                )
             if typed.has_nulls and field.name in (roles.id, roles.time):
-                wrong = wrong | typed.nulls
-            if wrong.any():
-                bad |= wrong
-                row = int(wrong.argmax())
-                found.append(BadRow(row, field.name, _why(typed, row, field.name == roles.time)))
+                why = NO_TIME if field.name == roles.time else NO_ID
+                found.append(
+                    Complaint("null", typed.nulls, BadRow(int(typed.nulls.argmax()), field.name, why))
+                )
+        for complaint in found:
+            bad |= complaint.rows
         if roles.time is not None:
             times = columns[schema.index(roles.time)].words.view(np.int64)
             ahead = self._ahead(times, bad, latest_ms)
@@ -94,12 +109,12 @@ class TableDoor:
         if ids is None or times is None:
             raise TypeError("a stream without an id or time field needs ids or times from the caller")
         events = EventColumns(ids, times, tuple(typed.column() for typed in columns))
-        first = min(found, key=lambda each: each.row) if found else None
-        return AdmittedTable(events, bad, first)
+        first = min((each.first for each in found), key=lambda each: each.row) if found else None
+        return AdmittedTable(events, bad, first, tuple(found))
 
     def _ahead(
         self, times: NDArray[np.int64], bad: NDArray[np.uint8], latest_ms: int | None
-    ) -> BadRow | None:
+    ) -> Complaint | None:
         """Mark the rows from the future, and from before all time; the first of them."""
         latest = np.iinfo(np.int64).max if latest_ms is None else latest_ms
         if not len(times) or (int(times.max()) <= latest and int(times.min()) >= EVENT_TIME_MIN_MS):
@@ -110,7 +125,8 @@ class TableDoor:
         bad |= ahead.view(np.uint8)
         row = int(ahead.argmax())
         assert self.roles.time is not None
-        return BadRow(row, self.roles.time, no_time_of_an_event(int(times[row]), latest_ms))
+        why = no_time_of_an_event(int(times[row]), latest_ms)
+        return Complaint("out of range", ahead.view(np.uint8), BadRow(row, self.roles.time, why))
 
 
 def row_number_ids(first: int, n: int) -> Column:
@@ -121,12 +137,6 @@ def row_number_ids(first: int, n: int) -> Column:
 def _id_column(typed: Typed) -> Column:
     column = longs_as_text(typed.column()) if typed.type.kind is Kind.LONG else typed.column()
     return Column(column.type, column.words, None, column.heap)
-
-
-def _why(typed: Typed, row: int, is_time: bool) -> str:
-    if typed.bad[row]:
-        return typed.explain(row)
-    return NO_TIME if is_time else NO_ID
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -29,6 +29,7 @@ sql = "SELECT count(*) AS n FROM payments GROUP BY card OVER SLIDING 1 HOUR"
 """
 START_MS = 1_700_000_000_000
 STEP_MS = 1_000
+SMALL = TaskSettings(chunk_events=16, segment_bytes=1 << 13, checkpoint_interval_s=1e9)
 
 
 def payments(first: int, n: int) -> pa.Table:
@@ -49,8 +50,7 @@ def payments(first: int, n: int) -> pa.Table:
 
 def small_engine(folder: Path) -> Engine:
     """An engine with chunks of 16 events that writes a checkpoint only when it is closed."""
-    settings = TaskSettings(chunk_events=16, segment_bytes=1 << 13, checkpoint_interval_s=1e9)
-    return Engine(folder, durability="os", settings=settings)
+    return Engine(folder, durability="os", settings=SMALL)
 
 
 def filled(folder: Path, n: int) -> Engine:

@@ -1,0 +1,150 @@
+"""`railgun backfill`: history becomes the beginning of a stream, with Spark."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from railgun.cli.command import Command
+from railgun.cli.failures import EXIT_NO, UsageError
+
+if TYPE_CHECKING:
+    from railgun.spark.backfill_report import BackfillReport
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `railgun backfill`."""
+    parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
+    parser.add_argument(
+        "history", metavar="HISTORY", nargs="+", help="files, folders or globs that Spark reads; or one table's name"
+    )
+    parser.add_argument("--data", metavar="DIR", required=True, help="the engine's data folder; made if missing")
+    parser.add_argument(
+        "--until",
+        metavar="TIME",
+        required=True,
+        type=_time,
+        help="the cut: events before it are taken, RFC 3339 or milliseconds",
+    )
+    parser.add_argument("--stream", metavar="S", help="the stream; the only one of the file if left out")
+    parser.add_argument(
+        "--column",
+        metavar="FIELD=SQL",
+        action="append",
+        type=_pair,
+        default=[],
+        help="what a field is made of, where it is not the column of that name; may be repeated",
+    )
+    parser.add_argument("--format", metavar="F", help="as Spark calls it (default: by the suffix), or table")
+    parser.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", type=_pair, default=[], help="of Spark's reader"
+    )
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="go on without rows that are refused, once they were looked at"
+    )
+    parser.add_argument(
+        "--work", metavar="DIR", help="where tasks are built, seen by all machines (default: in the data folder)"
+    )
+    parser.add_argument("--scratch", metavar="DIR", help="a local folder of every machine for unfinished work")
+    parser.add_argument("--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)")
+    parser.add_argument("--memory", metavar="SIZE", default="1g", help="memory for Spark (default: 1g)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Build and install; 1 where rows are refused and nothing was installed.
+
+    Raises UsageError, DefinitionError, OSError, EngineError, SparkSideError.
+    """
+    from railgun.catalog.definitions import load_definitions
+    from railgun.catalog.model import Definitions
+    from railgun.cli.streams import the_stream
+
+    definitions = load_definitions(arguments.definitions)
+    stream = the_stream(definitions, arguments.stream, arguments.definitions)
+    try:
+        from railgun.spark.backfill_engine import BackfillOfEngine
+        from railgun.spark.backfill_source import HistorySource
+        from railgun.spark.validate import local_session
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"backfill needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
+        ) from error
+    backfill = BackfillOfEngine(
+        data=Path(arguments.data).absolute(),
+        definitions=Definitions({stream.name: stream}, definitions.metrics_of(stream.name)),
+        source=HistorySource.of(_places(arguments.history, arguments.format), arguments.format, dict(arguments.option)),
+        columns=dict(arguments.column),
+        cut_ms=arguments.until,
+        work=None if arguments.work is None else Path(arguments.work).absolute(),
+        scratch=None if arguments.scratch is None else Path(arguments.scratch).absolute(),
+    )
+    from railgun.cli.progress import PiecesProgress
+
+    with PiecesProgress() as progress:
+        report = backfill.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
+    refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
+    if not refuses:
+        backfill.install()
+    _say(report, is_installed=not refuses, as_json=arguments.json)
+    return EXIT_NO if refuses else 0
+
+
+def _say(report: "BackfillReport", *, is_installed: bool, as_json: bool) -> None:
+    print(json.dumps({**report.as_json(), "installed": is_installed}) if as_json else report.as_text())
+    if not is_installed:
+        print(
+            f"railgun backfill: {report.counts.refused_rows:,} rows are refused, so nothing was installed; mend them, "
+            "or run it again with --skip-bad: tasks that are built are not built again",
+            file=sys.stderr,
+        )
+
+
+def _places(history: list[str], format_: str | None) -> list[str]:
+    """Local paths become absolute: the driver and executors may stand elsewhere."""
+    if format_ == "table":
+        return history
+    return [place if "://" in place else str(Path(place).absolute()) for place in history]
+
+
+def _time(text: str) -> int:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    from railgun.wire.rfc3339 import read_rfc3339
+
+    time_ms = read_rfc3339(text)
+    if time_ms is None:
+        raise argparse.ArgumentTypeError(f"{text} is no time: write it as 2024-01-31T00:00:00Z")
+    return time_ms
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text} is not of the form name=value")
+    return name.strip(), value.strip()
+
+
+BACKFILL = Command(
+    name="backfill",
+    summary="put history before a stream's first event, with Spark",
+    description=(
+        "Build what a stream's metrics would be had its history come through its log: reservoir segments and\n"
+        "state, by the engine's own code in Spark's executors, one task per partition. The stream is created\n"
+        "if it is missing, and must not have had more events than its log still holds. Events before --until\n"
+        "are taken; one that is in the log too counts once, told by its id.\n\n"
+        "HISTORY is what Spark reads: Parquet, CSV (with a header), JSON lines, ORC, tables; Avro also without\n"
+        "Spark's module. Its columns are the stream's fields, or --column says what they are made of. Rows\n"
+        "that the front-end would refuse are counted by reason; nothing is installed unless --skip-bad.\n\n"
+        "Stop the server of the data folder while the stream is created and while the history is installed,\n"
+        "which takes moments; it may run while tasks are built. A run that was cut off goes on where it was:\n"
+        "give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
+    ),
+    example=(
+        "railgun backfill definitions.toml 'history/*.parquet' --data data --until 2024-02-01T00:00:00Z \\\n"
+        "      --column amount='CAST(cents AS DOUBLE) / 100'"
+    ),
+    configure=configure,
+    execute=execute,
+)

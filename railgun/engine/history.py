@@ -1,0 +1,112 @@
+"""History before a stream's log: what it is built from, and whether what was built can be put there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.engine.errors import HistoryRefusedError
+from railgun.engine.members import Member
+from railgun.plan.program import TIME_MAX
+from railgun.task.history_build import HistoryPlan
+from railgun.task.history_manifest import HistoryManifest, read_manifest, verify
+
+
+def history_plan(
+    entry: StreamEntry, key: bytes, members: Sequence[Member], history: str, cut_ms: int, last_place: int
+) -> HistoryPlan:
+    """What the tasks of a stream's history are built from. Raises HistoryRefusedError."""
+    logs = {str(each.task.identity): each.log.start for each in members}
+    check_possible(entry, cut_ms, logs, _least_ms(members))
+    settings = members[0].task.settings
+    return HistoryPlan(
+        history=history,
+        key=key,
+        created=entry.created,
+        schemas=definitions_by_version(entry),
+        metrics=tuple(entry.metrics.values()),
+        last_place=last_place,
+        cut_ms=cut_ms,
+        chunk_events=settings.chunk_events,
+        segment_bytes=settings.segment_bytes,
+    )
+
+
+def definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
+    """A stream's newest definition under each version of its schema: fields are only ever added at the end."""
+    stream = entry.stream
+    return {
+        version: replace(stream, fields=stream.fields[: len(schema.fields)])
+        for version, schema in entry.schemas.items()
+    }
+
+
+def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -> HistoryManifest:
+    """Look at every byte of the tasks that were made ready; the manifest of one of them.
+
+    Raises HistoryRefusedError, HistoryDamagedError, OSError.
+    """
+    name = entry.stream.name
+    if not folder.is_dir():
+        raise HistoryRefusedError(
+            f"{folder}: no history of {name} was made ready there; run railgun backfill"
+        )
+    manifests: list[HistoryManifest] = []
+    for member in members:
+        who = member.task.identity
+        place = folder / column_name(who.partitioner) / str(who.partition)
+        manifest = read_manifest(place)
+        verify(place, manifest)
+        found = (manifest.stream, manifest.partitioner, manifest.partition, manifest.created)
+        if found != (who.stream, who.partitioner, who.partition, entry.created):
+            raise HistoryRefusedError(
+                f"{place}: it was built for another stream than {name} as it is registered; remove {folder.parent}, "
+                "then run railgun backfill again"
+            )
+        manifests.append(manifest)
+    if len({manifest.history for manifest in manifests}) != 1:
+        raise HistoryRefusedError(f"{folder}: its tasks are of several histories; remove {folder.parent}")
+    least_ms = _least_ms(members)
+    logs = {str(each.task.identity): each.log.start for each in members}
+    check_possible(entry, manifests[0].cut_ms, logs, least_ms)
+    for manifest in manifests:
+        if manifest.remembered_ms is not None and least_ms < min(manifest.remembered_ms, manifest.cut_ms):
+            raise HistoryRefusedError(
+                f"{name}: its log begins at {least_ms} ms; of the history's events {manifest.partitioner}/"
+                f"{manifest.partition} knows the ids from {manifest.remembered_ms} ms on (dedup_events = "
+                f"{entry.stream.dedup_events}), so that some could count twice; choose an earlier --until"
+            )
+    return manifests[0]
+
+
+def check_possible(entry: StreamEntry, cut_ms: int, log_starts: dict[str, int], least_ms: int) -> None:
+    """Raise HistoryRefusedError where history up to a cut cannot lie before a stream's log.
+
+    log_starts: by task, the first offset that its log still has.  least_ms: the least time of its log's events.
+    """
+    name = entry.stream.name
+    if entry.stream.id is None or entry.stream.time is None:
+        lacks = "id" if entry.stream.id is None else "time"
+        raise HistoryRefusedError(
+            f"{name} has no {lacks} field: events of history need their own times, and ids by which one that is in the "
+            "log too counts once"
+        )
+    if entry.history is not None:
+        raise HistoryRefusedError(f"{name} has a history already, {entry.history.history}: there can be one")
+    for task, start in log_starts.items():
+        if start > 0:
+            raise HistoryRefusedError(
+                f"{task}: its log has lost its beginning (offset {start} is its first), so it cannot be run again "
+                "behind a history; give the stream its history before its first events"
+            )
+    if least_ms < TIME_MAX and cut_ms < least_ms:
+        raise HistoryRefusedError(
+            f"{name}: its log begins at {least_ms} ms, the history would end at {cut_ms} ms: what came in between "
+            "would be missing; choose a later --until"
+        )
+
+
+def _least_ms(members: Sequence[Member]) -> int:
+    return min(member.task.admission.least_ms for member in members)

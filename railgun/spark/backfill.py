@@ -1,0 +1,182 @@
+"""Backfill: history becomes tasks of a stream, as if it had come through the stream's log before all else.
+
+One pass over the history checks, encodes and routes rows; Spark sorts the records of each task by time, then id; and
+the engine's own task processor runs over them, one Spark task for each task of the stream.
+"""
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from railgun.catalog.stream_reading import stream_to_json
+from railgun.engine.folder import TASKS
+from railgun.plan.program import TIME_MIN
+from railgun.spark.backfill_columns import fields_of
+from railgun.spark.backfill_progress import Progress, watched
+from railgun.spark.backfill_report import BackfillReport
+from railgun.spark.backfill_rows import ID, RECORD, ROWS_SQL, TASK, TIME, RowRules, routing
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_tasks import (
+    BUILT_SQL,
+    BuildPlace,
+    building,
+    manifests_of,
+    remove_unfinished,
+    write_whole,
+)
+from railgun.spark.errors import BackfillFailedError, HistoryError
+from railgun.spark.worker_errors import own_errors
+from railgun.task.history_build import HistoryPlan
+from railgun.task.settings import MIB, TaskSettings
+
+SETTINGS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # Each task has a Spark partition of its own.
+    "spark.sql.adaptive.enabled": "false",
+}
+PLAN = "backfill.json"
+# Caches and buffers of one task under way in an executor: 208 MiB.
+_TASK_SETTINGS = replace(
+    TaskSettings(),
+    row_cache_bytes=64 * MIB,
+    page_cache_bytes=64 * MIB,
+    chunk_cache_bytes=32 * MIB,
+    block_cache_bytes=16 * MIB,
+    write_buffer_bytes=32 * MIB,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What history is put before which stream.
+
+    columns: by field, the SQL that gives it, where it is not the column of that name.  work: the folder that finished
+    tasks are in, all machines seeing it under one path; work that was cut off is gone on with there.  scratch: a local
+    folder of the executors, where `work` is on slow storage.
+    """
+
+    source: HistorySource
+    columns: Mapping[str, str]
+    work: Path
+    scratch: Path | None = None
+
+    def begin(self, plan: HistoryPlan, now_ms: int | None = None) -> tuple[HistoryPlan, int]:
+        """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
+
+        Raises HistoryError where the folder holds work of another kind.
+        """
+        file, mark = self.work / PLAN, self._fingerprint(plan)
+        if file.is_file():
+            known = json.loads(file.read_text("utf-8"))
+            if known["fingerprint"] != mark:
+                raise HistoryError(
+                    f"{self.work}: it holds the work of another backfill (of {known['said']}); finish that with the "
+                    "same arguments and definitions, or remove the folder"
+                )
+            return replace(plan, history=known["history"]), known["start_ms"]
+        start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        said = f"{plan.stream.name} from {', '.join(self.source.places)}"
+        begun = {"fingerprint": mark, "history": plan.history, "start_ms": start_ms, "said": said}
+        write_whole(file, json.dumps(begun, indent=1) + "\n")
+        return plan, start_ms
+
+    def _fingerprint(self, plan: HistoryPlan) -> str:
+        source = self.source
+        told = {
+            "source": [source.places, source.format, dict(source.options)],
+            "columns": dict(self.columns),
+            "schemas": {str(version): stream_to_json(each) for version, each in plan.schemas.items()},
+            "metrics": [[each.place, each.metric.sql] for each in plan.metrics],
+            "of": [plan.key.hex(), plan.created, plan.cut_ms, plan.chunk_events, plan.segment_bytes],
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def new_history_id() -> str:
+    """An id that no other history has."""
+    return uuid.uuid4().hex
+
+
+def check_source(spark: SparkSession, job: Backfill, plan: HistoryPlan) -> DataFrame:
+    """Look at the history's columns before any work starts. Raises HistoryError, ColumnError."""
+    session = spark.newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    newest = max(plan.schemas)
+    frame = job.source.read(session, plan.stream.schema(newest), job.columns)
+    return fields_of(frame, job.source, plan.stream, job.columns)
+
+
+def build(
+    spark: SparkSession,
+    job: Backfill,
+    plan: HistoryPlan,
+    *,
+    settings: TaskSettings = _TASK_SETTINGS,
+    now_ms: int | None = None,
+    told: Progress | None = None,
+) -> BackfillReport:
+    """Build all tasks that are not built yet.
+
+    settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far it is.
+    Raises HistoryError, ColumnError before any work starts; BackfillFailedError.
+    """
+    began = time.perf_counter()
+    rows = check_source(spark, job, plan)
+    plan, start_ms = job.begin(plan, now_ms)
+    place = BuildPlace(job.work / TASKS, tuple(plan.tasks), settings, job.scratch)
+    remove_unfinished(place)
+    left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
+    if left or place.counts() is None:
+        rules = RowRules(
+            stream=plan.stream,
+            schema=plan.stream.schema(max(plan.schemas)),
+            latest_ms=start_ms + plan.stream.future_limit_ms,
+            cut_ms=plan.cut_ms,
+            is_text=job.source.is_text,
+            tasks=left,
+            counts=len(place.numbers),
+        )
+        with _described(spark, plan, len(left), told), own_errors(BackfillFailedError):
+            _run(rows, rules, plan, place)
+    counts = place.counts()
+    assert counts is not None
+    seconds = time.perf_counter() - began
+    return BackfillReport(
+        plan.stream.name, plan.history, plan.cut_ms, counts, manifests_of(place), len(left), seconds
+    )
+
+
+def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace) -> None:
+    session = rows.sparkSession
+    routed = rows.mapInArrow(routing(rules), ROWS_SQL)
+    # A task without events is built too: a mark before all time says that it is there.
+    marks = [(number, TIME_MIN, b"", b"") for number in [*rules.tasks.values(), rules.counts]]
+    marked = routed.union(session.createDataFrame(marks, ROWS_SQL).coalesce(1))
+    spread = marked.repartitionById(rules.counts + 1, F.col(TASK))
+    ordered = spread.sortWithinPartitions(TASK, TIME, ID, RECORD)
+    ordered.mapInArrow(building(plan, place), BUILT_SQL).collect()
+
+
+@contextmanager
+def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress | None) -> Iterator[None]:
+    """What Spark's own pages say of the job, and the terminal."""
+    context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
+    said = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
+    context.setJobGroup(group, said, interruptOnCancel=True)
+    try:
+        with nullcontext() if told is None else watched(context, group, told):
+            yield
+    finally:
+        # An empty name is none: what else this session does is no part of the backfill.
+        context.setJobGroup("", "")

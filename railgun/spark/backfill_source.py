@@ -1,0 +1,144 @@
+"""History as a DataFrame: whatever Spark reads; Avro by fastavro where Spark's own module is not at hand."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from railgun.files.avro_source import AvroSource
+from railgun.files.errors import FileError
+from railgun.files.python_columns import arrow_type
+from railgun.spark.errors import HistoryError
+from railgun.wire.schema import Field, Schema
+
+REFUSED = "railgun_refused"
+"""A column that Avro files get: why a row could not be read, as "field\\0reason"; null where it could."""
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".ndjson": "json",
+    ".jsonl": "json",
+    ".avro": "avro",
+    ".orc": "orc",
+}
+_TEXT = ("csv", "text")
+_CSV = {"header": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySource:
+    """Where history is.
+
+    places: files, folders, globs; or one table's name (format "table").  format: Spark's name of it, by the suffix
+    unless given.  options: of Spark's reader.
+    """
+
+    places: tuple[str, ...]
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, places: Sequence[str], format_: str | None = None, options: Mapping[str, str] | None = None
+    ) -> "HistorySource":
+        """As it was named. Raises HistoryError where no format is told."""
+        suffixes = {Path(place.rstrip("/*")).suffix for place in places}
+        if format_ is None:
+            known = {_FORMATS[suffix] for suffix in suffixes if suffix in _FORMATS}
+            if len(known) != 1 or not all(suffix in _FORMATS for suffix in suffixes):
+                raise HistoryError(
+                    f"{', '.join(places)}: the names do not say one format ({', '.join(_FORMATS)}); name it with "
+                    "--format, as in --format parquet, or --format table for a table of the session's catalogue"
+                )
+            format_ = known.pop()
+        return cls(tuple(places), format_, dict(options or {}))
+
+    @property
+    def is_text(self) -> bool:
+        """Are all columns strings as written?"""
+        return self.format in _TEXT and self.options.get("inferSchema", "false") != "true"
+
+    def read(self, spark: SparkSession, schema: Schema, columns: Mapping[str, str]) -> DataFrame:
+        """The rows. schema, columns: what Avro is read as; see `backfill_columns`.
+
+        Raises HistoryError for what is not there or cannot be read.
+        """
+        try:
+            if self.format == "table":
+                return spark.table(self.places[0])
+            options = {**_CSV, **self.options} if self.format == "csv" else dict(self.options)
+            return spark.read.format(self.format).options(**options).load(list(self.places))
+        except AnalysisException as error:
+            if self.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
+                return _avro(spark, self.places, schema, columns)
+            raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
+        except PySparkException as error:
+            raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Spark's says, without its plan."""
+    text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return text.strip().rstrip(";")
+
+
+def _avro(
+    spark: SparkSession, places: Sequence[str], schema: Schema, columns: Mapping[str, str]
+) -> DataFrame:
+    """One task for each file. Columns keep the file's names, and get the fields' types."""
+    fields = [Field(columns.get(each.name, each.name), each.type) for each in schema.fields]
+    named = Schema(schema.version, tuple(dict.fromkeys(fields)))
+    paths = [
+        row["path"] for row in spark.read.format("binaryFile").load(list(places)).select("path").collect()
+    ]
+    if not paths:
+        raise HistoryError(f"{', '.join(places)}: there are no files")
+    files = [_local(path) for path in sorted(paths)]
+    try:
+        for file in files:
+            AvroSource(Path(file), named).close()
+    except (FileError, OSError) as error:
+        raise HistoryError(str(error)) from error
+    table = spark.createDataFrame([(file,) for file in files], "file string")
+    shape = pa.schema(
+        [(each.name, arrow_type(each.type)) for each in named.fields] + [(REFUSED, pa.string())]
+    )
+    spread = table.repartition(len(files), "file")
+    return spread.mapInArrow(_reading(named, shape), from_arrow_schema(shape))
+
+
+def _local(path: str) -> str:
+    parts = urlparse(path)
+    if parts.scheme not in ("", "file"):
+        raise HistoryError(
+            f"{path}: Avro is read by fastavro here, from files that all machines see under one path; for other "
+            "storage give Spark its own module: --packages org.apache.spark:spark-avro_2.13:VERSION"
+        )
+    return unquote(parts.path)
+
+
+def _reading(
+    schema: Schema, shape: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in batch.column(0).to_pylist():
+                source = AvroSource(Path(file), schema)
+                try:
+                    for block in source.blocks():
+                        reasons: list[str | None] = [None] * block.batch.num_rows
+                        for each in block.refused:
+                            reasons[each.row] = f"{each.field or ''}\0{each.reason}"
+                        arrays = [*block.batch.columns, pa.array(reasons, pa.string())]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=shape)
+                finally:
+                    source.close()
+
+    return read

@@ -1,0 +1,162 @@
+"""Building a task of history: events that were never in its log go through it as if they had. See HISTORY.md."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.model import StreamDefinition
+from railgun.plan.program import TIME_MIN
+from railgun.task.history import FIRST_OFFSET, write_tail
+from railgun.task.history_manifest import HistoryManifest, write_manifest
+from railgun.task.identity import TaskIdentity
+from railgun.task.recovery import open_task
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.wire.encode import Records, encode_control
+from reservoir.files import DiskFiles
+
+# Nothing is recovered from a checkpoint here; it lets go of segments that nothing needs.
+_CHECKPOINT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlan:
+    """What tasks of history are built from, the same for all of a stream.
+
+    history: its id.  key: the stream's 16 secret bytes.  created: the place of its first definition.  schemas: its
+    definitions by schema version.  metrics: as they are registered.  last_place: of the last change that the tasks
+    are to know.  cut_ms: all events are before this time.  chunk_events, segment_bytes: as in `TaskSettings`.
+    """
+
+    history: str
+    key: bytes
+    created: int
+    schemas: Mapping[int, StreamDefinition]
+    metrics: Sequence[AddMetric]
+    last_place: int
+    cut_ms: int
+    chunk_events: int
+    segment_bytes: int
+
+    @property
+    def stream(self) -> StreamDefinition:
+        """Its newest definition."""
+        return self.schemas[max(self.schemas)]
+
+    @property
+    def tasks(self) -> list[tuple[str, int]]:
+        """(partitioner, partition) of all its tasks."""
+        stream = self.stream
+        return [
+            (name, number) for name in stream.partitioners for number in range(stream.partitions_of(name))
+        ]
+
+
+class HistoryBuild:
+    """One task, built in an empty folder. settings: its memory; what the plan fixes counts above them."""
+
+    def __init__(
+        self, folder: Path, plan: HistoryPlan, partitioner: str, partition: int, settings: TaskSettings
+    ) -> None:
+        self._folder, self._plan = folder, plan
+        self._identity = TaskIdentity(plan.stream.name, partitioner, partition, plan.key)
+        fixed = replace(
+            settings,
+            chunk_events=plan.chunk_events,
+            segment_bytes=plan.segment_bytes,
+            checkpoint_interval_s=_CHECKPOINT_S,
+        )
+        task = self._task = open_task(folder, self._identity, DiskFiles(), _no_log, fixed)
+        task.position, task.history = FIRST_OFFSET, plan.history
+        task.begin_checkpoints(None)
+        self._open: deque[tuple[int, Records]] = deque()
+        self._times: deque[tuple[int, int]] = deque()
+        self._accepted = self._events = self._duplicates = 0
+        newest = max(plan.schemas)
+        put = PutStream(plan.created, plan.schemas[newest], newest)
+        changes: list[Change] = [put]
+        changes += [each for each in plan.metrics if each.metric.home == partitioner]
+        self._process(_joined([encode_control(change_to_json(each)) for each in changes]))
+        task.schemas = dict(sorted(plan.schemas.items()))
+        task.rebuild()
+        task.metrics.last_place = max(plan.last_place, task.metrics.last_place)
+
+    @property
+    def events(self) -> int:
+        """How many it has taken."""
+        return self._events
+
+    def take(self, records: Records) -> None:
+        """The next events, in order of time. Raises what tasks raise."""
+        if len(records):
+            self._events += len(records)
+            self._process(records)
+            self._task.work()
+
+    def finish(self) -> HistoryManifest:
+        """All events are taken: make the folder whole and durable; nothing of it is open afterwards."""
+        task = self._task
+        oldest_open = task.journal.first_offset
+        write_tail(self._folder, self._open if oldest_open is not None else ())
+        has_any = task.admission.clock_ms > TIME_MIN
+        manifest = HistoryManifest(
+            history=self._plan.history,
+            created=self._plan.created,
+            stream=self._identity.stream,
+            partitioner=self._identity.partitioner,
+            partition=self._identity.partition,
+            cut_ms=self._plan.cut_ms,
+            events=self._events,
+            duplicates=self._duplicates,
+            first_ms=task.admission.least_ms if has_any else None,
+            last_ms=task.admission.clock_ms if has_any else None,
+            remembered_ms=self._remembered_ms(),
+        )
+        task.position = 0
+        task.checkpoints.take()
+        task.close()
+        return write_manifest(self._folder, manifest)
+
+    def give_up(self) -> None:
+        """Let the folder go; what is in it is of no use."""
+        self._task.close()
+
+    def _process(self, records: Records) -> None:
+        task = self._task
+        self._open.append((task.position, records))
+        task.process(records, task.position, self._note)
+        oldest = task.journal.first_offset
+        while self._open and (oldest is None or self._open[0][0] + len(self._open[0][1]) <= oldest):
+            self._open.popleft()
+
+    def _note(self, replies: Replies) -> None:
+        n = replies.n
+        self._duplicates += int(np.count_nonzero(replies.duplicate[:n]))
+        accepted = np.flatnonzero(replies.accepted[:n])
+        if len(accepted):
+            self._times.append((self._accepted, int(replies.decoded.time[accepted[0]])))
+            self._accepted += len(accepted)
+        while len(self._times) > 1 and self._times[1][0] <= self._accepted - self._plan.stream.dedup_events:
+            self._times.popleft()
+
+    def _remembered_ms(self) -> int | None:
+        """From when on all events are in the duplicate memory; the times of batches' first events are what is kept."""
+        least = self._accepted - self._plan.stream.dedup_events
+        if least <= 0:
+            return None
+        inside = [time_ms for number, time_ms in self._times if number >= least]
+        return (inside[0] if inside else self._task.admission.clock_ms) + 1
+
+
+def _joined(records: Sequence[bytes]) -> Records:
+    offsets = np.zeros(len(records) + 1, np.int64)
+    np.cumsum([len(each) for each in records], out=offsets[1:])
+    return Records(np.frombuffer(b"".join(records), np.uint8), offsets)
+
+
+def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    return ()

@@ -1,0 +1,100 @@
+"""What a task's history says of itself: which task it is for, what is in it, and a checksum of each file."""
+
+import os
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from railgun.task.errors import HistoryDamagedError
+
+VERSION = 1
+HISTORY = "history"
+MANIFEST = "manifest.json"
+_PIECE_BYTES = 1 << 20
+
+
+class HistoryManifest(msgspec.Struct, frozen=True):
+    """See HISTORY.md. files: (path in the folder, bytes, CRC-32)."""
+
+    history: str
+    created: int
+    stream: str
+    partitioner: str
+    partition: int
+    cut_ms: int
+    events: int
+    duplicates: int
+    first_ms: int | None
+    last_ms: int | None
+    remembered_ms: int | None
+    files: tuple[tuple[str, int, int], ...] = ()
+    version: int = VERSION
+
+
+def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
+    """Take note of every file of a task's folder, make all of it durable, and say so in the manifest."""
+    listed = []
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        name = path.relative_to(folder).as_posix()
+        listed.append((name, path.stat().st_size, _checksum(path)))
+        _sync(path)
+    full = msgspec.structs.replace(manifest, files=tuple(listed))
+    place = folder / HISTORY / MANIFEST
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(msgspec.json.format(msgspec.json.encode(full), indent=1) + b"\n")
+    _sync(place)
+    for each in (*(each for each in folder.rglob("*") if each.is_dir()), folder):
+        _sync(each)
+    return full
+
+
+def read_manifest(folder: Path) -> HistoryManifest:
+    """The manifest of a task's folder. Raises HistoryDamagedError, OSError."""
+    place = folder / HISTORY / MANIFEST
+    try:
+        manifest = msgspec.json.decode(place.read_bytes(), type=HistoryManifest)
+    except msgspec.MsgspecError as error:
+        raise HistoryDamagedError(
+            str(place), f"it cannot be read ({error}); build the history again"
+        ) from error
+    if manifest.version > VERSION:
+        raise HistoryDamagedError(
+            str(place),
+            f"it has version {manifest.version}, this program reads up to {VERSION}: use a newer one",
+        )
+    return manifest
+
+
+def verify(folder: Path, manifest: HistoryManifest) -> None:
+    """Raise HistoryDamagedError where a folder that no task has opened yet is not what its manifest says; OSError."""
+    for name, size_bytes, checksum in manifest.files:
+        check_file(folder / name, size_bytes, checksum)
+
+
+def check_file(path: Path, size_bytes: int, checksum: int) -> None:
+    """Raise HistoryDamagedError where a file is not this one."""
+    if not path.is_file():
+        raise HistoryDamagedError(str(path), "the file is missing; build the history again")
+    found = path.stat().st_size
+    if found != size_bytes or _checksum(path) != checksum:
+        said = f"it has {found} bytes, not {size_bytes}" if found != size_bytes else "its checksum is another"
+        raise HistoryDamagedError(
+            str(path), f"{said}: it is damaged, or was changed; build the history again"
+        )
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            found = zlib.crc32(piece, found)
+    return found
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
