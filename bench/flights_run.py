@@ -42,7 +42,7 @@ sql = "SELECT stddev(delay) AS in_spread_1d FROM flights GROUP BY destination OV
 
 def measure(report: Report) -> None:
     """`run_flights_3m` in events/s, the reading and writing of files included; a part of the file at small scales."""
-    flights = _fetched()
+    flights = fetched()
     if flights is None:
         return
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
@@ -72,7 +72,7 @@ def _part(whole: Path, part: Path) -> Path:
     return part
 
 
-def _fetched() -> Path | None:
+def fetched() -> Path | None:
     """The file in the user's cache folder, fetched there once with npm; None, having said why, where it cannot be."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "railgun" / "datasets"
     flights = cache / "flights-3m.parquet"

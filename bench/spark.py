@@ -1,4 +1,4 @@
-"""How fast Spark validates a run: `python -m bench.spark --events 1000000`.
+"""How fast Spark validates a run and builds history: `python -m bench.spark --events 1000000`.
 
 One key has 30 % of the events, the others about ten in the window: the shape at which joining every pair would end.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.spark_backfill import measure as measure_backfill
 from railgun.cli.main import main as railgun
 from railgun.spark.run_source import RunFiles
 from railgun.spark.validate import local_session, validate_run
@@ -56,6 +57,7 @@ def main() -> None:
     """Run the engine, validate what it wrote, and say how fast."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--backfill-events", type=int, default=3_000_000)
     parser.add_argument("--memory", default="1g")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="railgun-bench-spark-") as name:
@@ -69,10 +71,11 @@ def main() -> None:
         spark = local_session(memory=arguments.memory)
         try:
             report = validate_run(spark, files)
+            backfill = measure_backfill(spark, arguments.backfill_events)
         finally:
             spark.stop()
     print(report.as_text())
-    figures = {"validation": round(report.events / report.seconds)}
+    figures = {"validation": round(report.events / report.seconds), **backfill}
     print(json.dumps({"bench": "spark", "figures": figures}))
     if report.mismatches:
         raise SystemExit(1)

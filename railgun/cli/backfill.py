@@ -17,9 +17,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun backfill`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     parser.add_argument(
-        "history", metavar="HISTORY", nargs="+", help="files, folders or globs that Spark reads; or one table's name"
+        "history",
+        metavar="HISTORY",
+        nargs="+",
+        help="files, folders or globs that Spark reads; or one table's name",
     )
-    parser.add_argument("--data", metavar="DIR", required=True, help="the engine's data folder; made if missing")
+    parser.add_argument(
+        "--data", metavar="DIR", required=True, help="the engine's data folder; made if missing"
+    )
     parser.add_argument(
         "--until",
         metavar="TIME",
@@ -41,13 +46,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--option", metavar="KEY=VALUE", action="append", type=_pair, default=[], help="of Spark's reader"
     )
     parser.add_argument(
-        "--skip-bad", action="store_true", help="go on without rows that are refused, once they were looked at"
+        "--skip-bad",
+        action="store_true",
+        help="go on without rows that are refused, once they were looked at",
     )
     parser.add_argument(
-        "--work", metavar="DIR", help="where tasks are built, seen by all machines (default: in the data folder)"
+        "--work",
+        metavar="DIR",
+        help="where tasks are built, seen by all machines (default: in the data folder)",
     )
-    parser.add_argument("--scratch", metavar="DIR", help="a local folder of every machine for unfinished work")
-    parser.add_argument("--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)")
+    parser.add_argument(
+        "--scratch", metavar="DIR", help="a local folder of every machine for unfinished work"
+    )
+    parser.add_argument(
+        "--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)"
+    )
     parser.add_argument("--memory", metavar="SIZE", default="1g", help="memory for Spark (default: 1g)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -74,7 +87,9 @@ def execute(arguments: argparse.Namespace) -> int:
     backfill = BackfillOfEngine(
         data=Path(arguments.data).absolute(),
         definitions=Definitions({stream.name: stream}, definitions.metrics_of(stream.name)),
-        source=HistorySource.of(_places(arguments.history, arguments.format), arguments.format, dict(arguments.option)),
+        source=HistorySource.of(
+            _places(arguments.history, arguments.format), arguments.format, dict(arguments.option)
+        ),
         columns=dict(arguments.column),
         cut_ms=arguments.until,
         work=None if arguments.work is None else Path(arguments.work).absolute(),

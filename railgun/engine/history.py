@@ -48,7 +48,9 @@ def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -
 
     Raises HistoryRefusedError, HistoryDamagedError, OSError.
     """
-    name = entry.stream.name
+    name, least_ms = entry.stream.name, _least_ms(members)
+    logs = {str(each.task.identity): each.log.start for each in members}
+    check_possible(entry, None, logs, least_ms)
     if not folder.is_dir():
         raise HistoryRefusedError(
             f"{folder}: no history of {name} was made ready there; run railgun backfill"
@@ -68,8 +70,6 @@ def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -
         manifests.append(manifest)
     if len({manifest.history for manifest in manifests}) != 1:
         raise HistoryRefusedError(f"{folder}: its tasks are of several histories; remove {folder.parent}")
-    least_ms = _least_ms(members)
-    logs = {str(each.task.identity): each.log.start for each in members}
     check_possible(entry, manifests[0].cut_ms, logs, least_ms)
     for manifest in manifests:
         if manifest.remembered_ms is not None and least_ms < min(manifest.remembered_ms, manifest.cut_ms):
@@ -81,10 +81,11 @@ def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -
     return manifests[0]
 
 
-def check_possible(entry: StreamEntry, cut_ms: int, log_starts: dict[str, int], least_ms: int) -> None:
+def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str, int], least_ms: int) -> None:
     """Raise HistoryRefusedError where history up to a cut cannot lie before a stream's log.
 
-    log_starts: by task, the first offset that its log still has.  least_ms: the least time of its log's events.
+    cut_ms: None where it is not known yet.  log_starts: by task, the first offset that its log still has.
+    least_ms: the least time of its log's events.
     """
     name = entry.stream.name
     if entry.stream.id is None or entry.stream.time is None:
@@ -101,7 +102,7 @@ def check_possible(entry: StreamEntry, cut_ms: int, log_starts: dict[str, int], 
                 f"{task}: its log has lost its beginning (offset {start} is its first), so it cannot be run again "
                 "behind a history; give the stream its history before its first events"
             )
-    if least_ms < TIME_MAX and cut_ms < least_ms:
+    if cut_ms is not None and cut_ms < least_ms < TIME_MAX:
         raise HistoryRefusedError(
             f"{name}: its log begins at {least_ms} ms, the history would end at {cut_ms} ms: what came in between "
             "would be missing; choose a later --until"

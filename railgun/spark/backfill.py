@@ -128,7 +128,8 @@ def build(
 ) -> BackfillReport:
     """Build all tasks that are not built yet.
 
-    settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far it is.
+    settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
+    it is.
     Raises HistoryError, ColumnError before any work starts; BackfillFailedError.
     """
     began = time.perf_counter()

@@ -76,7 +76,7 @@ class HistorySource:
             options = {**_CSV, **self.options} if self.format == "csv" else dict(self.options)
             return spark.read.format(self.format).options(**options).load(list(self.places))
         except AnalysisException as error:
-            if self.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
+            if self.format == "avro" and "find data source" in str(error):
                 return _avro(spark, self.places, schema, columns)
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
         except PySparkException as error:

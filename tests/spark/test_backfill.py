@@ -1,17 +1,30 @@
 """Backfill: a stream that begins with history answers as one whose log the history came through."""
 
 import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.payments import Payments, blocks
 from railgun.catalog.definitions import parse_definitions
+from railgun.cli.main import main
+from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
 from railgun.spark.backfill_engine import BackfillOfEngine
 from railgun.spark.backfill_source import HistorySource
+from railgun.spark.errors import ColumnError, HistoryError
+from railgun.task.settings import TaskSettings
 from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -27,41 +40,296 @@ sql = '''SELECT first(price) AS first_price, min(amount) AS least FROM payments 
          OVER SLIDING 50 SECONDS DELAYED BY 10 SECONDS'''
 """
 )
-EVENTS = 500
+EVENTS = 400
 CUT_MS = START_MS + EVENTS * STEP_MS
 NOW_MS = CUT_MS + 10**9
 
 
-def history(folder: Path, table: pa.Table) -> str:
-    """A Parquet file of events in no order, each tenth twice."""
+def shuffled(table: pa.Table) -> pa.Table:
+    """Rows in no order, each tenth twice."""
     n = len(table)
-    rows = sorted(range(n), key=lambda row: row * 7919 % n) + list(range(0, n, 10))
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table.take(rows), folder / "history.parquet", row_group_size=100)
-    return str(folder / "history.parquet")
+    return table.take(sorted(range(n), key=lambda row: row * 7919 % n) + list(range(0, n, 10)))
 
 
-def backfill_of(data: Path, place: str, **more: object) -> BackfillOfEngine:
+def backfill(
+    data: Path,
+    place: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    cut_ms: int = CUT_MS,
+    definitions: str = METRICS,
+    settings: TaskSettings | None = SMALL,
+    format_: str | None = None,
+) -> BackfillOfEngine:
+    source = HistorySource.of([str(place)], format_)
     return BackfillOfEngine(
-        data=data,
-        definitions=parse_definitions(METRICS),
-        source=HistorySource.of([place]),
-        columns=more.get("columns", {}),
-        cut_ms=more.get("cut_ms", CUT_MS),
-        settings=SMALL,
+        data, parse_definitions(definitions), source, columns or {}, cut_ms, settings=settings
     )
 
 
-def test_it_answers_as_if(spark: SparkSession, tmp_path: Path) -> None:
+def parquet(folder: Path, table: pa.Table) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, folder / "history.parquet", row_group_size=100)
+    return folder / "history.parquet"
+
+
+def test_it_answers_as_if_it_had_come_through_the_log(spark: SparkSession, tmp_path: Path) -> None:
     with small_engine(tmp_path / "log") as engine:
         engine.apply(METRICS)
         engine.score_table("payments", payments(0, EVENTS))
         wanted = engine.score_table("payments", payments(EVENTS - 30, 200))
-    place = history(tmp_path, payments(0, EVENTS + 40))
-    backfill = backfill_of(tmp_path / "data", place)
-    report = backfill.build(lambda: spark, now_ms=NOW_MS)
-    print(report.as_text())
-    assert report.events == 550
-    backfill.install()
+    made = backfill(tmp_path / "data", parquet(tmp_path, shuffled(payments(0, EVENTS + 40))))
+    told: list[tuple[str, int, int]] = []
+    report = made.build(lambda: spark, lambda *said: told.append(said), NOW_MS)
+    assert (report.counts.read, report.counts.after_cut, report.counts.refused_rows) == (484, 44, 0)
+    assert [
+        sum(task.events for task in report.tasks if task.partitioner == by) for by in ("card", "shop")
+    ] == [
+        440,
+        sum(1 for i in [*range(EVENTS), *range(0, EVENTS, 10)] if i % 7),
+    ]
+    assert sum(task.duplicates for task in report.tasks if task.partitioner == "card") == 40
+    made.install()
     with small_engine(tmp_path / "data") as engine:
         assert engine.score_table("payments", payments(EVENTS - 30, 200)).equals(wanted)
+    assert all(0 <= done <= total and what for what, done, total in told)
+
+
+def test_work_that_was_cut_off_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = parquet(tmp_path, payments(0, EVENTS))
+    made = backfill(tmp_path / "data", place)
+    made.plan()
+    # Workers are processes of their own: what makes one fail there is on the disk.
+    work = tmp_path / "data" / "backfill" / "payments" / "tasks"
+    blocker = work / "shop" / "1"
+    blocker.mkdir(parents=True)
+    (blocker / "in_the_way").touch()
+    with pytest.raises(Exception, match=r"not empty|in_the_way|ENOTEMPTY|exist"):
+        made.build(lambda: spark, now_ms=NOW_MS)
+    with pytest.raises(Exception, match=r"there|missing|No such file"):
+        made.install()
+    shutil.rmtree(blocker)
+    finished = {each: each.stat().st_mtime_ns for each in work.glob("*/*/history/manifest.json")}
+    assert finished
+    leftover = work / "card" / "0.building-1234"
+    leftover.mkdir()
+    report = made.build(lambda: spark, now_ms=NOW_MS + 5)
+    assert report.built == 4 - len(finished)
+    assert {each: each.stat().st_mtime_ns for each in finished} == finished
+    assert not leftover.exists()
+    assert report.counts.read == EVENTS
+    again = made.build(lambda: spark, now_ms=NOW_MS)
+    assert (again.built, again.history) == (0, report.history)
+    other = backfill(tmp_path / "data", place, cut_ms=CUT_MS - 1)
+    with pytest.raises(HistoryError, match="the work of another backfill"):
+        other.build(lambda: spark, now_ms=NOW_MS)
+    made.install()
+    with small_engine(tmp_path / "data") as engine:
+        reply = engine.score_table("payments", payments(EVENTS - 1, 1))
+    assert reply.column("n").to_pylist() == [EVENTS // 5]
+    assert reply.column("duplicate_card").to_pylist() == [True]
+
+
+def test_rows_are_refused_by_reason(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = payments(0, 60).to_pylist()
+    for row in rows:
+        row["amount"] = None if row["amount"] is None else float(row["amount"])
+    rows[3]["amount"] = rows[9]["amount"] = float("nan")
+    rows[5]["id"] = None
+    rows[7]["ts"] = None
+    rows[11]["ts"] = NOW_MS * 3
+    rows[13]["price"] = "1.234"
+    rows[14]["price"], rows[14]["amount"] = "x", float("inf")
+    rows[15]["card"] = rows[15]["shop"] = None
+    place = parquet(tmp_path, pa.Table.from_pylist(rows, payments(0, 60).schema))
+    (tmp_path / "d.toml").write_text(METRICS)
+    words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(tmp_path / "data")]
+    words += ["--until", "2023-11-14T22:14:00Z"]
+    assert main([*words, "--json"]) == 1
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert {reason: each["rows"] for reason, each in report["refused"].items()} == {
+        "amount: no double": 3,
+        "id: null": 1,
+        "price: no decimal(9,2)": 1,
+        "ts: null": 1,
+        "ts: out of range": 1,
+    }
+    assert report["refused"]["amount: no double"]["examples"][0] == ["p3", "NaN is no double"]
+    assert (report["nowhere"], report["after_cut"], report["installed"]) == (1, 20, False)
+    assert "--skip-bad" in said.err
+    with Engine(tmp_path / "data") as engine:
+        assert engine.score("payments", {"id": "x", "ts": START_MS, "card": "c1"})["metrics"]["n"] == 1
+    assert main([*words, "--skip-bad"]) == 0
+    text = capsys.readouterr().out
+    assert "refused, id: null: 1 rows" in text
+    assert "0 of 4 tasks built now" in text
+    with Engine(tmp_path / "data") as engine:
+        # The one event of the log came before the cut too.
+        reply = engine.score("payments", {"id": "y", "ts": START_MS + 59_000, "card": "c1"})
+    assert reply["metrics"]["n"] == 8 + 1
+
+
+def as_csv(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
+    pacsv.write_csv(table, folder / "h.csv")
+    return folder / "h.csv", {}
+
+
+def as_json(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
+    text = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    (folder / "h.ndjson").write_text(text)
+    return folder / "h.ndjson", {}
+
+
+def as_avro(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
+    schema = {
+        "type": "record",
+        "name": "event",
+        "fields": [
+            {"name": "id", "type": "string"},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "card", "type": "string"},
+            {"name": "shop", "type": ["null", "long"]},
+            {"name": "amount", "type": ["null", "double"]},
+            {"name": "price", "type": "string"},
+            {"name": "online", "type": "boolean"},
+        ],
+    }
+    (folder / "avro").mkdir()
+    for part in range(2):
+        rows = (
+            table.slice(part * 80, 80).rename_columns([each["name"] for each in schema["fields"]]).to_pylist()
+        )
+        for row in rows:
+            row["at"] = datetime.fromtimestamp(row["at"] / 1000, UTC)
+        with (folder / "avro" / f"{part}.avro").open("wb") as file:
+            fastavro.writer(file, schema, rows)
+    return folder / "avro" / "*.avro", {"ts": "at"}
+
+
+def as_other_columns(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
+    times = pc.cast(table.column("ts"), pa.timestamp("ms")).cast(pa.timestamp("us", "UTC"))
+    shaped = table.drop(["ts", "amount"]).append_column("when", times)
+    cents = pc.multiply(table.column("amount"), 100).cast(pa.int64())
+    return parquet(folder, shaped.append_column("cents", cents)), {"ts": "`when`", "amount": "cents / 100D"}
+
+
+@pytest.mark.parametrize("form", [as_csv, as_json, as_avro, as_other_columns])
+def test_whatever_spark_reads(spark: SparkSession, tmp_path: Path, form: object) -> None:
+    assert callable(form)
+    place, columns = form(tmp_path, payments(0, 160))
+    made = backfill(tmp_path / "data", place, columns=columns)
+    report = made.build(lambda: spark, now_ms=NOW_MS)
+    assert (report.counts.read, report.counts.refused) == (160, {})
+    made.install()
+    with small_engine(tmp_path / "data") as engine, small_engine(tmp_path / "log") as reference:
+        reference.apply(METRICS)
+        reference.score_table("payments", payments(0, 160))
+        later = payments(160, 100)
+        assert engine.score_table("payments", later).equals(reference.score_table("payments", later))
+
+
+@pytest.mark.parametrize(
+    ("change", "columns", "said"),
+    [
+        (lambda t: t.drop(["card"]).append_column("crad", t.column("card")), {}, "--column card=crad"),
+        (
+            lambda t: t.set_column(4, "amount", [["x"] * len(t)]),
+            {},
+            "amount has string; double takes numbers",
+        ),
+        (lambda t: t.set_column(0, "id", t.column("ts")), {}, "id has bigint; string takes strings"),
+        (lambda t: t, {"amuont": "amount"}, "has no field 'amuont'; did you mean amount"),
+        (lambda t: t, {"amount": "nonsense(1)"}, "the mapping of columns"),
+    ],
+)
+def test_wrong_columns_are_told_before_work_starts(
+    spark: SparkSession, tmp_path: Path, change: object, columns: dict[str, str], said: str
+) -> None:
+    assert callable(change)
+    made = backfill(tmp_path / "data", parquet(tmp_path, change(payments(0, 10))), columns=columns)
+    with pytest.raises(ColumnError, match=said.replace("(", "\\(")):
+        made.build(lambda: spark, now_ms=NOW_MS)
+    assert not (tmp_path / "data" / "backfill").exists()
+
+
+def test_history_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="nowhere"):
+        backfill(tmp_path / "data", tmp_path / "nowhere.parquet").build(lambda: spark)
+    with pytest.raises(HistoryError, match="--format"):
+        HistorySource.of(["events", "more.csv"])
+
+
+def compare(
+    spark: SparkSession,
+    folder: Path,
+    definitions: str,
+    stream: str,
+    table: pa.Table,
+    order: tuple[str, str],
+    cut_ms: int,
+) -> None:
+    """All events before the cut as history, shuffled; the rest in the log: alike a log that had all."""
+    time, name = order
+    is_before = pc.less(table.column(time), cut_ms)
+    before, after = table.filter(is_before), table.filter(pc.invert(is_before))
+    assert len(before) > 8 * len(after) > 0
+    with Engine(folder / "log", durability="os") as engine:
+        engine.apply(definitions)
+        engine.score_table(stream, before.sort_by([(time, "ascending"), (name, "ascending")]))
+        wanted = engine.score_table(stream, after)
+    made = backfill(
+        folder / "data",
+        parquet(folder, shuffled(before)),
+        cut_ms=cut_ms,
+        definitions=definitions,
+        settings=None,
+    )
+    report = made.build(lambda: spark, now_ms=NOW_MS * 2)
+    assert report.counts.refused == {}
+    made.install()
+    with Engine(folder / "data", durability="os") as engine:
+        got = engine.score_table(stream, after)
+    for column in wanted.column_names:
+        assert got.column(column).equals(wanted.column(column)), column
+
+
+def test_a_year_of_flights(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([asdict(flight) for flight in read_flights()])
+    cut_ms = table.column("scheduled")[-3_000].as_py()
+    text = resources.files("railgun.demo").joinpath("flights.toml").read_text("utf-8")
+    compare(spark, tmp_path, text, "flights", table, ("scheduled", "departure"), cut_ms)
+
+
+PAYMENTS = """
+[streams.payments]
+time = "ts"
+id = "tx_id"
+partitioners = ["card", "merchant"]
+partitions = 2
+lateness = "5s"
+[streams.payments.fields]
+tx_id = "string"
+ts = "timestamp"
+card = "string"
+merchant = "string"
+amount = "double"
+[[metrics]]
+sql = '''SELECT count(*) AS n, sum(amount) AS total, max(amount) AS most FROM payments WHERE amount > 1
+         GROUP BY card OVER SLIDING 5 MINUTES'''
+[[metrics]]
+sql = '''SELECT stddev(amount) AS spread, count_distinct(card) AS cards FROM payments
+         GROUP BY merchant OVER SLIDING 1 HOUR'''
+"""
+
+
+def test_payments(spark: SparkSession, tmp_path: Path) -> None:
+    made = Payments(events=40_000, cards=500, merchants=50)
+    table = pa.Table.from_batches(list(blocks(made)))
+    table = table.set_column(1, "ts", pc.cast(table.column("ts"), pa.int64()))
+    cut_ms = table.column("ts")[36_000].as_py()
+    compare(spark, tmp_path, PAYMENTS, "payments", table, ("ts", "tx_id"), cut_ms)
