@@ -116,20 +116,23 @@ def test_it_is_as_if_it_had_come_through_the_log(tmp_path: Path) -> None:
     with engine(tmp_path / "log") as reference, engine(tmp_path / "new") as opened:
         opened.add_history("s")
         assert all(metric.warming is False for metric in opened.metrics("s"))
-        for wanted, task in zip(tasks(reference), tasks(opened)):
-            assert task.identity == wanted.identity
-            expected, found = chunks(wanted), chunks(task)
-            assert len(expected) > 2
-            assert all(a.equals(b) for a, b in zip(expected, found, strict=True))
-            shift = first_seq(wanted) - first_seq(task)
-            assert shift > 0
-            assert state(task, shift) == state(wanted)
-            assert state(task) != state(wanted)
+        with reference._lock, opened._lock:
+            for wanted, task in zip(tasks(reference), tasks(opened)):
+                assert task.identity == wanted.identity
+                expected, found = chunks(wanted), chunks(task)
+                assert len(expected) > 2
+                assert all(a.equals(b) for a, b in zip(expected, found, strict=True))
+                shift = first_seq(wanted) - first_seq(task)
+                assert shift > 0
+                assert state(task, shift) == state(wanted)
+                assert state(task) != state(wanted)
         assert opened.score_table("s", later).equals(reference.score_table("s", later))
     with engine(tmp_path / "log") as reference, engine(tmp_path / "new") as opened:
         # What was open was in no log: it came from the history's own file.
-        for wanted, task in zip(tasks(reference), tasks(opened)):
-            assert state(task, first_seq(wanted) - first_seq(task)).keys() == state(wanted).keys()
+        with reference._lock, opened._lock:
+            for wanted, task in zip(tasks(reference), tasks(opened)):
+                # Their logs differ in length, so positions of what came by the log cannot be compared.
+                assert state(task).keys() == state(wanted).keys()
         for first in range(EVENTS + 260, EVENTS + 900, 160):
             assert opened.score_table("s", rows(first, 160)).equals(
                 reference.score_table("s", rows(first, 160))
@@ -140,9 +143,10 @@ def test_it_is_there_after_a_restart_right_away(tmp_path: Path) -> None:
     made_ready(tmp_path, definitions(), history_rows().slice(0, 20), before=0)
     with engine(tmp_path) as opened:
         opened.add_history("s")
-        held = [state(task) for task in tasks(opened)]
+        with opened._lock:
+            held = [state(task) for task in tasks(opened)]
     for _ in range(2):
-        with engine(tmp_path) as opened:
+        with engine(tmp_path) as opened, opened._lock:
             assert [state(task) for task in tasks(opened)] == held
     with engine(tmp_path) as opened, pytest.raises(HistoryRefusedError, match="has a history already"):
         opened.add_history("s")
