@@ -145,21 +145,19 @@ BACKFILL = Command(
     name="backfill",
     summary="put history before a stream's first event, with Spark",
     description=(
-        "Build what a stream's metrics would be had its history come through its log: reservoir segments and\n"
-        "state, by the engine's own code in Spark's executors, one task per partition. The stream is created\n"
-        "if it is missing, and must not have had more events than its log still holds. Events before --until\n"
+        "Build what a stream's metrics would be had its history come through its log: segments and state,\n"
+        "by the engine's own code in Spark's executors, one task per partition. The stream is created if\n"
+        "it is missing, and must not have had more events than its log still holds. Events before --until\n"
         "are taken; one that is in the log too counts once, told by its id.\n\n"
-        "HISTORY is what Spark reads: Parquet, CSV (with a header), JSON lines, ORC, tables; Avro also without\n"
-        "Spark's module. Its columns are the stream's fields, or --column says what they are made of. Rows\n"
-        "that the front-end would refuse are counted by reason; nothing is installed unless --skip-bad.\n\n"
-        "Stop the server of the data folder while the stream is created and while the history is installed,\n"
-        "which takes moments; it may run while tasks are built. A run that was cut off goes on where it was:\n"
-        "give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
+        "HISTORY is what Spark reads: Parquet, CSV (with a header), JSON lines, ORC, tables; Avro also\n"
+        "without Spark's module. Its columns are the stream's fields, or --column says what they are made\n"
+        "of (amount='CAST(cents AS DOUBLE) / 100'). Rows that the front-end would refuse are counted by\n"
+        "reason; then nothing is installed unless --skip-bad.\n\n"
+        "Stop the server of the data folder while the stream is created and while the history is\n"
+        "installed, which takes moments; it may run while tasks are built. A run that was cut off goes on\n"
+        "where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
     ),
-    example=(
-        "railgun backfill definitions.toml 'history/*.parquet' --data data --until 2024-02-01T00:00:00Z \\\n"
-        "      --column amount='CAST(cents AS DOUBLE) / 100'"
-    ),
+    example="railgun backfill definitions.toml 'lake/*.parquet' --data data --until 2024-02-01T00:00:00Z",
     configure=configure,
     execute=execute,
 )
