@@ -4,12 +4,14 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.messaging.errors import TransportError
 from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.errors import RegistryError
-from railgun.spark.broker_place import BrokerPlace
+from railgun.registry.topics import Topics
+from railgun.spark.broker_place import BrokerPlace, broker_settings, cluster_catalog
 from railgun.spark.choosing import chosen_partitioner, chosen_stream, defined
 from railgun.spark.errors import OptionError, PlaceError
 from railgun.spark.options import ReadOptions, SourceKind
@@ -89,6 +91,17 @@ Place = FolderPlace | BrokerPlace
 def place_of(options: ReadOptions) -> Place:
     """What the options name. Raises OptionError, PlaceError."""
     return FolderPlace(options) if options.broker is None else BrokerPlace(options)
+
+
+def registered(options: ReadOptions) -> StreamDefinition:
+    """A stream as the catalogue has it, whatever its partitioners. Raises OptionError, PlaceError."""
+    if options.broker is None:
+        place, catalog = options.path, read_catalog(Path(options.path).absolute())
+    else:
+        place = options.broker
+        settings = broker_settings(options.broker, options.kafka)
+        catalog = cluster_catalog(settings, Topics(options.topic_prefix))
+    return catalog.streams[chosen_stream(list(catalog.streams), options.stream, place)].stream
 
 
 def read_catalog(data: Path) -> Catalog:

@@ -1,18 +1,22 @@
 """What a validation found: for people as a table, for programs as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+EXAMPLES = 5
+"""How many of what is wrong are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A reply that is wrong. row: of the events, from 0."""
+    """A reply that is wrong. row: of the events, from 0; in a log, `place` says where the event is."""
 
     row: int
     id: str
     expected: str
     got: str
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,25 @@ class MetricCheck:
     not_checked: str | None = None
     examples: tuple[Example, ...] = ()
 
+    def plus(self, more: "MetricCheck") -> "MetricCheck":
+        """This and another one of the same name."""
+        differences = [each.difference for each in (self, more) if each.difference is not None]
+        return replace(
+            self,
+            compared=self.compared + more.compared,
+            mismatches=self.mismatches + more.mismatches,
+            beyond=self.beyond + more.beyond,
+            difference=max(differences, default=None),
+            examples=(*self.examples, *more.examples)[:EXAMPLES],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at."""
+    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.
+
+    Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
+    """
 
     stream: str
     events: int
@@ -43,6 +62,8 @@ class Report:
     seconds: float
     checks: Sequence[MetricCheck]
     sample: float | None = None
+    replies: int | None = None
+    unanswered: int = 0
 
     @property
     def values(self) -> int:
@@ -66,6 +87,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
             "sample": self.sample,
+            **({} if self.replies is None else {"replies": self.replies, "unanswered": self.unanswered}),
             "metrics": [asdict(check) for check in self.checks],
         }
 
@@ -85,11 +107,14 @@ class Report:
                 )
         for check in self.checks:
             for each in check.examples:
+                place = each.place or f"row {each.row}"
                 lines.append(
-                    f"{check.name}: row {each.row}, id {each.id}: recorded {each.got}, should be {each.expected}"
+                    f"{check.name}: {place}, id {each.id}: recorded {each.got}, should be {each.expected}"
                 )
         sampled = "" if self.sample is None else f", of {self.sample:.4%} of the entities"
         refused = f" ({self.refused:,} rows refused)" if self.refused else ""
+        if self.replies is not None:
+            refused += f", {self.replies:,} replies ({self.unanswered:,} events without one)"
         verdict = "all equal" if not self.mismatches else f"{self.mismatches:,} WRONG"
         lines.append(f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {verdict}")
         return "\n".join(lines)

@@ -161,17 +161,17 @@ def _schema(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> 
     fields += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
     fields += [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
     recorded = recorded_columns(stream, metrics)
-    return pa.schema(fields + [(reply_column(name), _whole_type(type_)) for name, type_ in recorded.items()])
+    return pa.schema(fields + [(reply_column(name), whole_type(type_)) for name, type_ in recorded.items()])
 
 
-def _whole_type(type_: pa.DataType) -> pa.DataType:
+def whole_type(type_: pa.DataType) -> pa.DataType:
     """Wide decimals are compared as whole numbers of their last digit: Spark's own arithmetic would round them."""
     is_wide = pa.types.is_decimal(type_) and type_.precision == RESULT_DIGITS
     return pa.decimal128(RESULT_DIGITS, 0) if is_wide else type_
 
 
 def _whole(array: pa.Array) -> pa.Array:
-    type_ = _whole_type(array.type)
+    type_ = whole_type(array.type)
     if type_ == array.type:
         return array
     return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count, array.offset)

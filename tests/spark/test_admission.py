@@ -12,6 +12,7 @@ from railgun.spark.admission import (
     LATE,
     AdmissionRules,
     Admitting,
+    Lateness,
 )
 from railgun.spark.partitioning import partition_numbers
 from railgun.spark.run_source import EVENT_MS, NUMBER
@@ -51,11 +52,11 @@ def test_a_task_admits_as_the_oracle_does(seed: int) -> None:
     if seed % 5 == 0:
         times[source.randrange(n)] = source.choice(EXTREMES)
     task = Task(Stream("s", {}, lateness_ms=lateness, late_policy=policy, dedup_events=dedup))
-    admitting = Admitting(AdmissionRules(lateness, policy == "discard", dedup))
+    admitting = Admitting(AdmissionRules(Lateness(-1, lateness, policy == "discard"), dedup))
     table, got = logged(ids, times), []
     while len(got) < n:
         cut = table.slice(len(got), source.randrange(1, 50)).combine_chunks().to_batches()[0]
-        got += admitting.admit(cut).to_pylist()
+        got += [row for batch in admitting.admit(cut) for row in batch.to_pylist()]
     for number, (each, time, row) in enumerate(zip(ids, times, got)):
         before = len(task.accepted)
         reply = task.apply(EventRecord(each, time, {}))
@@ -70,12 +71,12 @@ def test_a_task_admits_as_the_oracle_does(seed: int) -> None:
 
 
 def test_ids_beyond_the_horizon_are_forgotten() -> None:
-    admitting = Admitting(AdmissionRules(0, False, 10))
+    admitting = Admitting(AdmissionRules(Lateness(-1, 0, False), 10))
     ids = [number // 2 for number in range(2_000)]
     source = random.Random(1)
     source.shuffle(ids)
     for batch in logged(ids, list(range(2_000))).to_batches(max_chunksize=50):
-        admitting.admit(batch)
+        list(admitting.admit(batch))
         assert len(admitting._seen) <= 2 * 10 + 50
 
 

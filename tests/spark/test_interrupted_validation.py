@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from railgun.spark.validate import _kept
+from railgun.spark.sessions import kept
 
 
 class Frame:
@@ -30,7 +30,7 @@ def test_what_is_kept_is_let_go_unless_interrupted(
     error: Callable[[], BaseException] | None, is_let_go: bool
 ) -> None:
     frame = Frame()
-    with suppress(BaseException), _kept(frame):  # type: ignore[arg-type]
+    with suppress(BaseException), kept(frame):  # type: ignore[arg-type]
         if error is not None:
             raise error()
     assert frame.asked == ["persist", "unpersist"][: 1 + is_let_go]

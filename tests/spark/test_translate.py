@@ -20,8 +20,8 @@ from pyspark.sql.types import (
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.types import parse_type
+from railgun.spark.sessions import SETTINGS
 from railgun.spark.translate import FIELD_PREFIX, InexpressibleError, sql_of
-from railgun.spark.validate import SETTINGS
 from tests.oracle.expressions import evaluate
 from tests.oracle.inference import infer
 from tests.oracle.query import parse_query as oracle_query

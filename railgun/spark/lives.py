@@ -1,0 +1,103 @@
+"""The lives of metrics, and the settings in force, as the control records of a partitioner's logs tell them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from railgun.catalog.changes import AddMetric, DropMetric, DropStream, PutStream, Warm, change_from_json
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.spark.admission import Lateness
+from railgun.spark.errors import RecordError
+from railgun.spark.task_log_source import place_of_number
+
+
+@dataclass(slots=True)
+class Span:
+    """A metric's life in one task, by numbers of records. warm, dropped: None where that did not come."""
+
+    added: int
+    warm: int | None = None
+    dropped: int | None = None
+
+
+@dataclass(slots=True)
+class Life:
+    """A metric, from one adding of its name to its drop. added: the place of its `add`.  spans: by task."""
+
+    metric: MetricDefinition
+    added: int
+    spans: dict[int, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A stream's definition from a record on. number: of the record."""
+
+    number: int
+    stream: StreamDefinition
+
+
+@dataclass(slots=True)
+class Told:
+    """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
+
+    leading: by task, how many control records stand before all events.
+    """
+
+    lives: dict[int, Life] = field(default_factory=dict)
+    settings: dict[int, list[Setting]] = field(default_factory=dict)
+    leading: dict[int, int] = field(default_factory=dict)
+
+    def lateness_changes(self) -> Mapping[int, list[Lateness]]:
+        """By task, what was in force from when on."""
+        return {
+            task: [Lateness.of(each.number, each.stream) for each in changes]
+            for task, changes in self.settings.items()
+        }
+
+
+def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
+    """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
+
+    Raises RecordError.
+    """
+    found = Told()
+    applied: dict[int, int] = {}
+    streams: dict[int, dict[str, StreamDefinition]] = {}
+    for task, number, body in sorted(controls):
+        known = streams.setdefault(task, {})
+        if place_of_number(number)[1] == found.leading.get(task, 0):
+            found.leading[task] = found.leading.get(task, 0) + 1
+        try:
+            change = change_from_json(json.loads(body), known)
+        except DefinitionError as error:
+            partition, offset = place_of_number(number)
+            raise RecordError(f"partition {partition} offset {offset}: a control record: {error}") from error
+        if isinstance(change, Warm):
+            life = found.lives.get(change.added)
+            span = None if life is None else life.spans.get(task)
+            if span is not None and span.warm is None:
+                span.warm = number
+            continue
+        if change.place <= applied.get(task, 0):
+            # Told again, by whoever finished another's change.
+            continue
+        applied[task] = change.place
+        match change:
+            case PutStream():
+                known[change.stream.name] = change.stream
+                found.settings.setdefault(task, []).append(Setting(number, change.stream))
+            case AddMetric() if change.metric.home == partitioner:
+                life = found.lives.setdefault(change.place, Life(change.metric, change.place))
+                life.spans[task] = Span(number)
+            case DropMetric() if change.added in found.lives:
+                found.lives[change.added].spans[task].dropped = number
+            case DropStream():
+                for life in found.lives.values():
+                    span = life.spans.get(task)
+                    if span is not None and span.dropped is None:
+                        span.dropped = number
+            case _:
+                pass
+    return found

@@ -1,0 +1,48 @@
+"""Frames kept while a check lasts, and sessions set as its SQL means them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+SETTINGS = {
+    # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.windowExec.buffer.spill.threshold": "200000",
+}
+"""What a session of validation is set to, before anything else: the meaning of SQL depends on it."""
+
+_SHUFFLE_ROWS = 200_000
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session of validation's own beside one that is there."""
+    session = spark.newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame on disk for as long as the block lasts."""
+    held = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield held
+    except Exception:
+        held.unpersist()
+        raise
+    # Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer.
+    # Spark ends with the process.
+    held.unpersist()
+
+
+def divide(session: SparkSession, events: int) -> None:
+    """As many shuffle partitions as keep each in bounds."""
+    partitions = max(session.sparkContext.defaultParallelism, events // _SHUFFLE_ROWS)
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))

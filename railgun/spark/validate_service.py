@@ -1,0 +1,276 @@
+"""Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.spark.admission import DUPLICATE, LATE, REDELIVERED, TASK, AdmissionRules, Lateness, admitted
+from railgun.spark.checking import ValueColumns, planned
+from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.life_rules import LifeRules
+from railgun.spark.lives import Told, told
+from railgun.spark.opening import registered
+from railgun.spark.options import read_options
+from railgun.spark.partitioner_check import (
+    SURE,
+    UNSURE,
+    Said,
+    Uncertain,
+    check_partitioner,
+    joined,
+    must_be_null,
+)
+from railgun.spark.redelivery import INPUT_COLUMNS
+from railgun.spark.reply_source import (
+    DUPLICATE_AT,
+    LATE_AT,
+    REPLY_ID,
+    REPLY_MS,
+    REPLY_NUMBER,
+    UNKNOWN,
+    Answered,
+    ReplyPlace,
+    ReplySource,
+)
+from railgun.spark.reply_source import FORMAT as REPLIES
+from railgun.spark.report import MetricCheck, Report
+from railgun.spark.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
+from railgun.spark.sessions import divide, kept, own_session
+from railgun.spark.task_log_source import CONTROL, TaskLogSource, place_of_number
+from railgun.spark.task_log_source import FORMAT as TASK_LOG
+from railgun.spark.translate import text_literal
+from railgun.spark.validate import ValidationError, check_sample
+from railgun.spark.worker_errors import own_errors
+
+_OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
+_UNKNOWN_METRICS = "(other metrics)"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Where a service's logs and replies are.
+
+    log: options of the data source: a folder or a broker.  stream: its name, None where there is only one.
+    files: of replies, one on each line; none: the stream's output topic.
+    """
+
+    log: Mapping[str, str]
+    stream: str | None = None
+    files: tuple[str, ...] = ()
+
+    def registered(self) -> StreamDefinition:
+        """The stream. Raises OptionError, PlaceError."""
+        named = {} if self.stream is None else {"stream": self.stream}
+        return registered(read_options({**self.log, **named}))
+
+    def options(self, stream: str, partitioner: str) -> dict[str, str]:
+        """Of the data source, for the logs of a partitioner."""
+        return {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
+
+    def replies(self, stream: str, columns: Sequence[Answered] = ()) -> ReplyPlace:
+        """A stream's. Raises OptionError, ReplyFileError where there can be none."""
+        options = read_options(self.log)
+        if options.broker is None and not self.files:
+            raise OptionError(
+                "replies of an embedded engine are in no topic: name the files that they were written to, one JSON "
+                "reply on each line, as railgun score prints them"
+            )
+        for path in self.files:
+            if not Path(path).is_file():
+                raise ReplyFileError(
+                    f"{path}: there is no such file; name files of one JSON reply on each line"
+                )
+        broker = None if self.files else options.broker
+        return ReplyPlace(self.files, broker, options.topic_prefix, options.kafka, stream, tuple(columns))
+
+
+def check_recorded(recorded: Recorded) -> StreamDefinition:
+    """Look at all logs and replies before any work starts; returns the stream.
+
+    Raises OptionError, PlaceError, ReplyFileError.
+    """
+    stream = recorded.registered()
+    replies = recorded.replies(stream.name)
+    if replies.broker is not None:
+        replies.open().close()
+    for partitioner in stream.partitioners:
+        TaskLogSource(recorded.options(stream.name, partitioner)).log_reader().partitions()
+    return stream
+
+
+def validate_service(spark: SparkSession, recorded: Recorded, sample: float | None = None) -> Report:
+    """Compare the recorded replies of a stream with what Spark makes of its logs.
+
+    sample: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
+    """
+    check_sample(sample)
+    stream = check_recorded(recorded)
+    began = time.perf_counter()
+    session = own_session(spark)
+    session.dataSource.register(TaskLogSource)
+    session.dataSource.register(ReplySource)
+    with own_errors(ValidationError), ExitStack() as stack:
+        logs: dict[str, DataFrame] = {}
+        all_told: dict[str, Told] = {}
+        for partitioner in stream.partitioners:
+            loaded = (
+                session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
+            )
+            log = logs[partitioner] = stack.enter_context(kept(loaded))
+            controls = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
+            all_told[partitioner] = told([(row[0], row[1], row[2]) for row in controls], partitioner)
+        columns = _columns(all_told)
+        place = recorded.replies(stream.name, columns)
+        loaded = session.read.format(REPLIES).options(**place.options()).load()
+        replies = stack.enter_context(kept(_numbered(loaded)))
+        count = replies.count()
+        divide(session, count)
+        checks, unanswered = [_unknown(replies)], 0
+        for partitioner, log in logs.items():
+            one = _Partitioner(stream, partitioner, all_told[partitioner], columns, log, replies)
+            checks += one.checks(sample)
+            unanswered += one.unanswered
+    return Report(
+        stream.name,
+        count,
+        0,
+        time.perf_counter() - began,
+        checks,
+        sample,
+        replies=count,
+        unanswered=unanswered,
+    )
+
+
+def _columns(all_told: Mapping[str, Told]) -> list[Answered]:
+    """A column of the replies for each metric that there ever was."""
+    lives = {added: life for each in all_told.values() for added, life in each.lives.items()}
+    return [
+        Answered.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
+        for added, life in sorted(lives.items())
+    ]
+
+
+def _numbered(replies: DataFrame) -> DataFrame:
+    """Replies with how many there are of their id, and which of these each is."""
+    alike = Over.partitionBy(REPLY_ID)
+    return replies.withColumns(
+        {
+            _OF_ID: F.count("*").over(alike),
+            _AT_ID: F.row_number().over(alike.orderBy(REPLY_NUMBER)),
+        }
+    )
+
+
+def _unknown(replies: DataFrame) -> MetricCheck:
+    """Replies that name a metric which there never was."""
+    counted, wrong = replies.agg(F.count("*"), F.count(UNKNOWN)).collect()[0]
+    return MetricCheck(_UNKNOWN_METRICS, counted, wrong)
+
+
+class _Partitioner:
+    """One partitioner's part. unanswered: events that no recorded reply belongs to."""
+
+    def __init__(
+        self,
+        stream: StreamDefinition,
+        partitioner: str,
+        told: Told,
+        columns: Sequence[Answered],
+        log: DataFrame,
+        replies: DataFrame,
+    ) -> None:
+        self._stream, self._name, self._told = stream, partitioner, told
+        self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
+        self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
+        self.unanswered = 0
+
+    def checks(self, sample: float | None) -> list[MetricCheck]:
+        """All that is compared."""
+        key = text_literal(self._name)
+        late = f"{LATE_AT}[{key}]"
+        duplicate = f"nullif(coalesce(array_contains({DUPLICATE_AT}, {key}), false), false)"
+        column = column_name(self._name)
+        said = [
+            Said(f"late_{column}", LATE, late),
+            Said(f"duplicate_{column}", f"nullif({DUPLICATE}, false)", duplicate),
+        ]
+        values = ValueColumns()
+        lives = [life.metric for life in self._told.lives.values()]
+        for metric in lives:
+            values.try_add(metric)
+        with ExitStack() as stack:
+            sent = self._sent(values)
+            admission = stack.enter_context(kept(admitted(sent, self._rules())))
+            events = admission.where(f"NOT {REDELIVERED}")
+            rules = LifeRules(
+                events, self._told, {int(each.column[2:]): each.column for each in self._columns}
+            )
+            passes, left = planned(rules.checked(), values)
+            uncertain, self.unanswered = self._uncertain(events, stack)
+            checks = check_partitioner(
+                events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
+            )
+        recorded = {f"late_{column}": late, f"duplicate_{column}": duplicate}
+        recorded |= {each.name: each.column for each in rules.checked()}
+        ids = self._log.select(EVENT_ID).distinct()
+        unsent = self._replies.join(ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti")
+        nulls = must_be_null(unsent, recorded)
+        checks = [self._placed(joined(check, nulls)) for check in checks]
+        return checks + [MetricCheck(each.name, not_checked=reason) for each, reason in left]
+
+    def _rules(self) -> AdmissionRules:
+        return AdmissionRules(
+            Lateness.of(-1, self._stream), self._stream.dedup_events, self._told.lateness_changes()
+        )
+
+    def _sent(self, values: ValueColumns) -> DataFrame:
+        """The events beside the reply of their id, where there is one alone of each."""
+        groups = [name for life in self._told.lives.values() for name in life.metric.resolved.group_by]
+        fields = dict.fromkeys(field_column(name) for name in groups)
+        events = self._log.selectExpr(
+            NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *fields, *values.selected()
+        ).withColumn(_EVENTS_OF_ID, F.count("*").over(Over.partitionBy(EVENT_ID)))
+        first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
+        found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
+        is_sure = f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1, false)"
+        return found.selectExpr(
+            "*", f"{is_sure} AS {SURE}", f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AS {UNSURE}"
+        ).drop(_OF_ID, _EVENTS_OF_ID)
+
+    def _beside(self) -> DataFrame:
+        """Of replies what this partitioner's events are compared with."""
+        others = {each for each in self._replies.columns if each.startswith("r_")} - {
+            each.column for each in self._columns
+        }
+        return self._replies.drop(*others, UNKNOWN, REPLY_MS)
+
+    def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
+        """The replies to ids that come again; and how many events have no reply."""
+        unsure, none = events.agg(
+            F.count(F.when(F.col(UNSURE), True)),
+            F.count(F.when(~F.col(UNSURE) & ~F.col(SURE), True)),
+        ).collect()[0]
+        if not unsure:
+            return None, none
+        ids = events.where(UNSURE).select(EVENT_ID).distinct()
+        replies = self._beside().drop(_OF_ID, _AT_ID)
+        wanted = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
+        return Uncertain(stack.enter_context(kept(wanted)), REPLY_NUMBER, REPLY_ID), none
+
+    def _placed(self, check: MetricCheck) -> MetricCheck:
+        """Examples with the places of their events."""
+        examples = []
+        for each in check.examples:
+            partition, offset = place_of_number(each.row)
+            place = f"{column_name(self._name)}, partition {partition}, offset {offset}"
+            examples.append(replace(each, place=place))
+        return replace(check, examples=tuple(examples))
