@@ -1,20 +1,42 @@
 """`railgun validate`: compute every recorded reply again with Spark, and say where they differ."""
 
+from __future__ import annotations
+
 import argparse
 import json
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError
 
+if TYPE_CHECKING:
+    from railgun.spark.report import Report
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun validate`."""
-    parser.add_argument("definitions", metavar="DEFINITIONS", help="the definitions file of the run (TOML)")
     parser.add_argument(
-        "events", metavar="EVENTS", nargs="+", help="the files that the run read, in its order"
+        "definitions", metavar="DEFINITIONS", nargs="?", help="the definitions file of a run (TOML)"
     )
-    parser.add_argument("--out", metavar="FILE", required=True, help="the results that the run wrote")
+    parser.add_argument(
+        "events", metavar="EVENTS", nargs="*", help="the files that the run read, in its order"
+    )
+    parser.add_argument("--out", metavar="FILE", help="the results that the run wrote")
+    parser.add_argument("--broker", metavar="HOST:PORT", help="of a cluster: its logs, and recorded replies")
+    parser.add_argument("--topic-prefix", metavar="NAME", help="of the cluster's topics (default: railgun)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="the cluster's settings (TOML), for its [kafka] section"
+    )
+    parser.add_argument("--data", metavar="DIR", help="of an embedded engine: the data folder with its log")
+    parser.add_argument(
+        "--replies",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="recorded replies, a JSON object on each line (default with --broker: the stream's output topic)",
+    )
     parser.add_argument(
         "--stream", metavar="S", help="the stream the events are of; the only one if left out"
     )
@@ -30,19 +52,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Validate; 1 where a value differs. Raises UsageError, DefinitionError, FileError, OSError, SparkSideError."""
-    from railgun.catalog.definitions import load_definitions
-    from railgun.cli.streams import the_stream
+    """Validate; 1 where a value differs.
 
-    definitions = load_definitions(arguments.definitions)
-    stream = the_stream(definitions, arguments.stream, arguments.definitions)
+    Raises UsageError, ConfigError, DefinitionError, FileError, OSError, SparkSideError.
+    """
+    of_service = [name for name in _OF_SERVICE if getattr(arguments, name)]
+    of_run = [name for name in _OF_RUN if getattr(arguments, name)]
+    if of_service and of_run:
+        raise UsageError(
+            f"--{of_service[0].replace('_', '-')} is for a service, {of_run[0]} for a run: the one or the other"
+        )
     try:
-        from railgun.spark.run_source import RunFiles
-        from railgun.spark.validate import check_files, local_session, validate_run
+        report = _of_service(arguments) if of_service else _of_run(arguments)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"validation needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
         ) from error
+    print(json.dumps(report.as_json()) if arguments.json else report.as_text())
+    return EXIT_NO if report.mismatches else 0
+
+
+_OF_RUN = ("definitions", "events", "out", "skip_bad")
+_OF_SERVICE = ("broker", "topic_prefix", "config", "data", "replies")
+
+
+def _of_run(arguments: argparse.Namespace) -> Report:
+    from railgun.catalog.definitions import load_definitions
+    from railgun.cli.streams import the_stream
+
+    if not (arguments.definitions and arguments.events and arguments.out):
+        raise UsageError(
+            "say what to validate: DEFINITIONS EVENTS... --out FILE of a run, --broker HOST:PORT of a cluster, or "
+            "--data DIR --replies FILE of an embedded engine"
+        )
+    definitions = load_definitions(arguments.definitions)
+    stream = the_stream(definitions, arguments.stream, arguments.definitions)
+
+    from railgun.spark.run_source import RunFiles
+    from railgun.spark.validate import check_files, local_session, validate_run
+
     places = [str(Path(each).absolute()) for each in arguments.events]
     files = RunFiles(
         str(Path(arguments.definitions).absolute()),
@@ -52,9 +100,41 @@ def execute(arguments: argparse.Namespace) -> int:
         arguments.skip_bad,
     )
     check_files(files)
-    report = validate_run(local_session(arguments.cores, arguments.memory), files, arguments.sample)
-    print(json.dumps(report.as_json()) if arguments.json else report.as_text())
-    return EXIT_NO if report.mismatches else 0
+    return validate_run(local_session(arguments.cores, arguments.memory), files, arguments.sample)
+
+
+def _of_service(arguments: argparse.Namespace) -> Report:
+    from railgun.spark.validate import local_session
+    from railgun.spark.validate_service import Recorded, check_recorded, validate_service
+
+    replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
+    recorded = Recorded(_log_options(arguments), arguments.stream, replies)
+    check_recorded(recorded)
+    return validate_service(local_session(arguments.cores, arguments.memory), recorded, arguments.sample)
+
+
+def _log_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Where the logs are, as options of the data source."""
+    if arguments.data:
+        if arguments.broker or arguments.topic_prefix or arguments.config:
+            raise UsageError("--data is of an embedded engine, --broker of a cluster: the one or the other")
+        return {"path": str(Path(arguments.data).absolute())}
+    if not (arguments.broker or arguments.config):
+        raise UsageError("say where the log of events is: --broker HOST:PORT or --data DIR")
+
+    from railgun.config.loading import Flag, load_settings
+
+    given = {
+        "--broker": ("cluster.broker", arguments.broker),
+        "--topic-prefix": ("cluster.topic_prefix", arguments.topic_prefix),
+    }
+    flags = [Flag(option, key, value) for option, (key, value) in given.items() if value is not None]
+    settings = load_settings(arguments.config, os.environ, flags)
+    passed = {
+        f"kafka.{key}": str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in settings.kafka.items()
+    }
+    return {"broker": settings.cluster.broker, "topicPrefix": settings.cluster.topic_prefix, **passed}
 
 
 def _share(text: str) -> float:
@@ -66,14 +146,19 @@ def _share(text: str) -> float:
 
 VALIDATE = Command(
     name="validate",
-    summary="compute the results of a run again with Spark, and compare",
+    summary="compute results again with Spark, and compare",
     description=(
-        "Compute every metric for every event of a run again, with Spark's functions instead of the\n"
-        "engine, and compare with the results that the run wrote. Doubles may differ by what summing them\n"
-        "in another order can; everything else must be equal. The exit code is 1 where anything differs.\n"
-        "Needs Java 17 and pip install 'railgun[spark]'."
+        "Compute every metric for every event again, with Spark's functions instead of the engine, and compare\n"
+        "with what was answered: the results that a run wrote; or the replies that a service recorded, those of\n"
+        "a stream's output topic (with record_replies also those to HTTP clients), or files of replies such as\n"
+        "railgun score prints. Doubles may differ by what summing them in another order can; everything else\n"
+        "must be equal. The exit code is 1 where anything differs. Needs Java 17 and pip install 'railgun[spark]'."
     ),
-    example="railgun validate definitions.toml events.parquet --out scores.parquet",
+    example=(
+        "railgun validate definitions.toml events.parquet --out scores.parquet\n"
+        "  railgun validate --broker kafka:9092 --stream payments\n"
+        "  railgun validate --data data --stream payments --replies replies.ndjson"
+    ),
     configure=configure,
     execute=execute,
 )

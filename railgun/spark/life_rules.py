@@ -58,13 +58,14 @@ class LifeRules:
         )
         partial = _partial(metric.resolved.window, lacks)
         in_force = self._in_force(life.spans.values())
-        others = [
-            self._in_force(other.spans.values())
-            for other in self._told.lives.values()
-            if other is not life and other.metric.name == metric.name
-        ]
-        is_named = f"NOT coalesce(array_contains({ABSENT}, {name}), false)"
-        alone = " AND ".join([is_named, *(f"NOT ({other})" for other in others)])
+        alike = [other for other in self._told.lives.values() if other.metric.name == metric.name]
+        # A metric that is named where it is not: that is said once of a name, at its first life.
+        alone = "false"
+        if alike[0] is life:
+            is_named = f"NOT coalesce(array_contains({ABSENT}, {name}), false)"
+            alone = " AND ".join(
+                [is_named, *(f"NOT ({self._in_force(each.spans.values())})" for each in alike)]
+            )
         is_right = (
             f"(CASE WHEN NOT ({in_force}) THEN false WHEN array_contains({ABSENT}, {name}) "
             f"OR array_contains({UNFIT}, {text_literal(column)}) THEN false "

@@ -197,11 +197,11 @@ class _Partitioner:
         """All that is compared."""
         key = text_literal(self._name)
         late = f"{LATE_AT}[{key}]"
-        duplicate = f"nullif(coalesce(array_contains({DUPLICATE_AT}, {key}), false), false)"
+        duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
         column = column_name(self._name)
         said = [
             Said(f"late_{column}", LATE, late),
-            Said(f"duplicate_{column}", f"nullif({DUPLICATE}, false)", duplicate),
+            Said(f"duplicate_{column}", DUPLICATE, duplicate),
         ]
         values = ValueColumns()
         lives = [life.metric for life in self._told.lives.values()]
@@ -219,7 +219,7 @@ class _Partitioner:
             checks = check_partitioner(
                 events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
             )
-        recorded = {f"late_{column}": late, f"duplicate_{column}": duplicate}
+        recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
         recorded |= {each.name: each.column for each in rules.checked()}
         ids = self._log.select(EVENT_ID).distinct()
         unsent = self._replies.join(ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti")

@@ -10,6 +10,7 @@ from railgun.spark.admission import (
     CLOCK,
     DUPLICATE,
     LATE,
+    REDELIVERED,
     AdmissionRules,
     Admitting,
     Lateness,
@@ -18,7 +19,7 @@ from railgun.spark.partitioning import partition_numbers
 from railgun.spark.run_source import EVENT_MS, NUMBER
 from tests.oracle.definitions import Stream
 from tests.oracle.murmur2 import partition
-from tests.oracle.records import EventRecord
+from tests.oracle.records import EventRecord, Position, SetLateness
 from tests.oracle.task import Task
 
 EXTREMES = (-(1 << 63) + 1, (1 << 63) - 1)
@@ -68,6 +69,48 @@ def test_a_task_admits_as_the_oracle_does(seed: int) -> None:
             reply.late,
             reply.duplicate,
         ), f"event {number}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_settings_change_and_records_of_input_come_again(seed: int) -> None:
+    source = random.Random(seed)
+    n, dedup = 150, source.choice((1, 3, 1_000))
+    task = Task(Stream("s", {}, lateness_ms=10, late_policy="rewrite", dedup_events=dedup))
+    changes = {number: source.choice((0, 5, 60)) for number in range(n) if source.random() < 0.06}
+    positions = [source.randrange(max(1, number - 9), number + 2) for number in range(n)]
+    committed = [max(0, number - source.randrange(4, 15)) for number in range(n)]
+    ids, times = positions, [2 * each + each % 7 - 3 for each in positions]
+    inputs = {
+        "input_partition": [each % 2 if each % 5 else -1 for each in positions],
+        "input_offset": positions,
+        "input_committed": committed,
+    }
+    table = logged(ids, times)
+    for name, values in inputs.items():
+        table = table.append_column(name, pa.array(values, pa.int64()))
+    rows = [number for number in range(n) if number not in changes]
+    later = [Lateness(number, lateness, False) for number, lateness in changes.items()]
+    admitting = Admitting(AdmissionRules(Lateness(-1, 10, False), dedup, {0: later}))
+    chosen, got = table.take(rows), list[dict[str, object]]()
+    while len(got) < len(rows):
+        cut = chosen.slice(len(got), source.randrange(1, 50)).combine_chunks().to_batches()[0]
+        got += [row for batch in admitting.admit(cut) for row in batch.to_pylist()]
+    found = dict(zip(rows, got))
+    for number, (each, time) in enumerate(zip(ids, times)):
+        if number in changes:
+            task.apply(SetLateness(changes[number]))
+            continue
+        before, partition = len(task.accepted), inputs["input_partition"][number]
+        position = None if partition < 0 else Position(partition, each, committed[number])
+        known = position is not None and (partition, each) in task.answered
+        reply = task.apply(EventRecord(each, time, {}, position=position))
+        assert reply is not None
+        accepted = task.accepted[-1].time if len(task.accepted) > before else None
+        row = found[number]
+        assert (row[CLOCK], row[ACCEPTED_MS]) == (task.clock, accepted), f"record {number}"
+        if not row[REDELIVERED]:
+            assert (row[LATE], row[DUPLICATE]) == (reply.late, reply.duplicate), f"record {number}"
+        assert row[REDELIVERED] == (known and not reply.duplicate) or reply.duplicate, f"record {number}"
 
 
 def test_ids_beyond_the_horizon_are_forgotten() -> None:

@@ -1,0 +1,289 @@
+"""Recorded replies of services, computed again from their logs: equal through all that a stream can live through, and
+whatever is wrong in one of them is found."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from railgun.cli.main import main
+from railgun.messaging.embedded import EmbeddedLog
+from railgun.spark.errors import OptionError, PlaceError, ReplyFileError
+from railgun.spark.report import Report
+from railgun.spark.validate_service import Recorded, check_recorded, validate_service
+from railgun.task.settings import TaskSettings
+from tests.engine.player import EnginePlayer
+from tests.frontend.door.input_topic import InputTopic
+from tests.frontend.door.test_input_topic import define
+from tests.frontend.kafka.cluster import LocalCluster
+from tests.oracle.steps import Score, perform
+from tests.strategies.case import STREAM
+from tests.strategies.generate import Profile
+from tests.strategies.seeded import case
+
+SPARK = [pytest.mark.spark, pytest.mark.timeout(900)]
+DEFINITIONS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card"]
+partitions = 2
+lateness = "5s"
+retention = "20s"
+dedup_events = 30
+record_replies = true
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+card = "string"
+amount = "double"
+price = "decimal(9,2)"
+n = "long"
+[[metrics]]
+sql = '''SELECT sum(amount) AS total, avg(price) AS mean, sum(n) AS whole, last(price) AS latest
+         FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
+"""
+EVENT = b"\x01"
+START_MS = 1_700_000_000_000
+KEPT = TaskSettings(checkpoint_interval_s=1e9)
+"""The log is trimmed at checkpoints."""
+
+
+class Feed:
+    """Payments a second apart, a few late, out of order, and sent again."""
+
+    def __init__(self, seed: int) -> None:
+        self._source, self._number, self._sent = random.Random(seed), 0, list[dict[str, Any]]()
+
+    def next(self) -> dict[str, Any]:
+        source = self._source
+        if self._sent and source.random() < 0.1:
+            return source.choice(self._sent[-45:])
+        self._number += 1
+        event = {
+            "id": f"e{self._number}",
+            "ts": START_MS + 1_000 * self._number - source.choice((0, 0, 0, 3_000, 9_000)),
+            "card": None if source.random() < 0.05 else source.choice("abcde"),
+            "amount": source.choice((None, 0.1, source.random() * 100)),
+            "price": f"{self._number}.25",
+            "n": source.choice((None, (1 << 62) + self._number)),
+        }
+        self._sent.append(event)
+        return event
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """A data folder whose stream has lived through all sorts of changes, and its replies."""
+    folder, feed = tmp_path_factory.mktemp("lived") / "data", Feed(1)
+    player, replies = EnginePlayer(folder, "s", KEPT), list[dict[str, Any]]()
+
+    def score(count: int) -> None:
+        for _ in range(count):
+            event = feed.next()
+            player.set_clock(max(player.clock_ms or 0, event["ts"]))
+            replies.append(player.score(event))
+
+    try:
+        player.apply(DEFINITIONS)
+        score(60)
+        player.add_metrics(
+            "SELECT count(*) AS seen FROM s GROUP BY card OVER SLIDING 1 MINUTE DELAYED BY 2 SECONDS",
+            warm=False,
+        )
+        score(10)
+        player.set_lateness("2s")
+        score(10)
+        player.warm("seen")
+        score(30)
+        player.drop_metric("seen")
+        score(5)
+        player.set_retention("10s")
+        player.add_field("shop", "string")
+        player.add_metrics("SELECT min(price) AS seen FROM s GROUP BY card OVER INFINITE")
+        score(30)
+    finally:
+        player.engine.close(checkpoint=False)
+    return folder, replies
+
+
+def written(folder: Path, replies: list[dict[str, Any]]) -> str:
+    path = folder / "replies.ndjson"
+    path.write_text("".join(json.dumps(each) + "\n" for each in replies))
+    return str(path)
+
+
+def of_folder(spark: SparkSession, folder: Path, file: str) -> Report:
+    return validate_service(spark, Recorded({"path": str(folder)}, None, (file,)))
+
+
+class TestEmbedded:
+    pytestmark = SPARK
+
+    def test_metrics_that_come_and_go_are_equal(
+        self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+    ) -> None:
+        folder, replies = lived
+        assert any("warming" in each for each in replies)
+        assert any("partial" in each for each in replies)
+        assert {"late", "duplicate"} <= {key for each in replies for key in each}
+        report = of_folder(spark, folder, written(tmp_path, replies))
+        assert report.mismatches == 0, report.as_text()
+        assert (report.events, report.unanswered) == (len(replies), 0)
+        compared = {check.name: check.compared for check in report.checks}
+        assert compared.keys() == {
+            "(other metrics)", "late_card", "duplicate_card", "total", "mean", "whole", "latest",
+            *(f"seen (added at {place})" for place in (6, 11)),
+        }  # fmt: skip
+        assert all(compared.values())
+
+    def test_what_is_wrong_in_a_reply_is_found(
+        self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+    ) -> None:
+        folder, replies = lived
+        wrong = json.loads(json.dumps(replies))
+        sole = [
+            place
+            for place, each in enumerate(replies)
+            if sum(other["id"] == each["id"] for other in replies) == 1
+            and each["metrics"]["total"] is not None
+        ]
+        again = next(
+            place for place, each in enumerate(replies) if "duplicate" in each and each["metrics"]["total"]
+        )
+        partial = next(place for place in sole if "partial" in replies[place])
+        warming = next(place for place in sole if "warming" in replies[place])
+        wrong[sole[5]]["metrics"]["total"] += 0.01
+        wrong[again]["metrics"]["total"] += 0.01
+        wrong[sole[7]]["metrics"]["mean"] = "1.250000"
+        wrong[sole[8]]["metrics"]["whole"] = 1.0
+        wrong[sole[9]]["metrics"]["made_up"] = 1
+        wrong[sole[10]]["metrics"]["seen"] = 1
+        del wrong[sole[11]]["metrics"]["latest"]
+        del wrong[partial]["partial"]
+        wrong[warming]["warming"] = []
+        wrong[sole[12]]["duplicate"] = ["card"]
+        wrong[sole[13]]["late"] = {"card": "discarded"}
+        file = written(tmp_path, [*wrong, {"id": "nobody", "time": 1, "metrics": {"total": 1.5}}])
+        report = of_folder(spark, folder, file)
+        found = {check.name: check.mismatches for check in report.checks if check.mismatches}
+        assert found == {
+            "total": 3,
+            "mean": 1,
+            "whole": 1,
+            "latest": 1,
+            "duplicate_card": 1,
+            "late_card": 1,
+            "(other metrics)": 1,
+            # The warming one, the partial one, and one from before there was such a metric.
+            "seen (added at 6)": 3,
+        }, report.as_text()  # fmt: skip
+        examples = next(check.examples for check in report.checks if check.name == "total")
+        assert {each.id for each in examples} == {replies[sole[5]]["id"], replies[again]["id"]}
+        assert all("card, partition" in (each.place or "") for each in examples)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_a_clusters_replies_are_equal(
+    spark: SparkSession, kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = Feed(2)
+    with LocalCluster(kafka, tmp_path / "data") as cluster:
+        define(cluster, DEFINITIONS)
+        cluster.start_units(1)
+        with InputTopic(kafka, cluster.prefix, "s", 2) as topic:
+            served = cluster.serve(now_ms=lambda: START_MS + 10**9)
+            sent = [feed.next() for _ in range(60)]
+            for place, event in enumerate(sent):
+                topic.send([event], place % 2)
+            topic.await_replies(60)
+            replies = served.score("s", [feed.next() for _ in range(30)])
+            redeliver(topic)
+            replies += [served.score("s", feed.next()) for _ in range(20)]
+            recorded = topic.await_replies(110)
+        words = ["validate", "--broker", kafka, "--topic-prefix", cluster.prefix]
+        assert main(words) == 0, capsys.readouterr().out
+        assert "110 replies (0 events without one)" in capsys.readouterr().out
+        place = next(p for p, each in enumerate(recorded) if each["metrics"]["total"])
+        recorded[place]["metrics"]["total"] += 0.01
+        dumped = written(tmp_path, recorded)
+        assert main([*words, "--replies", dumped, "--json"]) == 1
+        report = json.loads(capsys.readouterr().out)
+        assert report["mismatches"] == 1
+        [wrong] = [each for each in report["metrics"] if each["mismatches"]]
+        assert (wrong["name"], wrong["examples"][0]["id"]) == ("total", recorded[place]["id"])
+
+
+def redeliver(topic: InputTopic) -> None:
+    """Have some records of input in the tasks' logs again, as a front-end that took over would."""
+    tasks, transport = topic.topics.tasks("s", "card"), topic._transport
+    for partition in range(2):
+        at, events = 0, list[bytes]()
+        while at < transport.end_offset(tasks, partition):
+            fetched = transport.read(tasks, partition, at, 10_000, 1 << 20)
+            events += [value for value in fetched.values() if value[:1] == EVENT]
+            at = fetched.next_offset
+        transport.append(tasks, partition, [events[0], events[-1], events[-1]])
+
+
+def test_what_cannot_be_validated_is_said_first(kafka: str, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    player = EnginePlayer(folder, "s", KEPT)
+    try:
+        player.apply(DEFINITIONS)
+        player.set_clock(START_MS)
+        player.score({"id": "e", "ts": START_MS, "card": "a"})
+    finally:
+        player.engine.close(checkpoint=False)
+    with pytest.raises(OptionError, match="in no topic: name the files"):
+        check_recorded(Recorded({"path": str(folder)}))
+    with pytest.raises(ReplyFileError, match="there is no such file"):
+        check_recorded(Recorded({"path": str(folder)}, "s", (str(tmp_path / "gone"),)))
+    file = written(tmp_path, [])
+    check_recorded(Recorded({"path": str(folder)}, "s", (file,)))
+    with EmbeddedLog(folder / "log") as log:
+        for partition in range(2):
+            log.trim("railgun.s.by.card", partition, 1)
+    with pytest.raises(PlaceError, match="its log begins at offset 1"):
+        check_recorded(Recorded({"path": str(folder)}, "s", (file,)))
+    with pytest.raises(PlaceError, match=r"there is no topic nobody\.catalog"):
+        check_recorded(Recorded({"broker": kafka, "topicPrefix": "nobody"}))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["d.toml", "e.csv"], "say what to validate"),
+        (["d.toml", "e.csv", "--data", "x"], "--data is for a service, definitions for a run"),
+        (["--data", "x", "--broker", "y"], "the one or the other"),
+        (["--replies", "x"], "say where the log of events is"),
+    ],
+)
+def test_what_is_to_be_validated_must_be_plain(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.torture
+@pytest.mark.spark
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(20))
+def test_random_lives_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    drawn = case(seed, 90, Profile(explicit_warm=bool(seed % 2), control_percent=12, queries_max=2))
+    player, replies = EnginePlayer(tmp_path / "data", STREAM, KEPT), []
+    try:
+        player.apply(drawn.definitions)
+        for step in drawn.steps:
+            reply = perform(player, step)
+            if isinstance(step, Score):
+                replies.append(reply)
+    finally:
+        player.engine.close(checkpoint=False)
+    report = of_folder(spark, tmp_path / "data", written(tmp_path, replies))
+    assert report.mismatches == 0, report.as_text()
