@@ -1,11 +1,13 @@
 """One server under load: the measurements that the HTTP bench is made of."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.children import ChildFailedError
 from bench.load.injector import Injection, inject
+from bench.load.latencies import merged
 from bench.load.order import Order
 from bench.load.outcome import Outcome
 from bench.load.schedule import Phase, Schedule
@@ -22,6 +24,7 @@ CONNECTIONS = 128
 _SETTLE_S = 1.0
 _STEADY_SECONDS_MAX, _STATUS_S = 40.0, 0.25
 _RATE_MAX_PER_S = 100_000
+_SLICE_S = 0.5
 
 
 @dataclass(slots=True)
@@ -86,12 +89,14 @@ class Target:
             _RATE_MAX_PER_S,
         )
 
-    def with_metrics_added(
-        self, metrics: int, rate_per_s: float, before_s: float, during_s: float
-    ) -> "Added":
+    def with_metrics_added(self, metrics: int, rate_per_s: float, before_s: float, rest_s: float) -> "Added":
         """Single events at a rate, and after a while so many metrics, each registered by a request of its own."""
+        slices = round(rest_s / _SLICE_S)
         schedule = Schedule(
-            (Phase(round(rate_per_s * before_s), before_s), Phase(round(rate_per_s * during_s), during_s))
+            (
+                Phase(round(rate_per_s * before_s), before_s),
+                *(Phase(round(rate_per_s * _SLICE_S), _SLICE_S) for _ in range(slices)),
+            )
         )
         injection = Injection(self.order(schedule))
         try:
@@ -113,8 +118,10 @@ class Target:
             raise
         found = injection.outcome()
         check(found)
-        before, during = (each.quantile_ms(0.999) for each in found.by_phase)
-        return Added(before, during, registered_s, warm_s, during_s)
+        adding = 1 + math.ceil(warm_s / _SLICE_S)
+        parts = found.by_phase[:1], found.by_phase[1:adding], found.by_phase[adding:]
+        before, during, after = (merged(each).quantile_ms(0.999) for each in parts)
+        return Added(before, during, after, registered_s, warm_s)
 
     def killed(self, rate_per_s: float, lines: int, steady_s: float) -> float:
         """Kill the server under a rate, in requests of so many lines, so many seconds after a checkpoint has become
@@ -150,13 +157,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """p99.9 of live events before and after metrics were registered; how long that took; until they were warm."""
+    """p99.9 of live events before metrics were registered, from then until all were warm, and after that (NaN where the
+    load ended sooner); how long registering took, and until all were warm.
+    """
 
     before_ms: float
     during_ms: float
+    after_ms: float
     registered_s: float
     warm_s: float
-    during_s: float
 
 
 def check(found: Outcome) -> None:

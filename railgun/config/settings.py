@@ -58,7 +58,7 @@ class EngineSettings:
     durability: Literal["fsync", "os"] = choice("fsync", "os")
     checkpoint_interval_s: float = seconds(10.0, 100, 24 * _HOUR_MS)
     memory_limit_bytes: int = bytes_(2 * _GIB, 16 * _MIB, _TIB)
-    row_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
+    row_cache_bytes: int = bytes_(512 * _MIB, _MIB, _TIB)
     page_cache_bytes: int = bytes_(64 * _MIB, 4 * _MIB, _TIB)
     chunk_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)
     block_cache_bytes: int = bytes_(64 * _MIB, _MIB, _TIB)

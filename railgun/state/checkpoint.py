@@ -97,7 +97,7 @@ class Checkpointer:
                 images = resident.pending(self._closing, limit_bytes)
                 self._store.write(images)
                 if not images:
-                    resident.drain()
+                    resident.drain(limit_bytes)
                 return False
         return True
 

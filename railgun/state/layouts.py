@@ -32,6 +32,7 @@ class LayoutHistory:
     def __init__(self, group: int) -> None:
         self.group = group
         self.versions: list[Layout] = []
+        self._to_newest: dict[int, tuple[Run, ...]] = {}
 
     @property
     def newest(self) -> Layout:
@@ -53,14 +54,22 @@ class LayoutHistory:
                 raise self._error(layout, f"{run} overlaps another or ends behind the last cell")
             end = run.new + run.words
         self.versions.append(layout)
+        self._to_newest.clear()
 
     def to_newest(self, version: int) -> tuple[Run, ...]:
         """The runs that bring a row of an older version into the newest layout."""
-        later = [layout for layout in self.versions if layout.version > version]
-        runs = later[0].runs
-        for layout in later[1:]:
-            runs = compose(runs, layout.runs)
-        return runs
+        found = self._to_newest
+        if version not in found:
+            # From the newest back, so that one step more is all that each older version takes.
+            runs: tuple[Run, ...] | None = None
+            for before, layout in zip(reversed(self.versions[:-1]), reversed(self.versions)):
+                runs = (
+                    layout.runs if runs is None else found.get(before.version) or compose(layout.runs, runs)
+                )
+                found[before.version] = runs
+                if before.version == version:
+                    break
+        return found[version]
 
     def _error(self, layout: Layout, reason: str) -> LayoutError:
         return LayoutError(

@@ -176,7 +176,7 @@ class PagePool:
         scan_old(self.context, limit_bytes, _SCAN_BLOCKS)
         return self._outbox.take()
 
-    def drain(self) -> None:
+    def drain(self, limit_bytes: int | None = None) -> None:
         self._outbox.drain()
 
     def exhausted(self) -> bool:

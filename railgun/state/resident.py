@@ -34,8 +34,8 @@ class Resident(Protocol):
         `exhausted` does. The copy buffer is not included.
         """
 
-    def drain(self) -> None:
-        """Write the copy buffer to the store and empty it."""
+    def drain(self, limit_bytes: int | None = None) -> None:
+        """Write the copy buffer to the store and empty it; with a limit it may be about so much of it."""
 
     def exhausted(self) -> bool:
         """No item of the old epoch is left, and the copy buffer is empty."""

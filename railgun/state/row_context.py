@@ -9,6 +9,7 @@ import numpy as np
 ROW_HEAD_WORDS = 4
 ROW_HEAD_BYTES = 8 * ROW_HEAD_WORDS
 LINE_WORDS = 8  # of a cache line: rows of more than two begin at one
+_STEP_BITS = 4
 ROW_HI = 0  # entity hash, upper half
 ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
 ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next one
@@ -107,9 +108,15 @@ CURSOR_SEGMENT, CURSOR_SLOT = 0, 8
 
 
 def slot_bytes_for(cells: int) -> int:
-    """Bytes of a slot for rows of so many cells: whole cache lines, where there are more than two."""
+    """Bytes of a slot for rows of so many cells: whole cache lines, if more than two; where they are many,
+    in steps of an eighth at most, so that most layouts that grow by a little keep the width of their slots.
+    """
     words = ROW_HEAD_WORDS + cells
-    return 8 * (words if words <= 2 * LINE_WORDS else -(-words // LINE_WORDS) * LINE_WORDS)
+    if words <= 2 * LINE_WORDS:
+        return 8 * words
+    lines = -(-words // LINE_WORDS)
+    step = 1 << max(0, lines.bit_length() - _STEP_BITS)
+    return 8 * LINE_WORDS * step * -(-lines // step)
 
 
 def row_name(group: int, version: int) -> int:

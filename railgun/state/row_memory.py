@@ -51,25 +51,34 @@ Words = npt.NDArray[np.int64]
 _ENTRY_BYTES = 16
 _SEGMENT_BYTES_MIN = 4 * 1024
 _SEGMENT_BYTES_MAX = 1024 * 1024
-# Writing a full buffer is a stall of a millisecond or two.
+# Writing so much is a stall of a millisecond or two.
 _BUFFER_BYTES = 128 * 1024
-_BUFFER_IMAGES = 1024
+# Copies are written a piece at a time: what there is room for above that need not be written while an event waits.
+_COPIES_BYTES_MAX, _COPIES_OF_LIMIT = 1024 * 1024, 64
+_IMAGE_BYTES_LIKELY = 128
+# Memory that nobody has used yet costs its first user a millisecond per 256 KiB and more: it is touched ahead of use.
+_TOUCH_BYTES, _AHEAD_BYTES, _AHEAD_OF_LIMIT = 128 * 1024, 8 * 1024 * 1024, 16
 
 
 class ImageBuffer:
     """Where kernels put images of rows: the six words at `at` of the context, and what they point to."""
 
-    def __init__(self, context: Words, at: int) -> None:
+    def __init__(self, context: Words, at: int, size_bytes: int = _BUFFER_BYTES) -> None:
         self._context = context
         self._at = at // 8
-        self._bytes = np.zeros(_BUFFER_BYTES, np.uint8)
-        self._images = np.zeros((_BUFFER_IMAGES, IMAGE_BYTES // 8), np.int64)
+        self._bytes = np.zeros(size_bytes, np.uint8)
+        self._images = np.zeros((size_bytes // _IMAGE_BYTES_LIKELY, IMAGE_BYTES // 8), np.int64)
         self._point()
 
     @property
     def count(self) -> int:
         """Images in it."""
         return int(self._context[self._at + BUFFER_COUNT // 8])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the images in it."""
+        return int(self._context[self._at + BUFFER_USED // 8])
 
     def fits(self, cells: int) -> bool:
         """Does it hold a few images of rows of so many cells?"""
@@ -80,12 +89,23 @@ class ImageBuffer:
         self._bytes = np.zeros(_bytes_for(cells), np.uint8)
         self._point()
 
-    def take(self) -> list[Image]:
-        """The images in it, which is empty then. One without a body is a deletion."""
-        count, used = self.count, int(self._context[self._at + BUFFER_USED // 8])
+    def take(self, limit_bytes: int | None = None) -> list[Image]:
+        """The images in it, the oldest first, up to about so many bytes; they are gone then. One without a body is a
+        deletion.
+        """
+        count, used = all_of_them, used_bytes = self.count, self.used_bytes
+        if limit_bytes is not None and limit_bytes < used:
+            count = 1 + int(np.searchsorted(self._images[: all_of_them - 1, 1], limit_bytes))
+            used = int(self._images[count - 1, 1])
         content = self._bytes[:used].tobytes()
-        self._context[self._at + BUFFER_COUNT // 8] = 0
-        self._context[self._at + BUFFER_USED // 8] = 0
+        taken = self._images[:count].tolist()
+        left = all_of_them - count
+        if left:
+            self._bytes[: used_bytes - used] = self._bytes[used:used_bytes]
+            self._images[:left] = self._images[count:all_of_them]
+            self._images[:left, :2] -= used
+        self._context[self._at + BUFFER_COUNT // 8] = left
+        self._context[self._at + BUFFER_USED // 8] = used_bytes - used
         return [
             (
                 content[start : start + ROW_KEY_BYTES],
@@ -93,7 +113,7 @@ class ImageBuffer:
                 epoch,
                 stored,
             )
-            for start, end, epoch, stored in self._images[:count].tolist()
+            for start, end, epoch, stored in taken
         ]
 
     def _point(self) -> None:
@@ -131,8 +151,8 @@ class RowMemory:
         self.segments[:, SEGMENT_CLASS // 8] = UNOWNED
         self.classes = np.zeros((0, CLASS_RECORD_BYTES // 8), np.int64)
         self.groups = np.zeros((0, GROUP_BYTES // 8), np.int64)
-        self.class_cells: list[int] = []
-        base = np.frombuffer(self._region, np.uint8)
+        self._bytes = base = np.frombuffer(self._region, np.uint8)
+        self._touched_bytes = 0
         for word, value in (
             (ROWS_BASE, address(base)),
             (ROWS_SHIFT, self.segment_bytes.bit_length() - 1),
@@ -141,7 +161,8 @@ class RowMemory:
             (ROWS_SALT, int.from_bytes(os.urandom(8), "little", signed=True)),
         ):
             self.context[word // 8] = value
-        self.copies = ImageBuffer(self.context, ROWS_COPY)
+        copies_bytes = min(_COPIES_BYTES_MAX, max(_BUFFER_BYTES, limit_bytes // _COPIES_OF_LIMIT))
+        self.copies = ImageBuffer(self.context, ROWS_COPY, copies_bytes)
         self.outgoing = ImageBuffer(self.context, ROWS_OUT)
         self.table: npt.NDArray[np.uint64] = np.zeros((64, 2), np.uint64)
         self.context[ROWS_TABLE // 8] = address(self.table)
@@ -149,9 +170,10 @@ class RowMemory:
 
     def class_of(self, cells: int) -> int:
         """Index of the class whose slots hold rows of so many cells. Raises LayoutError if too wide."""
-        if cells in self.class_cells:
-            return self.class_cells.index(cells)
         slot_bytes = slot_bytes_for(cells)
+        same = np.flatnonzero(self.classes[:, CLASS_BYTES // 8] == slot_bytes)
+        if same.size:
+            return int(same[0])
         if slot_bytes > self.segment_bytes:
             raise LayoutError(
                 f"a row of {slot_bytes} bytes is wider than a segment of {self.segment_bytes} bytes: "
@@ -162,8 +184,7 @@ class RowMemory:
         record[CLASS_BYTES // 8] = slot_bytes
         record[CLASS_SLOTS // 8] = self.segment_bytes // slot_bytes
         record[CLASS_OPEN // 8] = -1
-        self.class_cells.append(cells)
-        return len(self.class_cells) - 1
+        return len(self.classes) - 1
 
     def group_record(self, group: int) -> Words:
         """The record of a group, int64 words; the table grows when the number is new."""
@@ -210,6 +231,21 @@ class RowMemory:
         end = (at + 1) * self.segment_bytes // page * page
         if end > start:
             self._region.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+    def touch_ahead(self) -> bool:
+        """Have the system give a piece of the memory behind what is in use. False: enough of it is there."""
+        classes = self.segments[:, SEGMENT_CLASS // 8]
+        owned, withheld = np.flatnonzero(classes >= 0), np.flatnonzero(classes == WITHHELD)
+        used_bytes = (int(owned[-1]) + 1 if owned.size else 0) * self.segment_bytes
+        end_bytes = (int(withheld[0]) if withheld.size else len(classes)) * self.segment_bytes
+        end_bytes = min(end_bytes, used_bytes + min(_AHEAD_BYTES, self.limit_bytes // _AHEAD_OF_LIMIT))
+        start = self._touched_bytes = max(self._touched_bytes, used_bytes)
+        if start >= end_bytes:
+            return False
+        self._touched_bytes = min(start + _TOUCH_BYTES, end_bytes)
+        # No row is there, so it may hold anything.
+        self._bytes[start : self._touched_bytes : mmap.PAGESIZE] = 0
+        return True
 
     def used_bytes(self) -> int:
         """Bytes of the segments in use and of the hash table."""

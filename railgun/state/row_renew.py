@@ -57,8 +57,9 @@ RUNS_UNKNOWN = np.int64(3)
 
 @jit
 def renew_row(ctx: int, row: int) -> Any:
-    """Give a stale row a slot in the newest layout, stamped: RENEWED. Else nothing is done.
+    """Give a stale row the newest layout, stamped: RENEWED. Else nothing is done.
 
+    It stays where it is if its slot is as wide as the newest and its cells stay in front; else it gets another.
     NO_SLOT; COPIES_FULL where its image of the old epoch, in the layout that epoch knows, finds no room;
     RUNS_UNKNOWN where `RowGroups.work_out` has to be called for its version.
     """
@@ -69,14 +70,25 @@ def renew_row(ctx: int, row: int) -> Any:
     dirty = ld64(row + ROW_EPOCHS) & LOW32
     if dirty != np.uint64(0) and dirty != ld64(ctx + ROWS_EPOCH) and not copy_row(ctx, row):
         return COPIES_FULL
+    tags = ld64(record + GROUP_NAME) | FLAG_USED | (ld64(ctx + ROWS_STAMP) << np.uint64(32))
+    runs, run_count = ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT)
+    if (
+        ldi64(segment_record(ctx, segment_of(ctx, row)) + SEGMENT_CLASS) == ldi64(record + GROUP_CLASS)
+        and run_count == 1
+        and ldi64(runs) == 0
+        and ldi64(runs + 8) == 0
+    ):
+        kept = ldi64(runs + 16)
+        clear_words(row + ROW_HEAD_BYTES + 8 * kept, ldi64(record + GROUP_CELLS) - kept)
+        st64(row + ROW_TAGS, tags)
+        return RENEWED
     target = take_slot(ctx, ldi64(record + GROUP_CLASS))
     if target == 0:
         return NO_SLOT
     for word in (ROW_HI, ROW_LO, ROW_EPOCHS):
         st64(target + word, ld64(row + word))
-    st64(target + ROW_TAGS, ld64(record + GROUP_NAME) | FLAG_USED | (ld64(ctx + ROWS_STAMP) << np.uint64(32)))
+    st64(target + ROW_TAGS, tags)
     clear_words(target + ROW_HEAD_BYTES, ldi64(record + GROUP_CELLS))
-    runs, run_count = ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT)
     copy_runs(row + ROW_HEAD_BYTES, target + ROW_HEAD_BYTES, runs, run_count)
     if ld64(row + ROW_EPOCHS) & LOW32 != np.uint64(0):
         sti64(segment_record(ctx, segment_of(ctx, target)) + SEGMENT_MARK, ldi64(ctx + ROWS_EPOCH))

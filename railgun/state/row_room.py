@@ -117,10 +117,10 @@ class RowRoom:
                 self.flush()
                 buffer.fit(cells)
 
-    def drain(self) -> None:
-        """Write the images that were copied because their rows went on changing."""
+    def drain(self, limit_bytes: int | None = None) -> None:
+        """Write the images that were copied because their rows went on changing, or about so many bytes of them."""
         if self.memory.copies.count:
-            images = self.memory.copies.take()
+            images = self.memory.copies.take(limit_bytes)
             self.stats.copied += len(images)
             self._write_old(images)
 

@@ -25,7 +25,9 @@ from reservoir.compiled import address
 
 # Slots looked at in one call of `pending`: about a millisecond's worth.
 _PENDING_SLOTS = 64 * 1024
-_RENEWED_SLOTS = 16 * 1024
+_RENEWED_SLOTS = 4 * 1024
+# Of copies, where an event waits: half a millisecond's worth.
+_DRAINED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class EntityTable:
         self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
         self._loaded = 0
         self._renewing = np.zeros(2, np.int64)
-        self._renewing[CURSOR_SEGMENT // 8] = len(self._memory.segments)
+        self._to_renew = 0
 
     @property
     def context(self) -> int:
@@ -89,6 +91,19 @@ class EntityTable:
             pending=room.pending,
             segments_moved=room.segments_moved,
         )
+
+    def touch_ahead(self) -> bool:
+        """Make memory ready that rows will soon need, a piece at a time. False: there is nothing to do."""
+        return self._memory.touch_ahead()
+
+    @property
+    def is_pressed(self) -> bool:
+        """Do so many copied images wait to be written that whoever has to write all of them would be held up?"""
+        return self._memory.copies.used_bytes > _DRAINED_BYTES
+
+    def relieve(self) -> None:
+        """Make room among the copied images, where a kernel said ROWS_DRAIN."""
+        self._room.drain(_DRAINED_BYTES)
 
     # --- a batch ---------------------------------------------------------------------------------
 
@@ -117,7 +132,7 @@ class EntityTable:
                 elif status == RUNS_UNKNOWN:
                     self._groups.work_out(group, job.stale_version)
                 elif status == COPIES_FULL:
-                    self._room.drain()
+                    self._room.drain(_DRAINED_BYTES)
                 else:
                     raise LayoutError(f"rows of group {group} are wanted, which has no layout")
             job.fill()
@@ -183,7 +198,8 @@ class EntityTable:
         """
         self.next_stamp()
         self._groups.set_layout(group, version, cells, mapping)
-        self._renewing[:] = 0
+        # Once round from where it is: of layouts in quick succession each begins where the one before has come to.
+        self._to_renew = self.segment_count + 1
 
     def renew(self, rows: int) -> bool:
         """Give some rows that are still in an older layout the newest. False: there are none, or no room is free: rows
@@ -192,11 +208,14 @@ class EntityTable:
         Between batches only. Whoever does not call it finds rows renewed when they are loaded; until then they take
         the room of both layouts.  Raises what `load` raises, but for a lack of room.
         """
-        if int(self._renewing[CURSOR_SEGMENT // 8]) >= self.segment_count:
+        if self._to_renew <= 0 or not self._memory.unowned_segments().size:
             return False
-        if not self._memory.unowned_segments().size:
-            return False
+        begun_at = int(self._renewing[CURSOR_SEGMENT // 8])
         found = self.reader.resident(self._renewing, STALE, _RENEWED_SLOTS, rows)
+        come_to = int(self._renewing[CURSOR_SEGMENT // 8])
+        self._to_renew -= come_to - begun_at
+        if come_to == self.segment_count:
+            self._renewing[:] = 0
         if len(found):
             missing = self.entities(found)
             self.next_stamp()
@@ -227,8 +246,8 @@ class EntityTable:
         self._room.write_pending()
         return []
 
-    def drain(self) -> None:
-        self._room.drain()
+    def drain(self, limit_bytes: int | None = None) -> None:
+        self._room.drain(limit_bytes)
 
     def exhausted(self) -> bool:
         is_scanned = int(self._pending[CURSOR_SEGMENT // 8]) >= len(self._memory.segments)

@@ -14,6 +14,7 @@ from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.view import TaskView
 
 _BURY_PAGES = 64
+_FILLS_APART_S = 1.0
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -50,7 +51,7 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
-        if (self._is_due() and task.position > self.durable_position) or self._has_new_fill():
+        if (self._is_due() and task.position > self.durable_position) or self._is_due_for_fill():
             self.begin()
             return True
         checkpointer.step(trickle_bytes)
@@ -109,6 +110,15 @@ class CheckpointWork:
             self.begin()
             checkpointer.finish()
             self._committed()
+
+    def _is_due_for_fill(self) -> bool:
+        """Does a finished fill wait for a checkpoint? While others fill, one checkpoint a second is for all of them:
+        they change every row, and each checkpoint would write every row anew.
+        """
+        if not self._has_new_fill():
+            return False
+        is_last = all(fill.full for fill in self._task.metrics.fills.values())
+        return is_last or self._task.now() - self._ended_s >= _FILLS_APART_S
 
     def _has_new_fill(self) -> bool:
         """Does a finished fill wait for a checkpoint? Its metrics do, and there may be no traffic to bring one."""

@@ -16,6 +16,7 @@ from railgun.state.pages import PagePool
 from railgun.state.rows import EntityTable
 from railgun.state.status import ROWS_DRAIN
 from railgun.task.admission import Admission
+from railgun.task.fill_nodes import FillNodes
 from reservoir.compiled import address, entry_address
 from reservoir.cursor import Changelog
 
@@ -73,7 +74,6 @@ class Execution:
         self._log_start: Any = None
         self._log_at: Any = None
         self._nodes_at, self._pairs_at = address(program.nodes), address(program.pairs)
-        self._fill_nodes = program.nodes.copy()
         self._one_clock = np.zeros(1, np.int64)
         self._hold(_FIRST_RECORDS)
 
@@ -121,19 +121,12 @@ class Execution:
         self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
         self._drain(record)
 
-    def fill(self, generation: int, clock_ms: int) -> None:
-        """Add the rows listed for edge 0 to the nodes of a generation that is filling."""
-        first, last = self.program.nodes_of[generation]
-        nodes = self._fill_nodes
-        nodes[first:last] = self.program.nodes[first:last]
-        nodes[first:last, at.NODE_HEAD], nodes[first:last, at.NODE_TAIL] = 0, -1
-        nodes[first:last, [at.NODE_FILLED_TIME, at.NODE_FILLED_SEQ]] = 2**63 - 1
-        pairs = {(0, int(node[at.NODE_GROUP]), int(node[at.NODE_ENTITY])) for node in nodes[first:last]}
+    def fill(self, fill: FillNodes, clock_ms: int) -> None:
+        """Add the rows listed for edge 0 to nodes that are filling."""
         self._one_clock[0] = clock_ms
         saved = self._words[at.RUN_CLOCK]
         self._words[at.RUN_CLOCK] = address(self._one_clock)
-        table = np.array(sorted(pairs), np.int64)
-        self._select(first, last, address(nodes), address(table), len(table))
+        self._select(0, len(fill), address(fill.table), address(fill.pairs), len(fill.pairs))
         self._drain(0)
         self._words[at.RUN_CLOCK] = saved
 
@@ -197,7 +190,7 @@ class Execution:
         self._words[at.RUN_NEXT_PAIR], self._words[at.RUN_NEXT_ENTRY] = -1, 0
         while (status := resolve(self._address)) != 0:
             if status == ROWS_DRAIN:
-                self._table.drain()
+                self._table.relieve()
             else:
                 self._table.load(self._missing, self._words[at.RUN_MISSING_COUNT])
 

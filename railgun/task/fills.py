@@ -1,21 +1,44 @@
-"""New metrics fill themselves from the reservoir, in slices between live batches (decision 10)."""
+"""New metrics fill themselves from the reservoir, in slices between live batches (decision 10).
 
-from railgun.interpreter import layout as at
+Those that wait for the same events fill together: an event is read, and its entity's row found, once for all of them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import TIME_MAX, TIME_MIN
+from railgun.task.fill_nodes import FillNodes
 from railgun.task.machine import FIRST_FILL_SET, less
+from railgun.task.metrics import Fill
 from railgun.task.view import TaskView
 
-_SETS_MAX = 255
+# Rows of a slice are as many for one node; for many nodes fewer, since each of them costs a share of this many.
+_NODES_LIKE_A_ROW = 32
+
+
+class _Pass(NamedTuple):
+    """One way through the reservoir. delay_ms: of the windows of all its generations."""
+
+    cursor: int
+    delay_ms: int
+    generations: Sequence[int]
+    nodes: FillNodes
 
 
 class FillWork:
-    """The fills under way in one task, in the order of their generations, one slice at a time."""
+    """The fills under way in one task, one slice at a time.
+
+    One generation *leads*: it fills from where it stands to its end. Generations of the same delay that stand where it
+    does go with it, and so do those that have not begun and begin further on. Whoever begins before it waits; then the
+    one furthest back leads, so that nobody waits for more than one other pass.
+    """
 
     def __init__(self, task: TaskView) -> None:
         self._task = task
-        self._cursors: dict[int, int] = {}
+        self._leader: int | None = None
+        self._pass: _Pass | None = None
 
     @property
     def waiting(self) -> bool:
@@ -23,73 +46,85 @@ class FillWork:
         return any(not fill.full for fill in self._task.metrics.fills.values())
 
     def stop(self) -> None:
-        """Close the cursors; where they stood is kept with the metrics."""
-        for cursor in self._cursors.values():
-            self._task.reservoir.fill_close(cursor)
-        self._cursors.clear()
+        """Close the cursor; where it stood is kept with the metrics."""
+        if self._pass is not None:
+            self._task.reservoir.fill_close(self._pass.cursor)
+            self._pass = None
 
     def start(self) -> None:
         """After a rebuild: a fill that has just come into being begins at the bound of its metrics."""
         for generation, fill in self._task.metrics.fills.items():
             if not fill.full and fill.filled_ms == TIME_MIN:
                 fill.filled_ms, fill.filled_seq = self._start_ms(generation), TIME_MAX
-            if not fill.full:
-                self._mark(generation)
+        self._task.machine.mark_filled(self._waiting())
 
     def step(self, share: int = 1) -> bool:
-        """One slice, or a share of one, of the first fill that is not full. False: there was none."""
-        for generation, fill in self._task.metrics.fills.items():
-            if not fill.full:
-                self._slice(generation, max(1, self._task.settings.fill_rows_max // share))
-                return True
-        return False
+        """One slice, or a share of one, where something is to fill. False: there was nothing."""
+        if not self.waiting:
+            return False
+        self._slice(max(1, self._task.settings.fill_rows_max // share))
+        return True
 
     def finish(self, generation: int) -> None:
         """Fill a generation to its end, now."""
-        while not self._task.metrics.fills[generation].full:
-            self._slice(generation, self._task.settings.fill_rows_max)
+        fill = self._task.metrics.fills[generation]
+        if not fill.full and (self._pass is None or generation not in self._pass.generations):
+            self.stop()
+            self._leader = generation
+        while not fill.full:
+            self._slice(self._task.settings.fill_rows_max)
 
-    def _slice(self, generation: int, rows_max: int) -> None:
+    def _waiting(self) -> dict[int, Fill]:
+        return {number: fill for number, fill in self._task.metrics.fills.items() if not fill.full}
+
+    def _slice(self, rows_max: int) -> None:
         task = self._task
-        fill, reservoir = task.metrics.fills[generation], task.reservoir
         task.metrics.close_generation()
-        cursor = self._cursor(generation)
+        if self._pass is None:
+            self._pass = self._begin()
+        cursor, delay_ms, generations, nodes = self._pass
+        fills = {number: task.metrics.fills[number] for number in generations}
         clock_ms = task.admission.clock_ms
-        up_to_ms = less(clock_ms, self._members(generation)[0].window.delay_ms)
-        found = reservoir.fill_next(cursor, rows_max, up_to_ms)
+        rows = max(1, rows_max * _NODES_LIKE_A_ROW // (_NODES_LIKE_A_ROW - 1 + len(nodes)))
+        found = task.reservoir.fill_next(cursor, rows, less(clock_ms, delay_ms))
         if found.count:
-            log = reservoir.changelog
+            log = task.reservoir.changelog
             log.start[:] = log.end[:] = 0
             log.end[0] = found.count
             task.machine.execution.bind_changelog(log)
-            task.machine.execution.fill(generation, clock_ms)
-            fill.filled_ms, fill.filled_seq = reservoir.fill_position(cursor)
+            task.machine.execution.fill(nodes, clock_ms)
+            stands = task.reservoir.fill_position(cursor)
+            for fill in fills.values():
+                fill.filled_ms, fill.filled_seq = max((fill.filled_ms, fill.filled_seq), stands)
         if found.done:
-            fill.filled_ms = fill.filled_seq = TIME_MAX
-            reservoir.fill_close(self._cursors.pop(generation))
-        self._mark(generation)
+            for fill in fills.values():
+                fill.filled_ms = fill.filled_seq = TIME_MAX
+            self.stop()
+        task.machine.mark_filled(fills)
 
-    def _cursor(self, generation: int) -> int:
-        cursor = self._cursors.get(generation)
-        if cursor is None:
-            task = self._task
-            fill = task.metrics.fills[generation]
-            column_set = FIRST_FILL_SET + len(self._cursors) % _SETS_MAX
-            task.reservoir.set_columns(column_set, task.machine.fill_columns(generation))
-            cursor = task.reservoir.fill_open(fill.filled_ms, fill.filled_seq, column_set)
-            self._cursors[generation] = cursor
-        return cursor
-
-    def _mark(self, generation: int) -> None:
-        """Tell the program how far the fill has come."""
-        fill, program = self._task.metrics.fills[generation], self._task.machine.program
-        first, last = program.nodes_of[generation]
-        program.nodes[first:last, at.NODE_FILLED_TIME] = fill.filled_ms
-        program.nodes[first:last, at.NODE_FILLED_SEQ] = fill.filled_seq
+    def _begin(self) -> _Pass:
+        """A pass of the generation that leads, and of those that go with it."""
+        task, waiting = self._task, self._waiting()
+        if self._leader not in waiting:
+            self._leader = min(waiting, key=lambda number: _stands(waiting[number]))
+        stands, delay_ms = _stands(waiting[self._leader]), self._delay_ms(self._leader)
+        together = {
+            number: fill
+            for number, fill in waiting.items()
+            if self._delay_ms(number) == delay_ms
+            and (_stands(fill) == stands or (fill.filled_seq == TIME_MAX and _stands(fill) > stands))
+        }
+        machine = task.machine
+        task.reservoir.set_columns(FIRST_FILL_SET, machine.fill_columns(together))
+        cursor = task.reservoir.fill_open(*stands, FIRST_FILL_SET)
+        return _Pass(cursor, delay_ms, tuple(together), FillNodes(machine.program, together))
 
     def _members(self, generation: int) -> list[ResolvedMetric]:
         metrics = self._task.metrics.by_name.values()
         return [metric.definition.resolved for metric in metrics if metric.generation == generation]
+
+    def _delay_ms(self, generation: int) -> int:
+        return self._members(generation)[0].window.delay_ms
 
     def _start_ms(self, generation: int) -> int:
         """Nothing at or before this is in any window of the generation."""
@@ -106,3 +141,7 @@ class FillWork:
             else:
                 starts.append(less(head_ms // window.size_ms * window.size_ms, 1))
         return max(min(starts), self._task.metrics.fills[generation].after_ms)
+
+
+def _stands(fill: Fill) -> tuple[int, int]:
+    return fill.filled_ms, fill.filled_seq

@@ -3,7 +3,7 @@
 Everything here is made from the stream's definition and the metrics in force; a control record makes it anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from railgun.state.pages import PagePool
 from railgun.state.rows import EntityTable
 from railgun.task.arrivals import Arrivals
 from railgun.task.execution import Execution
+from railgun.task.metrics import Fill
 from railgun.task.retirement import (
     CellKind,
     HeldCell,
@@ -112,10 +113,17 @@ class Machine:
             if less(clock_ms, tail_ms) >= nodes[n, at.NODE_AFTER]:
                 nodes[n, at.NODE_AFTER] = at.NO_BOUND
 
-    def fill_columns(self, generation: int) -> list[int]:
-        """The hot columns, by number, that a generation's nodes read."""
-        first, last = self.program.nodes_of[generation]
-        return _columns_of(self.program, range(first, last), with_bytes=True)
+    def fill_columns(self, generations: Iterable[int]) -> list[int]:
+        """The hot columns, by number, that the nodes of generations read."""
+        nodes = [n for generation in generations for n in range(*self.program.nodes_of[generation])]
+        return _columns_of(self.program, nodes, with_bytes=True)
+
+    def mark_filled(self, fills: Mapping[int, Fill]) -> None:
+        """Tell the program how far fills have come, by generation."""
+        for generation, fill in fills.items():
+            nodes = self.program.nodes[slice(*self.program.nodes_of[generation])]
+            nodes[:, at.NODE_FILLED_TIME] = fill.filled_ms
+            nodes[:, at.NODE_FILLED_SEQ] = fill.filled_seq
 
     def seek(self, clock_ms: int) -> None:
         """Put every edge where the clock says (after a recovery)."""

@@ -63,7 +63,7 @@ _CONTROL = bytes((CONTROL,))
 # A brief bit of background work is this much smaller.
 _BRIEF_SHARE = 8
 # Rows that take on a new layout at a time, before they are wanted.
-_RENEWED_ROWS = 256
+_RENEWED_ROWS = 64
 
 
 class TaskProcessor:
@@ -153,10 +153,11 @@ class TaskProcessor:
         """
         begun_s = self.now()
         share = _BRIEF_SHARE if brief else 1
+        touching = self.table.touch_ahead()
         renewing = self.table.renew(_RENEWED_ROWS)
         filling = self.fills.step(share)
         self.sweep.step()
-        more = self.checkpoints.step(share) or filling or renewing
+        more = self.checkpoints.step(share) or filling or renewing or touching
         self.upkeep_s += self.now() - begun_s
         return more
 

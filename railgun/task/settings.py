@@ -19,7 +19,7 @@ class TaskSettings:
     sweep_interval_s: between two slices of the sweep for rows that hold nothing any more.
     """
 
-    row_cache_bytes: int = 64 * MIB
+    row_cache_bytes: int = 512 * MIB
     page_cache_bytes: int = 64 * MIB
     chunk_cache_bytes: int = 64 * MIB
     block_cache_bytes: int = 64 * MIB

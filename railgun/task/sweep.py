@@ -70,9 +70,9 @@ class SweepWork:
         self._retired_names = names
 
     def step(self) -> None:
-        """A slice of the sweep, where one is due."""
+        """A slice of the sweep, where one is due, and where deleting rows means no long writing first."""
         task = self._task
-        if task.now() < self._next_s or task.admission.clock_ms == TIME_MIN:
+        if task.now() < self._next_s or task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
             return
         task.table.next_stamp()
         try:
@@ -184,6 +184,6 @@ class SweepWork:
             address(self._block),
         ):
             if status == ROWS_DRAIN:
-                task.table.drain()
+                task.table.relieve()
             else:
                 task.pool.handle(status)

@@ -23,8 +23,8 @@ class MemoryShares:
     """settings: the most that one task gets.  limit_bytes: of the caches and buffers of all of them together.
 
     Tasks that are opened together, all of a folder's when it is opened, share three quarters of what is free
-    evenly: a stream that is created later has something left until the next start divides anew.  No task gets less
-    than 8 MiB, whatever the limit says.
+    evenly: a stream that is created later has something left until the next start divides anew.  Where a share is less
+    than a task's most, its largest caches shrink first.  No task gets less than 8 MiB, whatever the limit says.
     """
 
     def __init__(self, settings: TaskSettings, limit_bytes: int) -> None:
@@ -32,20 +32,25 @@ class MemoryShares:
 
     def take(self, tasks: int) -> TaskSettings:
         """The settings of each of so many tasks that are about to be opened."""
-        settings, wanted_bytes = self._settings, cache_bytes(self._settings)
+        settings = self._settings
         share_bytes = max(0, self._free_bytes) * _SHARE // _OF // max(1, tasks)
-        if share_bytes < wanted_bytes:
-            caches = {
-                name: min(size, max(_least_bytes(name), size * share_bytes // wanted_bytes))
-                for name, size in _caches(settings).items()
-            }
-            settings = replace(settings, **caches)
+        if share_bytes < cache_bytes(settings):
+            settings = replace(settings, **_within(_caches(settings), share_bytes))
         self._free_bytes -= tasks * cache_bytes(settings)
         return settings
 
     def give_back(self, closed: Iterable[TaskSettings]) -> None:
         """Tasks that were opened with these settings are gone."""
         self._free_bytes += sum(map(cache_bytes, closed))
+
+
+def _within(caches: dict[str, int], share_bytes: int) -> dict[str, int]:
+    """Caches that shrink until all of them fit: the largest first, to the size of the next, and so on."""
+    found: dict[str, int] = {}
+    for left, name in zip(range(len(caches), 0, -1), sorted(caches, key=lambda name: caches[name])):
+        even_bytes = (share_bytes - sum(found.values())) // left
+        found[name] = min(caches[name], max(_least_bytes(name), even_bytes))
+    return found
 
 
 def _caches(settings: TaskSettings) -> dict[str, int]:

@@ -73,6 +73,17 @@ def test_slots_of_wide_rows_are_whole_lines() -> None:
     assert slot_bytes_for(13) == slot_bytes_for(20) == 192
 
 
+def test_slots_of_very_wide_rows_grow_in_steps() -> None:
+    widths = [slot_bytes_for(cells) for cells in range(64, 10_000)]
+    for cells, width in enumerate(widths, 64):
+        least = 8 * (ROW_HEAD_WORDS + cells)
+        assert least <= width < least * 9 / 8 + 64
+        assert width % 64 == 0
+    assert widths == sorted(widths)
+    assert len(set(widths)) < 70
+    assert all(size in widths for size in (1024, 4096, 65_536)), "no row is too wide for a segment for that"
+
+
 @pytest.mark.parametrize(
     ("select", "plain"),
     [

@@ -35,7 +35,7 @@ class Notes:
             limit_bytes -= 10
         return images
 
-    def drain(self) -> None:
+    def drain(self, limit_bytes: int | None = None) -> None:
         self.asked.append(("drain", 0))
         self.store.write(self.copied)
         self.copied = []

@@ -48,6 +48,10 @@ def test_going_through_all_versions_at_once_is_going_through_one_after_the_other
     for version, (cells, mapping) in enumerate(steps, 2):
         history.add(Layout(version, cells, tuple(Run(*run) for run in mapping)))
     assert mapped(row, width, [tuple(run) for run in history.to_newest(1)]) == expected
+    for start, version in enumerate(range(2, len(steps) + 1), 1):
+        between = list(range(1, steps[start - 1][0] + 1))
+        expected = mapped_through(between, width, [mapping for _, mapping in steps[start:]])
+        assert mapped(between, width, [tuple(run) for run in history.to_newest(version)]) == expected
 
 
 @given(changes())

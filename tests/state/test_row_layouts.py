@@ -9,6 +9,7 @@ from railgun.state import keys
 from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.rocks import StoreLimits
 from railgun.state.row_context import LAYOUTS
+from railgun.state.row_scan import STALE
 from railgun.state.rows import EntityTable
 from railgun.state.store import Store
 from tests.state.state_run import StateRun, mapped
@@ -255,3 +256,41 @@ def test_a_stored_layout_that_cannot_be_is_an_error_naming_the_folder(tmp_path: 
     with pytest.raises(StoreCorruptionError, match=str(store.folder)):
         EntityTable(1 << 16, store)
     store.close()
+
+
+def test_a_row_that_grows_within_its_slot_stays_where_it_is(tmp_path: Path) -> None:
+    run = StateRun(tmp_path / "wide", 1 << 20, 1 << 16)
+    try:
+        run.set_layout(0, 200, [])
+        fill(run, 0, range(3), 1)
+        before = [run.row(0, number) for number in range(3)]
+        run.begin()
+        # Two versions at once; what is behind the last cell is anything by then.
+        run.set_layout(0, 202, [(0, 0, 200)])
+        run.set_layout(0, 201, [(0, 0, 199)])
+        assert [run.row(0, number) for number in range(3)] == before
+        fill(run, 0, range(2), 900)
+        run.finish()
+        run.check()
+        run.set_layout(0, 202, [(0, 1, 200)])
+        assert run.row(0, 2) != before[2], "its cells have moved"
+        run.check()
+        run.crash(tmp_path / "crash").close()
+    finally:
+        run.close()
+
+
+def test_rows_are_renewed_once_round_however_often_the_layout_changes(tmp_path: Path) -> None:
+    run = StateRun(tmp_path / "large", 1 << 20, 1 << 14)
+    try:
+        run.set_layout(0, 16, [])
+        fill(run, 0, range(200), 1)
+        for cells in range(17, 37):
+            run.set_layout(0, cells, [(0, 0, cells - 1)])
+            run.table.renew(10)
+        while run.table.renew(10):
+            pass
+        assert not len(run.table.reader.resident(np.zeros(2, np.int64), STALE, 1 << 30, 10))
+        run.check()
+    finally:
+        run.close()

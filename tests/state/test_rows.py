@@ -307,6 +307,45 @@ def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(stor
     assert len({body for _, body in written}) == 1
 
 
+def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> None:
+    table = EntityTable(64 * 1024 * KIB, store)
+    table.set_layout(0, 1, 100)
+    rows = load(table, 0, range(500))
+    for row in rows:
+        change(table, row, 100, 2**63 + 1)
+    table.set_epoch(2)
+    for row in rows:
+        assert touch_row(table.context, row) == DONE
+        cells(row, 100)[:] = 7
+    assert table.is_pressed
+    pieces = 0
+    while not table.exhausted() and pieces < 500:
+        pending = table.stats().copied
+        table.drain(10_000)
+        assert 0 < table.stats().copied - pending < 30
+        pieces += 1
+        table.pending(1, 1 << 20)
+    assert pieces > 20
+    assert not table.is_pressed
+    written = store.get([keys.row_key(0, number + 1, number * 77) for number in range(500)])
+    assert {epoch for epoch, _ in written} == {1}
+    assert len({body for _, body in written}) == 1
+
+
+def test_memory_is_touched_ahead_of_rows_and_no_further_than_there_is(store: Store) -> None:
+    table = EntityTable(4 * 1024 * KIB, store)
+    table.set_layout(0, 1, 100)
+    for first in range(0, 8_000, 100):
+        while table.touch_ahead():
+            pass
+        for row in load(table, 0, range(first, first + 100)):
+            change(table, row, 100, first + 1)
+    assert table.stats().evicted > 0
+    for number in (0, 99, 1_999, 7_999):
+        (row,) = load(table, 0, [number])
+        assert set(cells(row, 100).tolist()) == {number // 100 * 100 + 1}
+
+
 def test_a_row_wider_than_the_buffers_can_be_copied_and_evicted(store: Store) -> None:
     table = EntityTable(1024 * KIB, store, 256 * KIB)
     table.set_layout(0, 1, 30_000)

@@ -69,7 +69,7 @@ def test_a_row_changed_without_copying_its_old_image(tmp_path: Path, monkeypatch
 
 
 def test_copied_images_that_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowRoom, "drain", lambda room: room.memory.copies.take() and None)
+    monkeypatch.setattr(RowRoom, "drain", lambda room, limit_bytes=None: room.memory.copies.take() and None)
     find_the_bug(tmp_path)
 
 

@@ -39,11 +39,15 @@ def test_all_that_come_stay_within_the_limit(tasks: int, limit_bytes: int) -> No
     assert shares.take(tasks) == first
 
 
-def test_all_caches_shrink_alike_but_never_to_nothing() -> None:
-    settings = TaskSettings(row_cache_bytes=128 * MIB, page_cache_bytes=32 * MIB, chunk_cache_bytes=1 << 14)
-    share = MemoryShares(settings, 200 * MIB).take(1)
-    assert share.row_cache_bytes == pytest.approx(4 * share.page_cache_bytes, rel=0.01)
-    assert share.chunk_cache_bytes == 1 << 14, "what is asked for is never exceeded"
+def test_the_largest_caches_shrink_first_but_none_to_nothing() -> None:
+    settings = TaskSettings(row_cache_bytes=512 * MIB, page_cache_bytes=32 * MIB, chunk_cache_bytes=1 << 14)
+    some = MemoryShares(settings, 400 * MIB).take(1)
+    assert some.row_cache_bytes == 300 * MIB - (64 + 64 + 32) * MIB - (1 << 14)
+    assert (some.page_cache_bytes, some.block_cache_bytes) == (32 * MIB, 64 * MIB)
+    little = MemoryShares(settings, 80 * MIB).take(1)
+    assert little.chunk_cache_bytes == 1 << 14, "what is asked for is never exceeded"
+    assert little.row_cache_bytes == pytest.approx(little.page_cache_bytes, abs=4)
+    assert cache_bytes(little) <= 60 * MIB
     assert cache_bytes(MemoryShares(TaskSettings(), MIB).take(1)) == 8 * MIB
 
 

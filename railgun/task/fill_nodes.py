@@ -1,0 +1,34 @@
+"""The nodes of generations that fill together, as the interpreter runs them for a fill."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.interpreter import layout as at
+from railgun.plan.program import Program
+from railgun.task.metrics import Fill
+
+
+class FillNodes:
+    """Nodes that take every row listed for edge 0, and remove none.
+
+    fills: by generation, how far each has come.  Of one that has not begun and begins further on, what lies before its
+    beginning is left out.
+    table: int64[n, NODE_WORDS].  pairs: int64[p, 3], as `Program.pairs`.
+    """
+
+    def __init__(self, program: Program, fills: Mapping[int, Fill]) -> None:
+        self.table: npt.NDArray[np.int64] = np.concatenate(
+            [program.nodes[slice(*program.nodes_of[generation])] for generation in fills]
+        )
+        begins = [fill.filled_ms if fill.filled_seq == at.FULL else at.NO_BOUND for fill in fills.values()]
+        sizes = [last - first for first, last in (program.nodes_of[generation] for generation in fills)]
+        table = self.table
+        table[:, at.NODE_AFTER] = np.maximum(table[:, at.NODE_AFTER], np.repeat(begins, sizes))
+        table[:, at.NODE_HEAD], table[:, at.NODE_TAIL] = 0, -1
+        table[:, [at.NODE_FILLED_TIME, at.NODE_FILLED_SEQ]] = at.FULL
+        self.pairs = np.unique(table[:, [at.NODE_HEAD, at.NODE_GROUP, at.NODE_ENTITY]], axis=0)
+
+    def __len__(self) -> int:
+        return len(self.table)
