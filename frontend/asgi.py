@@ -17,6 +17,9 @@ JSON_TYPE = b"application/json"
 NDJSON_TYPE = b"application/x-ndjson"
 PROBLEM_TYPE = b"application/problem+json"
 
+AT_WORK = "railgun.at_work"
+"""In a scope, where a body is answered while it comes: a function that says whether the server is at work on it."""
+
 encoder = msgspec.json.Encoder()
 
 

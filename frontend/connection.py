@@ -4,6 +4,7 @@ Nothing here costs a timer per request: one sweep a second looks at all connecti
 """
 
 import asyncio
+import select
 from enum import Enum
 from typing import Any
 
@@ -11,7 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontend.asgi import PROBLEM_TYPE, encoder
+from frontend.asgi import AT_WORK, PROBLEM_TYPE, encoder
 from frontend.problems import RETRY_AFTER_S, problem
 
 HEAD_BYTES_MAX = 64 << 10
@@ -88,6 +89,14 @@ class Connection(HttpToolsProtocol):
         self._enter(_Stage.IDLE)
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        # However long the answer took: the client's time begins now.
+        self._heard_s = self.loop.time()
+        super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._close_unread()
+
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
 
@@ -96,14 +105,16 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         answered = self.cycle is None or self.cycle.response_complete
+        if self._is_answering():
+            self._heard_s = now_s
         if self._stage is _Stage.HEAD and now_s - self._since_s > HEAD_S:
             self._refuse(408, f"the headers did not arrive within {HEAD_S:g} s")
         elif self._stage is _Stage.BODY and answered:
             self._discard(now_s)
         elif not self._is_sent(now_s):
             self.transport.abort()
-        elif self._stage is not _Stage.HEAD and not self._is_answering() and self._is_silent(now_s):
-            self.transport.close()
+        elif self._stage is not _Stage.HEAD and self._is_silent(now_s):
+            self._close_unread()
 
     def _enter(self, stage: _Stage) -> None:
         if stage is self._stage:
@@ -114,10 +125,22 @@ class Connection(HttpToolsProtocol):
             self._discarding_s = None
 
     def _is_answering(self) -> bool:
-        """Is the server at work on a request that arrived whole, or not reading what it could?"""
+        """Is the server at work on what has arrived, or not reading what it could?"""
         if self.cycle is None or self.cycle.response_complete:
             return False
-        return not self.cycle.more_body or self.flow.read_paused
+        if not self.cycle.more_body or self.flow.read_paused:
+            return True
+        is_at_work: Any = self.cycle.scope.get(AT_WORK)
+        return is_at_work is not None and bool(is_at_work())
+
+    def _close_unread(self) -> None:
+        """Close, unless something has come that the loop has not got round to read: the client would find its request
+        reset.
+        """
+        arrived = select.poll()
+        arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        if not self.transport.is_closing() and not arrived.poll(0):
+            self.transport.close()
 
     def _is_silent(self, now_s: float) -> bool:
         return now_s - self._heard_s > self.patience_s

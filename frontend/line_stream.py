@@ -48,7 +48,7 @@ class LineStream:
         self._encoded: deque[bytes] = deque()
         self._encoded_bytes = 0
         self._receipt = Receipt()
-        self._is_read = self._is_encoded = self._has_failed = False
+        self._is_read = self._is_encoded = self._has_failed = self._is_held_up = False
         self._changed = asyncio.Condition()
 
     async def answer(self, stream: str, options: ScoreOptions, receive: Receive, send: Send) -> int:
@@ -69,6 +69,10 @@ class LineStream:
             self._in_flight.release(0, self._kept_bytes + self._encoded_bytes)
         return 200 if options.reply else 202
 
+    def is_at_work(self) -> bool:
+        """Is it the server that the client waits for: with lines that wait for room, or for their answers?"""
+        return self._is_held_up or bool(self._blocks)
+
     # --- in ----------------------------------------------------------------------------------------
 
     async def _read(
@@ -83,9 +87,11 @@ class LineStream:
                 if not more:
                     lines += self._splitter.end()
                 self._keep(self._splitter.held_bytes)
+                self._is_held_up = True
                 for lines_of_block in blocks(lines):
                     await self._room()
                     await self._submit(stream, options, lines_of_block)
+                self._is_held_up = False
         finally:
             stop.cancel()
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from frontend.asgi import (
+    AT_WORK,
     JSON_TYPE,
     NDJSON_TYPE,
     PROBLEM_TYPE,
@@ -61,6 +62,7 @@ class ScoringRoute:
         check_metrics(options, self._backend.view(stream))
         if content_type == NDJSON_TYPE:
             lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping)
+            scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)
         check_length(scope, self._settings.body_limit_bytes)
         body = Body(receive, self._in_flight, self._settings.body_limit_bytes)

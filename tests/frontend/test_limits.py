@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -241,6 +242,58 @@ def test_connections_that_say_nothing(payments: Payments, event: Event) -> None:
             assert client.chunk()
             assert client.is_ended()
         until(lambda: is_idle(server))
+
+
+def test_patience_begins_with_the_answer_however_long_that_took(payments: Payments, event: Event) -> None:
+    with payments.serve(keep_alive_s=3.0) as server, RawClient(server.address) as client:
+        payments.gate.shut()
+        client.post(EVENTS, json.dumps(event()).encode())
+        payments.gate.wait_for_event()
+        time.sleep(3.5)
+        payments.gate.open()
+        assert client.response().status == 200
+        time.sleep(1.5)
+        client.post(EVENTS, json.dumps(event()).encode())
+        assert client.response().status == 200
+
+
+def test_lines_that_wait_for_room_are_not_cut_off(payments: Payments, event: Event) -> None:
+    settings = {"in_flight_limit_events": 1, "keep_alive_s": 1.0}
+    with payments.serve(**settings) as server, RawClient(server.address) as client:
+        payments.gate.shut()
+        with RawClient(server.address) as first:
+            first.post(EVENTS, json.dumps(event()).encode())
+            payments.gate.wait_for_event()
+            client.send(head(EVENTS, "application/x-ndjson", "Transfer-Encoding: chunked"))
+            client.send(chunked(lines(event()), end=False))
+            time.sleep(2.5)
+            payments.gate.open()
+            assert first.response().status == 200
+        assert client.head()[0] == 200
+        assert client.chunk()
+        client.send(chunked(lines(event())))
+        assert client.chunk()
+        assert client.chunk() == b""
+
+
+def test_what_has_come_and_is_not_read_yet_keeps_a_connection(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, held = connection.Connection._close_unread, threading.Event()
+
+    def late(self: connection.Connection) -> None:
+        # A loop that is busy while patience ends: by the time it looks, a request is there.
+        held.set()
+        time.sleep(0.5)
+        close(self)
+
+    monkeypatch.setattr(connection.Connection, "_close_unread", late)
+    with payments.serve(keep_alive_s=1.0) as server, RawClient(server.address) as client:
+        for _ in range(3):
+            held.clear()
+            client.post(EVENTS, json.dumps(event()).encode())
+            assert client.response().status == 200
+            assert held.wait(10)
 
 
 def test_the_rest_of_a_refused_body_is_not_read_for_ever(
