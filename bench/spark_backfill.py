@@ -17,6 +17,7 @@ from bench.flights_run import fetched
 from railgun.catalog.definitions import parse_definitions
 from railgun.spark.backfill_engine import BackfillOfEngine
 from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
 
 DEFINITIONS = """
 [streams.flights]
@@ -57,9 +58,9 @@ def measure(spark: SparkSession, events: int, hot_share: float = 0.0) -> dict[st
     with tempfile.TemporaryDirectory(prefix="railgun-bench-backfill-") as name:
         folder = Path(name)
         history = _history(folder, events, hot_share)
-        made = BackfillOfEngine(
-            folder / "data", parse_definitions(DEFINITIONS), HistorySource.of([str(history)]), {}, _CUT_MS
-        )
+        source = HistorySource.of([str(history)])
+        request = BackfillRequest(folder / "data", parse_definitions(DEFINITIONS), source, {}, _CUT_MS)
+        made = BackfillOfEngine(request)
         with _watched() as peak:
             report = made.build(lambda: spark)
         print(report.as_text())

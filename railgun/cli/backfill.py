@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError
 
 if TYPE_CHECKING:
-    from railgun.spark.backfill_report import BackfillReport
+    from railgun.catalog.model import Definitions
+    from railgun.spark.backfill_target import BackfillTarget
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="files, folders or globs that Spark reads; or one table's name",
     )
     parser.add_argument(
-        "--data", metavar="DIR", required=True, help="the engine's data folder; made if missing"
+        "--data", metavar="DIR", required=True, help="the data folder of the engine, or of a node"
+    )
+    parser.add_argument("--broker", metavar="HOST:PORT", help="the stream's log is Kafka, there")
+    parser.add_argument("--config", metavar="FILE", help="settings (TOML), for Kafka")
+    parser.add_argument(
+        "--build-only",
+        action="store_true",
+        help="install nothing; the same without it installs what was built",
     )
     parser.add_argument(
         "--until",
@@ -77,43 +86,55 @@ def execute(arguments: argparse.Namespace) -> int:
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     try:
-        from railgun.spark.backfill_engine import BackfillOfEngine
-        from railgun.spark.backfill_source import HistorySource
         from railgun.spark.validate import local_session
     except ModuleNotFoundError as error:
         raise UsageError(
             f"backfill needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
         ) from error
-    backfill = BackfillOfEngine(
-        data=Path(arguments.data).absolute(),
-        definitions=Definitions({stream.name: stream}, definitions.metrics_of(stream.name)),
-        source=HistorySource.of(
-            _places(arguments.history, arguments.format), arguments.format, dict(arguments.option)
-        ),
-        columns=dict(arguments.column),
-        cut_ms=arguments.until,
-        work=None if arguments.work is None else Path(arguments.work).absolute(),
-        scratch=None if arguments.scratch is None else Path(arguments.scratch).absolute(),
-    )
     from railgun.cli.progress import PiecesProgress
 
+    target = _target(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))
     with PiecesProgress() as progress:
-        report = backfill.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
+        report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
-    if not refuses:
-        backfill.install()
-    _say(report, is_installed=not refuses, as_json=arguments.json)
-    return EXIT_NO if refuses else 0
-
-
-def _say(report: "BackfillReport", *, is_installed: bool, as_json: bool) -> None:
-    print(json.dumps({**report.as_json(), "installed": is_installed}) if as_json else report.as_text())
-    if not is_installed:
+    installs = not refuses and not arguments.build_only
+    if installs:
+        target.install()
+    print(json.dumps({**report.as_json(), "installed": installs}) if arguments.json else report.as_text())
+    if refuses:
         print(
             f"railgun backfill: {report.counts.refused_rows:,} rows are refused, so nothing was installed; mend them, "
             "or run it again with --skip-bad: tasks that are built are not built again",
             file=sys.stderr,
         )
+    return EXIT_NO if refuses else 0
+
+
+def _target(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillTarget":
+    from railgun.spark.backfill_source import HistorySource
+    from railgun.spark.backfill_target import BackfillRequest
+
+    places = _places(arguments.history, arguments.format)
+    request = BackfillRequest(
+        data=Path(arguments.data).absolute(),
+        definitions=definitions,
+        source=HistorySource.of(places, arguments.format, dict(arguments.option)),
+        columns=dict(arguments.column),
+        cut_ms=arguments.until,
+        work=None if arguments.work is None else Path(arguments.work).absolute(),
+        scratch=None if arguments.scratch is None else Path(arguments.scratch).absolute(),
+    )
+    if arguments.broker is None:
+        from railgun.spark.backfill_engine import BackfillOfEngine
+
+        return BackfillOfEngine(request)
+    from railgun.config.loading import Flag, load_settings
+    from railgun.spark.backfill_cluster import BackfillOfCluster
+    from railgun.unit.configured import kafka_settings
+
+    flag = Flag("--broker", "cluster.broker", arguments.broker)
+    settings = load_settings(arguments.config, os.environ, [flag])
+    return BackfillOfCluster(request, kafka_settings(settings), settings.cluster.topic_prefix)
 
 
 def _places(history: list[str], format_: str | None) -> list[str]:

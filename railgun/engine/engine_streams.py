@@ -8,7 +8,7 @@ from pathlib import Path
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream, Warm
 from railgun.catalog.model import StreamDefinition
-from railgun.engine.folder import TASKS, DataFolder, without_log
+from railgun.engine.folder import DataFolder, without_log
 from railgun.engine.history import check_history, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
@@ -27,6 +27,7 @@ from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topic_of, topics_of_stream
 from railgun.task.history_build import HistoryPlan
+from railgun.task.history_manifest import ready_folder
 from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
@@ -146,7 +147,7 @@ class EngineStreams:
         Raises UnknownNameError, HistoryRefusedError, HistoryDamagedError, having changed nothing.
         """
         entry = stream_entry(self.catalog, stream)
-        folder = self._folder.backfill(stream) / TASKS
+        folder = ready_folder(self._folder.path, stream)
         manifest = check_history(entry, list(self._live[stream].members), folder)
         self.change([AddHistory(self.catalog.last_place + 1, stream, manifest.history, manifest.cut_ms)])
 

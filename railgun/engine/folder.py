@@ -5,10 +5,11 @@ from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.engine.errors import FolderError, FolderVersionError
+from railgun.task.history_manifest import ready_folder
 from reservoir.files import Files
 
 VERSION = 1
-LOG, BACKFILL, TASKS = "log", "backfill", "tasks"
+LOG = "log"
 VERSION_FILE, STREAMS = "VERSION", "streams"
 _UNFINISHED = ".VERSION"
 # What an empty folder may hold: a start that was cut, and what file systems put into their roots.
@@ -74,16 +75,12 @@ class DataFolder:
             shutil.rmtree(folder)
             self.files.sync_folder(folder.parent)
 
-    def backfill(self, stream: str) -> Path:
-        """Where history of a stream is made ready."""
-        return self.path / BACKFILL / stream
-
     def take_history(self, stream: str) -> None:
         """Put the tasks of a stream's history in the place of its tasks; nothing where that is done. No task is open.
 
         Cut at any point it is done by the next call.
         """
-        ready, place = self.backfill(stream) / TASKS, self.path / STREAMS / stream
+        ready, place = ready_folder(self.path, stream), self.path / STREAMS / stream
         if ready.is_dir():
             self.remove_stream(stream)
             if not place.parent.is_dir():
@@ -92,7 +89,7 @@ class DataFolder:
             ready.rename(place)
             self.files.sync_folder(place.parent)
             self.files.sync_folder(ready.parent)
-        shutil.rmtree(self.backfill(stream), ignore_errors=True)
+        shutil.rmtree(ready.parent, ignore_errors=True)
 
     def _begin(self) -> None:
         # A whole file gets its name at once: a crash leaves a folder that counts as empty, or a finished one.

@@ -11,7 +11,7 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.members import Member
 from railgun.plan.program import TIME_MAX
 from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import HistoryManifest, read_manifest, verify
+from railgun.task.history_manifest import HistoryManifest, verified_manifest
 
 
 def history_plan(
@@ -59,18 +59,20 @@ def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -
     for member in members:
         who = member.task.identity
         place = folder / column_name(who.partitioner) / str(who.partition)
-        manifest = read_manifest(place)
-        verify(place, manifest)
-        found = (manifest.stream, manifest.partitioner, manifest.partition, manifest.created)
-        if found != (who.stream, who.partitioner, who.partition, entry.created):
-            raise HistoryRefusedError(
-                f"{place}: it was built for another stream than {name} as it is registered; remove {folder.parent}, "
-                "then run railgun backfill again"
-            )
-        manifests.append(manifest)
-    if len({manifest.history for manifest in manifests}) != 1:
-        raise HistoryRefusedError(f"{folder}: its tasks are of several histories; remove {folder.parent}")
+        manifests.append(verified_manifest(place, who, entry.created))
     check_possible(entry, manifests[0].cut_ms, logs, least_ms)
+    check_known(entry, manifests, least_ms)
+    return manifests[0]
+
+
+def check_known(entry: StreamEntry, manifests: Sequence[HistoryManifest], least_ms: int) -> None:
+    """Raise HistoryRefusedError where tasks are not of one history, or lack ids of what the log may bring again.
+
+    least_ms: the least time of the log's events.
+    """
+    name = entry.stream.name
+    if len({manifest.history for manifest in manifests}) != 1:
+        raise HistoryRefusedError(f"{name}: the tasks that are ready are of several histories; remove them")
     for manifest in manifests:
         if manifest.remembered_ms is not None and least_ms < min(manifest.remembered_ms, manifest.cut_ms):
             raise HistoryRefusedError(
@@ -78,7 +80,6 @@ def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -
                 f"{manifest.partition} knows the ids from {manifest.remembered_ms} ms on (dedup_events = "
                 f"{entry.stream.dedup_events}), so that some could count twice; choose an earlier --until"
             )
-    return manifests[0]
 
 
 def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str, int], least_ms: int) -> None:

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from railgun.catalog.stream_reading import stream_to_json
-from railgun.engine.folder import TASKS
 from railgun.plan.program import TIME_MIN
 from railgun.spark.backfill_columns import fields_of
 from railgun.spark.backfill_progress import Progress, watched
@@ -44,7 +43,7 @@ SETTINGS = {
     # Each task has a Spark partition of its own.
     "spark.sql.adaptive.enabled": "false",
 }
-PLAN = "backfill.json"
+PLAN, TASKS = "backfill.json", "tasks"
 # Caches and buffers of one task under way in an executor: 208 MiB.
 _TASK_SETTINGS = replace(
     TaskSettings(),
@@ -69,6 +68,11 @@ class Backfill:
     columns: Mapping[str, str]
     work: Path
     scratch: Path | None = None
+
+    @property
+    def tasks(self) -> Path:
+        """Where finished tasks are."""
+        return self.work / TASKS
 
     def begin(self, plan: HistoryPlan, now_ms: int | None = None) -> tuple[HistoryPlan, int]:
         """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
@@ -135,7 +139,7 @@ def build(
     began = time.perf_counter()
     rows = check_source(spark, job, plan)
     plan, start_ms = job.begin(plan, now_ms)
-    place = BuildPlace(job.work / TASKS, tuple(plan.tasks), settings, job.scratch)
+    place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
     remove_unfinished(place)
     left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
     if left or place.counts() is None:

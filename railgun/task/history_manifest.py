@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from railgun.task.errors import HistoryDamagedError
+from railgun.task.identity import TaskIdentity
 
 VERSION = 1
 HISTORY = "history"
@@ -66,10 +67,28 @@ def read_manifest(folder: Path) -> HistoryManifest:
     return manifest
 
 
-def verify(folder: Path, manifest: HistoryManifest) -> None:
-    """Raise HistoryDamagedError where a folder that no task has opened yet is not what its manifest says; OSError."""
+def ready_folder(data: Path, stream: str) -> Path:
+    """Where histories of a stream's tasks are made ready in a data folder, an engine's or a node's."""
+    return data / "backfill" / stream / "tasks"
+
+
+def verified_manifest(folder: Path, identity: TaskIdentity, created: int) -> HistoryManifest:
+    """The manifest of a history that no task has opened yet, every byte of it looked at.
+
+    created: the place of the stream's first definition.  Raises HistoryDamagedError where the folder is not what its
+    manifest says, or is of another task; OSError.
+    """
+    manifest = read_manifest(folder)
+    found = (manifest.stream, manifest.partitioner, manifest.partition, manifest.created)
+    if found != (identity.stream, identity.partitioner, identity.partition, created):
+        raise HistoryDamagedError(
+            str(folder),
+            f"it was built for another task, or for an earlier stream of that name, than {identity}; build the "
+            "history again",
+        )
     for name, size_bytes, checksum in manifest.files:
         check_file(folder / name, size_bytes, checksum)
+    return manifest
 
 
 def check_file(path: Path, size_bytes: int, checksum: int) -> None:

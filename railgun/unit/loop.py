@@ -18,6 +18,7 @@ from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
+from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
@@ -199,14 +200,9 @@ class UnitLoop:
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:
         identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
         where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
-        folder = (
-            self._folder
-            / "tasks"
-            / f"{key.stream}.{key.created}"
-            / column_name(key.partitioner)
-            / str(key.partition)
-        )
-        return Place(key, identity, where, folder)
+        below = Path(column_name(key.partitioner), str(key.partition))
+        folder = self._folder / "tasks" / f"{key.stream}.{key.created}" / below
+        return Place(key, identity, where, folder, ready_folder(self._folder, key.stream) / below)
 
     def _doom(self, snapshot: Snapshot) -> None:
         """Note which folders belong to streams that are no more."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import shutil
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.state.errors import StateError, StoreError, StoreLockedError
-from railgun.task.errors import LogGapError, TaskError
+from railgun.task.errors import HistoryMissingError, LogGapError, TaskError
+from railgun.task.history_manifest import verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
@@ -38,12 +40,13 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task lives: its key and identity, its log, its folder."""
+    """Where a task lives: its key and identity, its log, its folder; and where a history for it would be ready."""
 
     key: TaskKey
     identity: TaskIdentity
     where: TopicPartition
     folder: Path
+    history: Path
 
 
 # What would come again wherever the task is run, and says nothing of the others.
@@ -134,6 +137,8 @@ class TaskHost:
             if len(fetched):
                 self.task.process(Records(fetched.buffer, fetched.bounds), self.position, self._deliver)
                 self._note(fetched, begun_s, now_ms)
+        except HistoryMissingError as error:
+            self._take_history(error)
         except _OF_ONE_TASK as error:
             self.failed(error)
 
@@ -174,6 +179,28 @@ class TaskHost:
         # Whatever else is wrong with it has no more to say.
         with contextlib.suppress(Exception):
             self.close()
+
+    def _take_history(self, missing: HistoryMissingError) -> None:
+        """The log says that history lies before it: the folder made ready takes the place of the task's own, and the
+        log is read again from its beginning. Cut off half-way, the next start comes here again."""
+        place = self.place
+        try:
+            if not place.history.is_dir():
+                raise missing
+            manifest = verified_manifest(place.history, place.identity, place.key.created)
+            if manifest.history != missing.history:
+                raise missing
+        except _OF_ONE_TASK as error:
+            self.failed(error)
+            return
+        self.close()
+        shutil.rmtree(place.folder)
+        place.history.rename(place.folder)
+        self._outstanding = Outstanding(str(place.identity))
+        self._warming.clear()
+        _log.info("%s begins anew behind history %s", place.identity, missing.history)
+        if not self.open():
+            self.failed(missing)
 
     def _check_whole(self, fetched: Fetched) -> None:
         offsets, position = fetched.offsets, self.position

@@ -23,6 +23,7 @@ from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
 from railgun.spark.backfill_engine import BackfillOfEngine
 from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
 from railgun.spark.errors import ColumnError, HistoryError
 from railgun.task.settings import TaskSettings
 from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine
@@ -62,9 +63,10 @@ def backfill(
     format_: str | None = None,
 ) -> BackfillOfEngine:
     source = HistorySource.of([str(place)], format_)
-    return BackfillOfEngine(
+    request = BackfillRequest(
         data, parse_definitions(definitions), source, columns or {}, cut_ms, settings=settings
     )
+    return BackfillOfEngine(request)
 
 
 def parquet(folder: Path, table: pa.Table) -> Path:

@@ -77,7 +77,11 @@ def log(tmp_path: Path) -> Iterator[HeldLog]:
 @pytest.fixture
 def host(log: HeldLog, tmp_path: Path) -> Iterator[TaskHost]:
     place = Place(
-        TaskKey("s", 1, "card", 0), TaskIdentity("s", "card", 0, bytes(16)), _WHERE, tmp_path / "task"
+        TaskKey("s", 1, "card", 0),
+        TaskIdentity("s", "card", 0, bytes(16)),
+        _WHERE,
+        tmp_path / "task",
+        tmp_path / "ready",
     )
     opened = TaskHost(place, log, Sending(log, _TOPICS), _SETTINGS)
     try:

@@ -1,0 +1,79 @@
+"""What every backfill has, wherever the stream's log is: a request, tasks built, their folder brought in place."""
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from railgun.catalog.model import Definitions
+from railgun.spark.backfill import TASKS, Backfill, build
+from railgun.spark.backfill_progress import Progress
+from railgun.spark.backfill_report import BackfillReport
+from railgun.spark.backfill_source import HistorySource
+from railgun.task.history_build import HistoryPlan
+from railgun.task.history_manifest import ready_folder
+from railgun.task.settings import TaskSettings
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRequest:
+    """What is to be put before which stream.
+
+    data: the data folder of an engine, or of a node.  definitions: of one stream and its metrics.  cut_ms: the
+    history's events are before then.  work: where tasks are built, if not in the data folder.  settings: what tasks
+    there are opened with.  For the rest see `Backfill`.
+    """
+
+    data: Path
+    definitions: Definitions
+    source: HistorySource
+    columns: Mapping[str, str]
+    cut_ms: int
+    work: Path | None = None
+    scratch: Path | None = None
+    settings: TaskSettings | None = None
+
+    @property
+    def stream(self) -> str:
+        """The stream's name."""
+        return next(iter(self.definitions.streams))
+
+
+class BackfillTarget(ABC):
+    """A stream to begin with history."""
+
+    def __init__(self, request: BackfillRequest) -> None:
+        self.request = request
+
+    @abstractmethod
+    def plan(self) -> HistoryPlan:
+        """What is to be built. The stream is created if it is missing. Raises HistoryRefusedError among others."""
+
+    @abstractmethod
+    def install(self) -> None:
+        """Put what was built before the stream's log. Raises HistoryRefusedError, having changed nothing."""
+
+    def build(
+        self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
+    ) -> BackfillReport:
+        """Build what is not built yet. The stream goes on meanwhile.
+
+        session: called once the plan is made.  told, now_ms: see `build`.  Raises EngineError, SparkSideError.
+        """
+        request, plan = self.request, self.plan()
+        job = Backfill(request.source, request.columns, request.work or self.ready.parent, request.scratch)
+        return build(session(), job, plan, now_ms=now_ms, told=told)
+
+    @property
+    def ready(self) -> Path:
+        """Where tasks are ready to be taken."""
+        return ready_folder(self.request.data, self.request.stream)
+
+    def bring(self) -> None:
+        """Bring to the data folder what was built elsewhere. Raises OSError."""
+        if self.request.work is not None:
+            shutil.rmtree(self.ready, ignore_errors=True)
+            shutil.copytree(self.request.work / TASKS, self.ready)

@@ -1,0 +1,109 @@
+"""History before logs on Kafka: announced to the tasks, taken up by the units of the node that has it ready."""
+
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railgun.catalog.definitions import parse_definitions
+from railgun.engine.engine import Engine
+from railgun.engine.errors import HistoryRefusedError
+from railgun.spark.backfill_cluster import BackfillOfCluster
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
+from tests.engine.histories import build_history
+from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, history_rows, rows
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import SMALL, awaited, local_units, quick_settings
+
+SETTINGS = replace(SMALL, chunk_events=32, segment_bytes=1 << 13)
+
+
+def request(folder: Path, cut_ms: int = CUT_MS) -> BackfillRequest:
+    return BackfillRequest(
+        folder,
+        parse_definitions(definitions()),
+        HistorySource.of(["h.parquet"]),
+        {},
+        cut_ms,
+        settings=SETTINGS,
+    )
+
+
+def without_fate(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: reply[name] for name in ("id", "time", "metrics", "duplicate") if name in reply}
+
+
+@pytest.mark.timeout(600)
+def test_units_begin_anew_behind_a_history(kafka: str, tmp_path: Path) -> None:
+    prefix = f"h{uuid.uuid4().hex[:12]}"
+    node, target = (
+        tmp_path / "node",
+        BackfillOfCluster(request(tmp_path / "node"), quick_settings(kafka), prefix),
+    )
+    plan = target.plan()
+    early = rows(EVENTS - 20, 60).to_pylist()
+    later = rows(EVENTS + 10, 200).to_pylist()
+    first, second = ClusterPlayer(kafka, prefix), ClusterPlayer(kafka, prefix, 2)
+    try:
+        with local_units(kafka, prefix, node, 2, SETTINGS) as units:
+            for event in early:
+                first.front_end.send(first.registry.snapshot().catalog.streams["s"], [event])
+            first.front_end.await_all()
+            build_history(target.ready, plan, history_rows(), SETTINGS)
+            with pytest.raises(HistoryRefusedError, match="would be missing"):
+                BackfillOfCluster(request(node, START_MS), quick_settings(kafka), prefix).plan()
+            target.install()
+            second.front_end.send(second.registry.snapshot().catalog.streams["s"], later)
+            second.front_end.await_all()
+            held = {str(h.place.identity): h.task.history for u in units for h in u.loop.hosts.values()}
+            assert held == dict.fromkeys(("s/card/0", "s/card/1", "s/*/0"), plan.history)
+            with pytest.raises(HistoryRefusedError, match="has a history already"):
+                target.plan()
+        with local_units(kafka, prefix, node, 1, SETTINGS):
+            last = rows(EVENTS + 210, 40).to_pylist()
+            second.front_end.send(second.registry.snapshot().catalog.streams["s"], last)
+            second.front_end.await_all()
+        got = second.front_end.replies()
+    finally:
+        first.close()
+        second.close()
+    with Engine(tmp_path / "log", durability="os") as reference:
+        reference.apply(definitions())
+        reference.score_table("s", history_rows())
+        reference.score_many("s", early)
+        wanted = reference.score_many("s", [*later, *last])
+    assert [without_fate(each) for each in got] == [without_fate(dict(each)) for each in wanted]
+
+
+@pytest.mark.timeout(600)
+def test_a_task_whose_node_lacks_the_history_stops_until_it_has_it(kafka: str, tmp_path: Path) -> None:
+    prefix = f"h{uuid.uuid4().hex[:12]}"
+    target = BackfillOfCluster(request(tmp_path / "node"), quick_settings(kafka), prefix)
+    build_history(target.ready, target.plan(), history_rows(), SETTINGS)
+    elsewhere = target.ready / "all" / "0"
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        target.install()
+        elsewhere.rename(tmp_path / "elsewhere")
+        with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
+            hosts = units[0].loop.hosts
+
+            def all_known() -> bool:
+                return len(hosts) == 3 and all(
+                    h.failure or (h.is_ready and h.task.history) for h in hosts.values()
+                )
+
+            awaited(all_known)
+            failed = {str(h.place.identity): h.failure for h in hosts.values() if h.failure}
+            assert list(failed) == ["s/*/0"]
+            assert "was put before its log" in str(failed["s/*/0"])
+        (tmp_path / "elsewhere").rename(elsewhere)
+        with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
+            hosts = units[0].loop.hosts
+            awaited(all_known)
+            assert not [h.failure for h in hosts.values() if h.failure]
+    finally:
+        player.close()
