@@ -53,10 +53,12 @@ class FillWork:
 
     def start(self) -> None:
         """After a rebuild: a fill that has just come into being begins at the bound of its metrics."""
-        for generation, fill in self._task.metrics.fills.items():
-            if not fill.full and fill.filled_ms == TIME_MIN:
-                fill.filled_ms, fill.filled_seq = self._start_ms(generation), TIME_MAX
-        self._task.machine.mark_filled(self._waiting())
+        waiting, members = self._waiting(), self._task.metrics.members()
+        for generation, fill in waiting.items():
+            if fill.filled_ms == TIME_MIN:
+                start_ms = max(self._start_ms(members[generation]), fill.after_ms)
+                fill.filled_ms, fill.filled_seq = start_ms, TIME_MAX
+        self._task.machine.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:
         """One slice, or a share of one, where something is to fill. False: there was nothing."""
@@ -107,11 +109,12 @@ class FillWork:
         task, waiting = self._task, self._waiting()
         if self._leader not in waiting:
             self._leader = min(waiting, key=lambda number: _stands(waiting[number]))
-        stands, delay_ms = _stands(waiting[self._leader]), self._delay_ms(self._leader)
+        delays_ms = {number: each[0].window.delay_ms for number, each in task.metrics.members().items()}
+        stands, delay_ms = _stands(waiting[self._leader]), delays_ms[self._leader]
         together = {
             number: fill
             for number, fill in waiting.items()
-            if self._delay_ms(number) == delay_ms
+            if delays_ms[number] == delay_ms
             and (_stands(fill) == stands or (fill.filled_seq == TIME_MAX and _stands(fill) > stands))
         }
         machine = task.machine
@@ -119,18 +122,11 @@ class FillWork:
         cursor = task.reservoir.fill_open(*stands, FIRST_FILL_SET)
         return _Pass(cursor, delay_ms, tuple(together), FillNodes(machine.program, together))
 
-    def _members(self, generation: int) -> list[ResolvedMetric]:
-        metrics = self._task.metrics.by_name.values()
-        return [metric.definition.resolved for metric in metrics if metric.generation == generation]
-
-    def _delay_ms(self, generation: int) -> int:
-        return self._members(generation)[0].window.delay_ms
-
-    def _start_ms(self, generation: int) -> int:
-        """Nothing at or before this is in any window of the generation."""
+    def _start_ms(self, members: Sequence[ResolvedMetric]) -> int:
+        """Nothing at or before this is in any window of a generation."""
         clock_ms = self._task.admission.clock_ms
         starts: list[int] = []
-        for metric in self._members(generation):
+        for metric in members:
             window = metric.window
             if window.kind is WindowKind.INFINITE or window.size_ms is None:
                 starts.append(TIME_MIN)
@@ -140,7 +136,7 @@ class FillWork:
                 starts.append(less(head_ms, window.size_ms))
             else:
                 starts.append(less(head_ms // window.size_ms * window.size_ms, 1))
-        return max(min(starts), self._task.metrics.fills[generation].after_ms)
+        return min(starts)
 
 
 def _stands(fill: Fill) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import Any
 from railgun.catalog.changes import AddMetric, change_from_json, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.language.ast import WindowKind
+from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import TIME_MAX, TIME_MIN, Generation
 
 
@@ -112,11 +113,18 @@ class TaskMetrics:
 
     def generations(self) -> list[Generation]:
         """What the program is built from, generation 0 first."""
-        found: list[Generation] = []
-        for number, fill in sorted(self.fills.items()):
-            members = tuple(m.definition.resolved for m in self.by_name.values() if m.generation == number)
-            if members:
-                found.append(Generation(number, members, fill.after_ms, fill.filled_ms, fill.filled_seq))
+        members = self.members()
+        return [
+            Generation(number, tuple(members[number]), fill.after_ms, fill.filled_ms, fill.filled_seq)
+            for number, fill in sorted(self.fills.items())
+            if number in members
+        ]
+
+    def members(self) -> dict[int, list[ResolvedMetric]]:
+        """By generation, its metrics in the order added."""
+        found: dict[int, list[ResolvedMetric]] = {}
+        for metric in self.by_name.values():
+            found.setdefault(metric.generation, []).append(metric.definition.resolved)
         return found
 
     def output_names(self) -> list[str]:

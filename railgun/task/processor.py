@@ -257,9 +257,9 @@ class TaskProcessor:
     def _replies(self, decoded: Decoded, admitted: Admitted, first: int) -> Replies:
         execution, warming = self.machine.execution, self.metrics.warming
         names = self.names
-        for index, name in enumerate(names) if warming else ():
-            if name in warming:
-                execution.nulls[index, : decoded.n] = 1
+        if warming:
+            unanswered_names = frozenset(warming)
+            execution.nulls[[name in unanswered_names for name in names], : decoded.n] = 1
         partials: Sequence[Partial] = ()
         if self.metrics.has_bounds:
             partials = partials_of(self.metrics, names, admitted, decoded.n, self._least_before_ms)
