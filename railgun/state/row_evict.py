@@ -122,8 +122,8 @@ def evict_segment(ctx: int, at: int) -> Any:
 
 
 @jit
-def gather_pending(ctx: int, cursor: int, epoch: int, group: int, limit_bytes: int, slots: int) -> Any:
-    """Images of rows that are dirty in `epoch`, now marked clean; of one group, or of all when it is -1.
+def gather_pending(ctx: int, cursor: int, epoch: int, limit_bytes: int, slots: int) -> Any:
+    """Images of rows that are dirty in `epoch`, now marked clean.
 
     When they are written they are also kept for undoing the current epoch: the rows count as stored in that.
     Goes on from the cursor over at most about `slots` slots and `limit_bytes` of images. True when the
@@ -141,11 +141,7 @@ def gather_pending(ctx: int, cursor: int, epoch: int, group: int, limit_bytes: i
             continue
         size = ldi64(class_record(ctx, owner) + CLASS_BYTES)
         row = segment_base(ctx, at) + slot * size
-        if (
-            np.int64(ld64(row + ROW_EPOCHS) & LOW32) == epoch
-            and row_group(row) != GROUP_FREE
-            and (group == -1 or row_group(row) == group)
-        ):
+        if np.int64(ld64(row + ROW_EPOCHS) & LOW32) == epoch and row_group(row) != GROUP_FREE:
             if used >= limit_bytes or not gather_image(ctx, row):
                 return False
             mark_stored(row, ld64(ctx + ROWS_EPOCH))

@@ -25,8 +25,8 @@ from railgun.state.row_context import (
     ROWS_EPOCH,
     row_name,
 )
-from railgun.state.row_evict import gather_pending
-from railgun.state.row_renew import leave_rows
+from railgun.state.row_evict import OUT_FULL
+from railgun.state.row_renew import LEFT, leave_rows
 from railgun.state.row_room import RowRoom
 from railgun.state.store import Store
 from reservoir.compiled import address
@@ -47,13 +47,15 @@ class RowGroups:
         self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
         self._oldest: dict[int, int] = {}  # no resident row of the group has an older layout
         self._dropped: dict[int, int] = {}
+        self._leaving: dict[int, npt.NDArray[np.int64]] = {}  # dropped groups: how far their rows have left
         self._scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
         self.scratch_address = address(self._scratch)  # words for a row of any older layout
         self._read()
 
     def layouts(self) -> dict[int, Layout]:
         """The layout in force of every group that is not dropped."""
-        return {group: history.newest for group, history in self._histories.items()}
+        histories = self._histories.items()
+        return {group: history.newest for group, history in histories if group not in self._dropped}
 
     def dropped(self) -> set[int]:
         """Groups whose drop is not durable yet."""
@@ -72,7 +74,7 @@ class RowGroups:
         history = self._histories.get(group) or LayoutHistory(group)
         history.add(layout)
         if group in self._histories and version - self._oldest[group] >= LAYOUTS:
-            self._leave(group, is_dropped=False)
+            self._leave(group, np.zeros(2, np.int64))
             self._oldest[group] = version
         self._histories[group] = history
         self._store.write([(keys.layout_key(group, version), pack_layout(layout), self._epoch, 0)])
@@ -80,13 +82,22 @@ class RowGroups:
 
     def drop(self, group: int) -> None:
         """See `EntityTable.drop_group`."""
-        if group not in self._histories:
+        if group not in self.layouts():
             raise LayoutError(f"there is no group {group} to drop")
-        self._write_old_images(group)
         self._store.write([(keys.layout_key(group, _DROPPED), b"", self._epoch, 0)])
-        self._leave(group, is_dropped=True)
-        del self._histories[group], self._oldest[group]
         self._dropped[group] = self._epoch
+        self._leaving[group] = np.zeros(2, np.int64)
+
+    def let_go(self, slots: int = _ALL) -> bool:
+        """Take rows of a dropped group out of memory, looking at so many slots. False: there are none.
+
+        It has to come to its end before the epoch does: none of them may be written in a later one.
+        """
+        for group, cursor in self._leaving.items():
+            if self._leave(group, cursor, slots):
+                del self._leaving[group], self._histories[group], self._oldest[group]
+            return True
+        return False
 
     def committed(self, epoch: int) -> None:
         """Delete all that is stored of the groups dropped up to `epoch`, which is durable."""
@@ -156,21 +167,10 @@ class RowGroups:
         record[GROUP_NAME // 8] = row_name(group, history.newest.version)
         self._oldest.setdefault(group, history.newest.version)
 
-    def _write_old_images(self, group: int) -> None:
-        """Write the images of the old epoch of a group that goes."""
-        self._room.drain()
-        if self._epoch - 1 <= self._store.committed_epoch:
-            return
-        cursor = np.zeros(2, np.int64)
-        finished = False
-        while not finished:
-            finished = gather_pending(
-                self._memory.address, address(cursor), self._epoch - 1, group, _ALL, _ALL
-            )
-            self._room.write_pending()
-
-    def _leave(self, group: int, *, is_dropped: bool) -> None:
-        cursor = np.zeros(2, np.int64)
-        while not leave_rows(self._memory.address, address(cursor), group, is_dropped):
+    def _leave(self, group: int, cursor: npt.NDArray[np.int64], slots: int = _ALL) -> bool:
+        """Is it done?"""
+        dropped, status = self._dropped.get(group, 0), OUT_FULL
+        while status == OUT_FULL:
+            status = leave_rows(self._memory.address, address(cursor), group, dropped, slots)
             self._room.flush()
-        self._room.flush()
+        return bool(status == LEFT)

@@ -33,7 +33,7 @@ from railgun.state.row_context import (
     SEGMENT_LIVE,
     SEGMENT_MARK,
 )
-from railgun.state.row_evict import evict_row
+from railgun.state.row_evict import OUT_FULL, evict_row
 from railgun.state.row_slots import (
     class_record,
     forget_row,
@@ -53,6 +53,9 @@ RENEWED = np.int64(0)
 NO_SLOT = np.int64(1)
 COPIES_FULL = np.int64(2)
 RUNS_UNKNOWN = np.int64(3)
+# What `leave_rows` answers, beside OUT_FULL.
+LEFT = np.int64(1)
+MORE = np.int64(2)
 
 
 @jit
@@ -101,10 +104,11 @@ def renew_row(ctx: int, row: int) -> Any:
 
 
 @jit
-def leave_rows(ctx: int, cursor: int, group: int, is_dropped: bool) -> Any:
-    """Take all resident rows of a group out of memory; where it is not dropped, dirty ones leave their images.
+def leave_rows(ctx: int, cursor: int, group: int, dropped: int, slots: int) -> Any:
+    """Take resident rows of a group out of memory, looking at so many slots from a cursor on.
 
-    True when done; False when images must be written first, then call again.
+    dropped: the epoch in which the group was, whose images nobody needs, nor those of later ones; 0 if it was not.
+    LEFT when done; MORE; OUT_FULL when images must be written first, then call again.
     """
     for at in range(ldi64(cursor + CURSOR_SEGMENT), ldi64(ctx + ROWS_SEGMENT_COUNT)):
         segment = segment_record(ctx, at)
@@ -112,19 +116,23 @@ def leave_rows(ctx: int, cursor: int, group: int, is_dropped: bool) -> Any:
         if owner >= 0:
             size = ldi64(class_record(ctx, owner) + CLASS_BYTES)
             for slot in range(ldi64(cursor + CURSOR_SLOT), ldi64(segment + SEGMENT_CARVED)):
+                sti64(cursor + CURSOR_SLOT, np.int64(slot))
+                if slots <= 0:
+                    return MORE
+                slots -= 1
                 row = segment_base(ctx, at) + slot * size
                 if row_group(row) != group:
                     continue
-                if is_dropped:
+                dirty = np.int64(ld64(row + ROW_EPOCHS) & LOW32)
+                if dropped > 0 and (dirty == 0 or dirty >= dropped):
                     forget_row(ctx, row)
                 elif not evict_row(ctx, row):
-                    sti64(cursor + CURSOR_SLOT, np.int64(slot))
-                    return False
+                    return OUT_FULL
             if ldi64(segment + SEGMENT_LIVE) == 0:
                 release_segment(ctx, at)
         sti64(cursor + CURSOR_SEGMENT, np.int64(at + 1))
         sti64(cursor + CURSOR_SLOT, np.int64(0))
-    return True
+    return LEFT
 
 
 @jit

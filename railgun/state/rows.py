@@ -230,19 +230,26 @@ class EntityTable:
     def drop_group(self, group: int) -> None:
         """Forget a group and its rows, from the current epoch on. Between batches only.
 
+        Its rows leave memory as `let_go` is called, or when the epoch ends.
         The number is free again once a checkpoint after it is durable. Raises LayoutError.
         """
         self._groups.drop(group)
 
+    def let_go(self, slots: int) -> bool:
+        """Take rows of dropped groups out of memory, looking at so many slots. False: there are none."""
+        return self._groups.let_go(slots)
+
     # --- Resident --------------------------------------------------------------------------------
 
     def set_epoch(self, epoch: int) -> None:
+        while self._groups.let_go():
+            pass
         self._words[ROWS_EPOCH // 8] = epoch
         self._pending[:] = 0
 
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
         """Writes the images itself, to keep them for the next epoch at once; returns none."""
-        gather_pending(self.context, address(self._pending), old_epoch, -1, limit_bytes, _PENDING_SLOTS)
+        gather_pending(self.context, address(self._pending), old_epoch, limit_bytes, _PENDING_SLOTS)
         self._room.write_pending()
         return []
 

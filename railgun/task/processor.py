@@ -64,6 +64,8 @@ _CONTROL = bytes((CONTROL,))
 _BRIEF_SHARE = 8
 # Rows that take on a new layout at a time, before they are wanted.
 _RENEWED_ROWS = 64
+# Slots looked at for rows of dropped groups.
+_LEAVING_SLOTS = 2_048
 
 
 class TaskProcessor:
@@ -154,10 +156,11 @@ class TaskProcessor:
         begun_s = self.now()
         share = _BRIEF_SHARE if brief else 1
         touching = self.table.touch_ahead()
+        leaving = self.table.let_go(_LEAVING_SLOTS)
         renewing = self.table.renew(_RENEWED_ROWS)
         filling = self.fills.step(share)
         self.sweep.step()
-        more = self.checkpoints.step(share) or filling or renewing or touching
+        more = self.checkpoints.step(share) or filling or renewing or touching or leaving
         self.upkeep_s += self.now() - begun_s
         return more
 

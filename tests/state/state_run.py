@@ -1,6 +1,5 @@
 """Entity rows, store and checkpoints driven beside a plain dict of what they must hold."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from railgun.state.rows import EntityTable
 from railgun.state.status import DONE
 from railgun.state.store import Store
 from reservoir.compiled import array_at
+from tests.state.live_copy import live_copy
 
 _LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
 _WORD = (1 << 64) - 1
@@ -219,7 +219,7 @@ class StateRun:
         allowed = {self.durable}
         if self.checkpointer.is_committing:
             allowed.add(self.begun)
-        shutil.copytree(self.folder, copy)
+        live_copy(self.folder, copy)
         run = StateRun(copy, *self.limits)
         try:
             run.adopt(self, allowed)

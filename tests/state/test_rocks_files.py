@@ -12,6 +12,7 @@ from railgun.state.rocks_files import check_files
 from railgun.state.store import Store
 from railgun.state.stored import StoredState
 from reservoir.files import DiskFiles
+from tests.state.live_copy import live_copy
 
 LIMITS = StoreLimits(1 << 20, 1 << 20)
 HEAD_BYTES = 7
@@ -28,7 +29,7 @@ def image(folder: Path) -> Path:
             store._database.flush()
     store.write([(b"r0", b"lost", 7, 6)])
     crashed = folder.with_name("crashed")
-    shutil.copytree(folder, crashed)
+    live_copy(folder, crashed)
     store.close()
     return crashed
 

@@ -173,8 +173,11 @@ def test_more_stale_rows_of_the_old_epoch_than_the_copy_buffer_holds(tmp_path: P
     after.close()
 
 
+@pytest.mark.parametrize("steps", [0, 5])
 @pytest.mark.parametrize("is_in_flight", [False, True])
-def test_a_dropped_group_goes_with_its_epoch(tmp_path: Path, run: StateRun, is_in_flight: bool) -> None:
+def test_a_dropped_group_goes_with_its_epoch(
+    tmp_path: Path, run: StateRun, is_in_flight: bool, steps: int
+) -> None:
     run.set_layout(0, 10, [])
     run.set_layout(5, 10, [])
     fill(run, 0, range(20), 1)
@@ -187,7 +190,10 @@ def test_a_dropped_group_goes_with_its_epoch(tmp_path: Path, run: StateRun, is_i
         run.step(300)
         fill(run, 5, range(30), 9)
     run.drop_group(5)
-    run.check()
+    for step in range(steps):
+        assert run.table.let_go(5)
+        fill(run, 0, range(step, step + 2), step)
+        run.check()
     with pytest.raises(LayoutError, match="another number"):
         run.table.set_layout(5, 1, 3)
     run.crash(tmp_path / "the group is back").close()

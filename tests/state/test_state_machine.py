@@ -91,6 +91,10 @@ class StateMachine(RuleBasedStateMachine):
     def drop_group(self) -> None:
         self.run.drop_group(5)
 
+    @rule(slots=st.integers(0, 40))
+    def let_go(self, slots: int) -> None:
+        self.run.table.let_go(slots)
+
     @rule()
     def crash(self) -> None:
         self.lives += 1

@@ -1,7 +1,6 @@
 """The store: epochs, undo, tombstones, commit and recovery, cut off anywhere."""
 
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from railgun.state.errors import (
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
 from railgun.state.undo import UNDO_ENTRY, undo_entries
+from tests.state.live_copy import live_copy
 
 LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
 
@@ -49,7 +49,7 @@ def names(store: Store, prefix: bytes) -> list[bytes]:
 
 def recovered_copy(folder: Path, copy: Path) -> tuple[tuple[int, bytes] | None, dict[bytes, bytes]]:
     """What recovery makes of a copy of a folder."""
-    shutil.copytree(folder, copy)
+    live_copy(folder, copy)
     store = Store(copy, LIMITS)
     try:
         return store.recover(), content(store)
@@ -161,7 +161,7 @@ def test_recovery_may_be_cut_off_after_each_step(tmp_path: Path, seed: int) -> N
     steps = 0
     while True:
         cut = tmp_path / f"cut-{steps}"
-        shutil.copytree(store.folder, cut)
+        live_copy(store.folder, cut)
         half = Store(cut, LIMITS)
         done = sum(1 for _ in zip(range(steps), half.recovery_steps(1)))
         half.close()
@@ -240,7 +240,7 @@ def test_a_wal_cut_anywhere_gives_a_commit_exactly(tmp_path: Path, seed: int) ->
     log = max(store.folder.glob("*.log"), key=lambda path: path.stat().st_size)
     for i in range(25):
         copy = tmp_path / f"cut-{i}"
-        shutil.copytree(store.folder, copy)
+        live_copy(store.folder, copy)
         size = rng.randrange(log.stat().st_size)
         (copy / END_MARK).unlink()  # the power went before that was made
         with (copy / log.name).open("r+b") as file:
@@ -406,7 +406,7 @@ def test_a_flipped_byte_is_an_error_that_names_the_folder_or_changes_nothing(tmp
     named = []
     for i in range(40):
         copy = tmp_path / f"flipped-{i}"
-        shutil.copytree(store.folder, copy)
+        live_copy(store.folder, copy)
         damaged = bytearray((copy / tables[0].name).read_bytes())
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         (copy / tables[0].name).write_bytes(damaged)
