@@ -10,6 +10,9 @@ import msgspec
 from railgun.plan.program import TIME_MIN
 from railgun.state.errors import StoreError, StoreVersionError
 from railgun.state.stored import Amount, StoredState
+from railgun.task.errors import HistoryDamagedError
+from railgun.task.history import check_tail
+from railgun.task.history_manifest import HISTORY, read_manifest
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
 from reservoir.describe import FolderDescription, SegmentDescription, describe_folder
@@ -40,10 +43,20 @@ class StateReport:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryReport:
+    """What was put before a task's log. events: of its task; all of them are before cut_ms."""
+
+    history: str
+    cut_ms: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskReport:
     """One task. state: None where nothing was ever checkpointed, or where it cannot be read.
 
     damage: what is wrong, each with file and place; torn: what a crash left, which the next start cuts.
+    history: the manifest of what was put before its log; None where nothing was.
     """
 
     folder: str
@@ -56,6 +69,7 @@ class TaskReport:
     state: StateReport | None
     torn: tuple[str, ...]
     damage: tuple[str, ...]
+    history: HistoryReport | None = None
 
 
 def task_folders(folder: Path) -> Iterator[Path]:
@@ -99,6 +113,11 @@ def inspect_task(folder: Path) -> TaskReport:
         raise
     except StoreError as error:
         damage.append(str(error))
+    try:
+        history = _history(folder)
+    except HistoryDamagedError as error:
+        history = None
+        damage.append(str(error))
     times = [time for s in events.segments for time in (s.first_time, s.last_time) if time is not None]
     return TaskReport(
         folder=str(folder),
@@ -111,6 +130,7 @@ def inspect_task(folder: Path) -> TaskReport:
         state=state,
         torn=tuple(torn),
         damage=tuple(damage),
+        history=history,
     )
 
 
@@ -150,6 +170,15 @@ def _state(folder: Path) -> tuple[StateReport, Length] | None:
         strings=amounts.strings,
     )
     return report, Length(*msgspec.msgpack.decode(length_bytes))
+
+
+def _history(folder: Path) -> HistoryReport | None:
+    """The manifest of a task's history, and its file of open rows checked. Raises HistoryDamagedError, OSError."""
+    if not (folder / HISTORY).is_dir():
+        return None
+    manifest = read_manifest(folder)
+    check_tail(folder)
+    return HistoryReport(manifest.history, manifest.cut_ms, manifest.events)
 
 
 def _metrics(meta: TaskMeta, *, warm: bool) -> tuple[str, ...]:

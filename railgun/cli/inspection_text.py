@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from railgun.cli.inspection import StateReport, TaskReport
+from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
 from railgun.cli.log_inspection import LogReport
 from railgun.cli.wording import counted, size_text, time_text
 from railgun.state.stored import Amount
@@ -18,6 +18,7 @@ def as_text(task: TaskReport) -> str:
         f"  events      {_events(task)}",
         *[f"    {_segment(segment)}" for segment in task.segments],
         *_state(task.state),
+        *_history(task.history),
         *[f"  torn        {line}; the next start cuts them" for line in task.torn],
         *[f"  DAMAGE      {line}" for line in task.damage],
     ]
@@ -82,6 +83,13 @@ def _state(state: StateReport | None) -> list[str]:
     total = sum(amount.items for amount in state.rows.values())
     spilled = f"{_amount(state.pages, 'page')}, {_amount(state.strings, 'string')}"
     return [*lines, f"  state       {counted(total, 'row')}, {spilled}", *rows]
+
+
+def _history(history: HistoryReport | None) -> list[str]:
+    if history is None:
+        return []
+    events, cut = counted(history.events, "event"), time_text(history.cut_ms)
+    return [f"  history     {history.history}: {events} before {cut}, before the log's first"]
 
 
 def _amount(amount: Amount, noun: str) -> str:

@@ -55,14 +55,20 @@ def write_tail(folder: Path, parts: Iterable[tuple[int, Records]]) -> None:
             writer.write_batch(batch)
 
 
-def _read_tail(folder: Path) -> tuple[int, pa.Array]:
-    """(offset of the first, records). Raises HistoryDamagedError."""
+def check_tail(folder: Path) -> Path:
+    """The file, which is as it was written. Raises HistoryDamagedError, OSError."""
     place = folder / HISTORY / TAIL
     listed = {name: (size, checksum) for name, size, checksum in read_manifest(folder).files}
     found = listed.get(f"{HISTORY}/{TAIL}")
     if found is None:
         raise HistoryDamagedError(str(place), "its manifest does not name it; build the history again")
     check_file(place, *found)
+    return place
+
+
+def _read_tail(folder: Path) -> tuple[int, pa.Array]:
+    """(offset of the first, records). Raises HistoryDamagedError."""
+    place = check_tail(folder)
     with pa.memory_map(str(place)) as file:
         table = pa.ipc.open_file(file).read_all()
     records = table.column(_COLUMN).combine_chunks()

@@ -55,6 +55,8 @@ def read_manifest(folder: Path) -> HistoryManifest:
     place = folder / HISTORY / MANIFEST
     try:
         manifest = msgspec.json.decode(place.read_bytes(), type=HistoryManifest)
+    except FileNotFoundError as error:
+        raise HistoryDamagedError(str(place), "the manifest is missing; build the history again") from error
     except msgspec.MsgspecError as error:
         raise HistoryDamagedError(
             str(place), f"it cannot be read ({error}); build the history again"

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from railgun.cli.inspection import inspect_task
+from railgun.cli.inspection_text import as_text
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
@@ -280,8 +282,12 @@ def test_a_task_that_lost_its_history_says_so(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path, opened._streams._files)
     manifest = read_manifest(tmp_path / "streams" / "s" / "all" / "0")
     assert (manifest.events, manifest.duplicates) == (20, 2)
+    report = inspect_task(tmp_path / "streams" / "s" / "all" / "0")
+    assert report.damage == ()
+    assert "history     h1: 20 events before 2023-11-14T22:18:20Z" in as_text(report)
     for place in (tmp_path / "streams" / "s" / "all" / "0").rglob("tail.arrow"):
         _flip(place)
+    assert "checksum" in inspect_task(tmp_path / "streams" / "s" / "all" / "0").damage[0]
     with pytest.raises(FolderError, match="its checksum is another"):
         engine(tmp_path)
     folder.remove_stream("s")
