@@ -92,7 +92,7 @@ bench-quick: kernels  ## every figure at a small scale: does it run, roughly how
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.e2e --runs 1 --scale 0.02
 
-bench-spark: kernels  ## how fast Spark validates: EVENTS=1000000
+bench-spark: kernels  ## how fast Spark validates, and builds history: EVENTS=1000000
 	@$(BIN)/python -m bench.spark --events $(EVENTS)
 
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"

@@ -148,11 +148,12 @@ VALIDATE = Command(
     name="validate",
     summary="compute results again with Spark, and compare",
     description=(
-        "Compute every metric for every event again, with Spark's functions instead of the engine, and compare\n"
-        "with what was answered: the results that a run wrote; or the replies that a service recorded, those of\n"
-        "a stream's output topic (with record_replies also those to HTTP clients), or files of replies such as\n"
-        "railgun score prints. Doubles may differ by what summing them in another order can; everything else\n"
-        "must be equal. The exit code is 1 where anything differs. Needs Java 17 and pip install 'railgun[spark]'."
+        "Compute every metric for every event again, with Spark's functions instead of the engine, and\n"
+        "compare with what was answered: the results that a run wrote; or the replies that a service\n"
+        "recorded, those of a stream's output topic (with record_replies also those to HTTP clients), or\n"
+        "files of replies such as railgun score prints. Doubles may differ by what summing them in another\n"
+        "order can; everything else must be equal. The exit code is 1 where anything differs. Needs Java\n"
+        "17 and pip install 'railgun[spark]'."
     ),
     example=(
         "railgun validate definitions.toml events.parquet --out scores.parquet\n"
