@@ -304,15 +304,18 @@ class Engine:
     # --- turns -------------------------------------------------------------------------------------
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
-        """One call at a time; each is followed by a slice of background work where one is overdue."""
+    def _call(self, *, catches_up: bool = True) -> Iterator[None]:
+        """One call at a time; each is followed by a slice of background work where one is overdue, unless it is long
+        itself.
+        """
         with self._lock:
             if self._closed:
                 raise EngineStoppedError(f"{self.folder}: the engine is closed; open the folder again")
             self._check()
             try:
                 yield
-                self._background.catch_up()
+                if catches_up:
+                    self._background.catch_up()
             except BaseException as error:
                 self._note(error)
                 raise
@@ -329,7 +332,7 @@ class Engine:
                 return foreseen
             self._streams.foresee(foreseen)
         time.sleep(_AHEAD_S)
-        with self._call():
+        with self._call(catches_up=False):
             made = changes()
             self._streams.change(made)
             return made

@@ -102,11 +102,12 @@ class EngineStreams:
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added. Raises UnknownNameError."""
         entry = stream_entry(self.catalog, stream)
-        members = list(self._live[stream].members)
+        members = [(each, frozenset(each.task.metrics.warming)) for each in self._live[stream].members]
         found: list[MetricStatus] = []
         for metric in (add.metric for add in entry.metrics.values()):
-            tasks = [member.task for member in members if member.partitioner == metric.home]
-            warming = any(metric.name in task.metrics.warming for task in tasks)
+            homes = [(each.task, names) for each, names in members if each.partitioner == metric.home]
+            tasks = [task for task, _ in homes]
+            warming = any(metric.name in names for _, names in homes)
             filled = min((filled_share(task, metric.name) for task in tasks), default=1.0) if warming else 1.0
             found.append(MetricStatus(metric.name, metric.sql, metric.home, warming, filled))
         return found
