@@ -44,7 +44,7 @@ class Admitted(NamedTuple):
 
     id: str | None
     time_ms: int | None
-    values: list[Any]
+    values: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,25 +66,36 @@ class TypedDoor:
         if len(text) > STRING_LIMIT_BYTES:
             return None
         try:
-            values = list(msgspec.structs.astuple(self._decode(text)))
-            for place, read in self._decimals.items():
-                number = decode_json(values[place])
-                values[place] = None if number is None else read(number)
+            values = msgspec.structs.astuple(self._decode(text))
+            if self._decimals:
+                values = self._with_decimals(values)
             for place in self._times:
                 if type(values[place]) is str:
-                    values[place] = read_timestamp(values[place])
+                    values = _put(values, place, read_timestamp(values[place]))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MisfitError):
             return None
         if _MINUS in bytes(text):
             for place in self._doubles:
                 if values[place] == 0.0:
                     # Not -0.0.
-                    values[place] = 0.0
+                    values = _put(values, place, 0.0)
         time_ms = None if self._time < 0 else values[self._time]
         event_id = None if self._id < 0 else values[self._id]
         if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
             return None
         return Admitted(None if event_id is None else str(event_id), time_ms, values)
+
+    def _with_decimals(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        made = list(values)
+        for place, read in self._decimals.items():
+            number = decode_json(made[place])
+            made[place] = None if number is None else read(number)
+        return tuple(made)
+
+
+def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    """Tuples of plain values are nothing to look into for who collects garbage; lists are."""
+    return (*values[:place], value, *values[place + 1 :])
 
 
 def _places(kinds: Sequence[Kind], kind: Kind) -> list[int]:

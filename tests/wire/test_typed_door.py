@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ SCHEMA = Schema(
 )
 ROLES = Roles(SCHEMA, time="ts", id="tx_id", partitioners=("n",))
 EVENT = b'{"tx_id":"t1","ts":1700000000000,"n":7,"amount":12.5,"ok":true,"price":"1.50","seen":null}'
-VALUES = ["t1", 1_700_000_000_000, None, 7, 12.5, True, 150]
+VALUES = ("t1", 1_700_000_000_000, None, 7, 12.5, True, 150)
 
 _TEXTS = st.one_of(
     st.integers(-(1 << 70), 1 << 70).map(str),
@@ -61,7 +62,7 @@ def _by_door(text: bytes, latest_ms: int | None = None) -> Admitted | None:
         return None
 
 
-def _exactly(values: list[Any]) -> list[tuple[type, Any, float]]:
+def _exactly(values: Sequence[Any]) -> list[tuple[type, Any, float]]:
     return [(type(v), v, math.copysign(1, v) if isinstance(v, float) else 0.0) for v in values]
 
 
