@@ -12,6 +12,7 @@ from railgun.task.identity import TaskIdentity
 from railgun.task.inputs import Repeat
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import NO_REPLY
+from railgun.wire.msgpack import Status
 from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, ReplyMetric, ReplySource, Shape
 
 
@@ -76,6 +77,9 @@ class ReplyWriter:
     def records(self, replies: Replies) -> list[tuple[int, bytes]]:
         """(front-end, record) for every front-end that waits for some of them."""
         decoded = replies.decoded
+        if decoded.exceptions:
+            # What stands there of who waits for an answer is of another record.
+            decoded.reply_to[np.flatnonzero(decoded.status[: replies.n] != Status.OK)] = NO_REPLY
         repeated: list[tuple[int, bytes]] = []
         for row, repeat in replies.repeats.items():
             destination = int(decoded.reply_to[row])

@@ -83,9 +83,14 @@ class UnitLoop:
         return (
             self._snapshot is not None
             and not self._waiting
-            and not self._changed.is_set()
+            and (not self._changed.is_set() or self._has_all())
             and all(host.is_ready or host.failure for host in hosts)
         )
+
+    def _has_all(self) -> bool:
+        """Whether the newest catalogue has no task for this unit that is not here: a change of metrics makes none."""
+        newest = self._newest
+        return newest is None or all(key in self.hosts for key in self._assignments.mine(newest.catalog))
 
     def round(self) -> None:
         """Once around: changes of the catalogue, what has come, what else is due."""

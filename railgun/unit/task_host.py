@@ -27,7 +27,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
 from railgun.unit.spread import TaskKey
 from railgun.unit.task_log import TaskLog
-from railgun.wire.encode import NO_REPLY, Records, encode_control
+from railgun.wire.encode import Records, encode_control
 from railgun.wire.msgpack import Status
 from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import DiskFiles
@@ -234,8 +234,6 @@ class TaskHost:
         decoded, task = replies.decoded, self.task
         letters: list[DeadLetter] = []
         bad = np.flatnonzero(decoded.status[: replies.n] != Status.OK)
-        # What stands there of who waits for an answer is of another record.
-        decoded.reply_to[bad] = NO_REPLY
         for row in bad.tolist():
             start, end = decoded.offsets[row : row + 2].tolist()
             record = decoded.buffer[start:end].tobytes()

@@ -1,0 +1,94 @@
+"""When a unit's loop says that it is ready: its tasks have caught up, and the catalogue has none that it lacks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import AddMetric, Change, PutStream
+from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.transport import Transport
+from railgun.registry.snapshot import Snapshot
+from railgun.registry.topics import Topics
+from railgun.unit.loop import UnitLoop
+from railgun.unit.noted import Noted
+from railgun.unit.positions import Positions
+from railgun.unit.spread import Spread
+from railgun.unit.task_host import Place, TaskHost
+
+_DEFINITIONS = """
+[streams.{name}]
+time = "ts"
+id = "id"
+partitioners = ["card"]
+[streams.{name}.fields]
+id = "string"
+ts = "timestamp"
+card = "string"
+[[metrics]]
+sql = "SELECT count(*) AS n FROM {name} GROUP BY card OVER SLIDING 1 MINUTE"
+"""
+
+
+class StillHost:
+    """A task that has caught up and does nothing more."""
+
+    is_ready, is_running, failure = True, False, None
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def open(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class SilentPositions:
+    """Tells nobody."""
+
+    def note(self, hosts: Any, *, now: bool = False) -> None:
+        """Nobody listens."""
+
+
+def _snapshot(*changes: Change) -> Snapshot:
+    catalog = Catalog()
+    for change in changes:
+        catalog.apply(change)
+    return Snapshot(catalog, dict.fromkeys(catalog.streams, bytes(16)), ())
+
+
+def _loop(folder: Path) -> UnitLoop:
+    host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: StillHost(place))
+    return UnitLoop(
+        cast(Transport, None),
+        Topics(),
+        Spread(0, 1),
+        cast(Positions, SilentPositions()),
+        Noted(),
+        host,
+        lambda closed: None,
+        folder,
+        removes=False,
+        grace_s=0.0,
+    )
+
+
+def test_ready_once_all_that_the_newest_catalogue_wants_is_there(tmp_path: Path) -> None:
+    first, second = (parse_definitions(_DEFINITIONS.format(name=name)) for name in ("a", "b"))
+    stream, metric = PutStream(1, first.streams["a"], 1), AddMetric(2, first.metrics[0])
+    loop = _loop(tmp_path)
+    assert not loop.is_ready
+    loop.follow(_snapshot(stream))
+    assert not loop.is_ready
+    loop.round()
+    assert loop.is_ready
+    loop.follow(_snapshot(stream, metric))
+    assert loop.is_ready, "a metric makes no task"
+    loop.round()
+    assert loop.is_ready
+    loop.follow(_snapshot(stream, metric, PutStream(3, second.streams["b"], 1)))
+    assert not loop.is_ready, "a stream does"
+    loop.round()
+    assert loop.is_ready
