@@ -53,11 +53,12 @@ class AdmissionRules:
         return cls(Lateness.of(-1, stream), stream.dedup_events)
 
 
-def admitted(events: DataFrame, rules: AdmissionRules) -> DataFrame:
+def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
     """The events of one partitioner's tasks, with what their task made of each.
 
     events: with TASK, NUMBER (its order), EVENT_ID and EVENT_MS, and INPUT_COLUMNS where they may have come from an
-    input topic; other columns are kept.  Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was
+    input topic; other columns are kept.  tasks: how many there are.
+    Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was
     accepted at, null where it was not; LATE: rewritten or discarded; DUPLICATE; with INPUT_COLUMNS REDELIVERED: a
     record met before, whose reply is that of the first time.
     Memory in an executor: a batch, and an entry for each id within the horizon that comes again.
@@ -68,12 +69,15 @@ def admitted(events: DataFrame, rules: AdmissionRules) -> DataFrame:
         .where(F.col(_FIRST) < F.col(_LAST))
     )
     kept = [name for name in events.columns if name not in (EVENT_ID, EVENT_MS)]
-    ordered = (
-        events.join(repeated, [TASK, EVENT_ID], "left")
-        .select(EVENT_MS, _FIRST, _LAST, EVENT_ID, *kept)
-        .repartition(TASK)
-        .sortWithinPartitions(TASK, NUMBER)
-    )
+    columns = [EVENT_MS, _FIRST, _LAST, EVENT_ID, *kept]
+    if repeated.isEmpty():
+        never = {_FIRST: F.lit(None).cast(LongType()), _LAST: F.lit(None).cast(LongType())}
+        alone = events.withColumns(never).select(*columns)
+        # What one process reads in the end is not shuffled on its way.
+        divided = alone.coalesce(1) if tasks == 1 else alone.repartition(TASK)
+    else:
+        divided = events.join(repeated, [TASK, EVENT_ID], "left").select(*columns).repartition(TASK)
+    ordered = divided.sortWithinPartitions(TASK, NUMBER)
     added = [
         StructField(CLOCK, LongType()),
         StructField(ACCEPTED_MS, LongType()),

@@ -110,7 +110,8 @@ def _partitioner(
         NUMBER, EVENT_ID, EVENT_MS, f"{task} AS {TASK}", *fields, *values.selected(), *answers
     )
     said = [Said(late, LATE, reply(late)), Said(duplicate, DUPLICATE, reply(duplicate))]
-    with kept(admitted(sent, AdmissionRules.of(stream))) as events:
+    tasks = stream.partitions_of(stream.partitioners[place])
+    with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
         checks = check_partitioner(events, passes, values.types, said, sample)
     recorded = {each: reply(each) for each in (late, duplicate, *(metric.name for metric in metrics))}
     nulls = must_be_null(run.where(f"{task} IS NULL"), recorded)

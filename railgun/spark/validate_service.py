@@ -209,7 +209,8 @@ class _Partitioner:
             values.try_add(metric)
         with ExitStack() as stack:
             sent = self._sent(values)
-            admission = stack.enter_context(kept(admitted(sent, self._rules())))
+            tasks = self._stream.partitions_of(self._name)
+            admission = stack.enter_context(kept(admitted(sent, self._rules(), tasks)))
             events = admission.where(f"NOT {REDELIVERED}")
             rules = LifeRules(
                 events, self._told, {int(each.column[2:]): each.column for each in self._columns}
