@@ -58,9 +58,9 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
 
     events: with TASK, NUMBER (its order), EVENT_ID and EVENT_MS, and INPUT_COLUMNS where they may have come from an
     input topic; other columns are kept.  tasks: how many there are.
-    Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was
-    accepted at, null where it was not; LATE: rewritten or discarded; DUPLICATE; with INPUT_COLUMNS REDELIVERED: a
-    record met before, whose reply is that of the first time.
+    Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was accepted at, null where it was not; LATE:
+    rewritten or discarded; DUPLICATE; with INPUT_COLUMNS REDELIVERED: a record met before, whose reply is that of the
+    first time.
     Memory in an executor: a batch, and an entry for each id within the horizon that comes again.
     """
     repeated = (

@@ -4,11 +4,19 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from railgun.catalog.changes import AddMetric, DropMetric, DropStream, PutStream, Warm, change_from_json
+from railgun.catalog.changes import (
+    AddHistory,
+    AddMetric,
+    DropMetric,
+    DropStream,
+    PutStream,
+    Warm,
+    change_from_json,
+)
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.spark.admission import Lateness
-from railgun.spark.errors import RecordError
+from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.task_log_source import place_of_number
 
 
@@ -60,7 +68,7 @@ class Told:
 def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
     """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
 
-    Raises RecordError.
+    Raises RecordError; PlaceError where a stream's events are not all in its log.
     """
     found = Told()
     applied: dict[int, int] = {}
@@ -98,6 +106,11 @@ def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
                     span = life.spans.get(task)
                     if span is not None and span.dropped is None:
                         span.dropped = number
+            case AddHistory():
+                raise PlaceError(
+                    f"stream {change.stream} begins with history (backfill {change.history}), which is not in its log: "
+                    "its replies cannot be computed again from the log alone"
+                )
             case _:
                 pass
     return found
