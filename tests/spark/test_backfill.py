@@ -1,7 +1,12 @@
 """Backfill: a stream that begins with history answers as one whose log the history came through."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,6 +26,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
 from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
+from railgun.engine.errors import EngineError
 from railgun.spark.backfill_engine import BackfillOfEngine
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
@@ -132,6 +138,45 @@ def test_work_that_was_cut_off_goes_on(
         reply = engine.score_table("payments", payments(EVENTS - 1, 1))
     assert reply.column("n").to_pylist() == [EVENTS // 5]
     assert reply.column("duplicate_card").to_pylist() == [True]
+
+
+def test_a_killed_job_is_run_again(spark: SparkSession, tmp_path: Path) -> None:
+    place, data = parquet(tmp_path, payments(0, 60_000)), tmp_path / "data"
+    (tmp_path / "d.toml").write_text(METRICS)
+    words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(data)]
+    words += ["--until", str(START_MS + 60_000 * STEP_MS), "--cores", "1"]
+    command = [sys.executable, "-m", "railgun", *words]
+    job = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    work = data / "backfill" / "payments" / "tasks"
+    try:
+        deadline = time.monotonic() + 600
+        while not any(work.glob("*/*/history/manifest.json")):
+            assert job.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    with Engine(data) as engine:
+        assert engine.metrics("payments")
+        with pytest.raises(EngineError):
+            engine.add_history("payments")
+    finished = [each.parent.parent for each in work.glob("*/[0-9]/history/manifest.json")]
+    assert 0 < len(finished) < 4
+    before = {each: (each / "history" / "manifest.json").stat().st_mtime_ns for each in finished}
+    made = backfill(data, place, cut_ms=START_MS + 60_000 * STEP_MS, settings=None)
+    report = made.build(lambda: spark)
+    assert report.built == 4 - len(finished)
+    assert before == {each: (each / "history" / "manifest.json").stat().st_mtime_ns for each in finished}
+    made.install()
+    with Engine(data) as engine, Engine(tmp_path / "log") as reference:
+        reference.apply(METRICS)
+        reference.score_table("payments", payments(0, 60_000))
+        later = payments(59_990, 100)
+        assert engine.score_table("payments", later).equals(reference.score_table("payments", later))
 
 
 def test_rows_are_refused_by_reason(
