@@ -45,6 +45,8 @@ class EmbeddedBackend:
         self._standing = _STARTING
         self._nothing = Recording()
 
+    may_leave_start = False
+
     async def start(self) -> None:
         """Recover and compile. Raises EngineError."""
         engine = await asyncio.to_thread(self._open_engine)

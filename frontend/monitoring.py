@@ -17,6 +17,9 @@ from railgun.telemetry.recording import Recording
 class ServedBackend(Backend, Protocol):
     """A backend that a server starts, and that says for monitoring how it stands."""
 
+    may_leave_start: bool
+    """Whether a start may be left half-way where the server is asked to stop meanwhile."""
+
     async def start(self) -> None:
         """Make it ready. Raises EngineError."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -76,6 +77,9 @@ def open_engine(settings: EngineSettings, definitions: Definitions | None) -> En
     return engine
 
 
+_NAME_ANOTHER = "name an address of this machine and a port that may be used"
+
+
 def listen(settings: HttpSettings) -> socket.socket:
     """A socket that listens. Raises AddressError."""
     place = f"{settings.host}:{settings.port}"
@@ -93,7 +97,8 @@ def listen(settings: HttpSettings) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        raise AddressError(f"{place}: {error.strerror or error}; is another server running there?") from error
+        remedy = "is another server running there?" if error.errno == errno.EADDRINUSE else _NAME_ANOTHER
+        raise AddressError(f"{place}: {error.strerror or error}; {remedy}") from error
     return listener
 
 
@@ -132,8 +137,11 @@ class Service:
         with _signals(server):
             starting = asyncio.ensure_future(self._start(server))
             await server.serve([self._listener])
+            if not starting.done() and self._backend.may_leave_start:
+                starting.cancel()
             try:
-                await starting
+                with contextlib.suppress(asyncio.CancelledError):
+                    await starting
             finally:
                 code = await self._close()
                 gc.unfreeze()

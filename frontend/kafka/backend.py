@@ -19,6 +19,7 @@ from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.glance import at_a_glance
+from frontend.kafka.left_behind import left_behind
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
@@ -42,7 +43,7 @@ from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
-_STARTING = Readiness(False, "starting: the catalogue is being read")
+_STARTING = Readiness(False, "starting: the catalogue is being read from the broker")
 _UNITS_START = Readiness(False, "starting: the units of the node are not ready yet")
 
 
@@ -96,9 +97,11 @@ class KafkaBackend:
         self._standing = _STARTING
         self.recording = Recording()
 
+    may_leave_start = True
+
     async def start(self) -> None:
         """Read the catalogue, have a reply topic, reach the broker. Raises EngineError."""
-        parts = await asyncio.to_thread(self._start)
+        parts = await left_behind(self._start)
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
         self._parts = parts

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from frontend.kafka.positions import NOT_RUN
 from frontend.kafka.waiting import Waiting
 
 
@@ -17,7 +18,7 @@ def at_a_glance(
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     units: dict[str, set[int]] = {}
     for task in tasks:
-        if task["node"] is not None:
+        if task["state"] not in NOT_RUN:
             units.setdefault(task["node"], set()).add(task["unit"])
     return {
         "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],

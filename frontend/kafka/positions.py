@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +17,10 @@ from railgun.registry.topics import Topics
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
+# Units say everything again every 5 s: a task of which nothing is heard for so long does not run.
+_SILENT_S = 15.0
+NOT_RUN = ("unknown", "stopped")
+"""States of tasks that no unit runs."""
 TaskName = tuple[str, str, int]
 """Stream, partitioner, partition."""
 MetricName = tuple[str, str, int]
@@ -31,11 +36,16 @@ class Positions:
         self._transport, self._topics = transport, topics
         self._where = TopicPartition(topics.positions, 0)
         self.newest: dict[TaskName, dict[str, Any]] = {}
+        # When: by the clock here. What was said before this front-end began may be of any time.
+        self._heard_s: dict[TaskName, float] = {}
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskName, int]] = {}
         self._warm: set[MetricName] = set()
         transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
-        self._position = transport.start_offset(*self._where)
+        self._position, self._begun_at = (
+            transport.start_offset(*self._where),
+            transport.end_offset(*self._where),
+        )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
         self._thread.start()
@@ -72,23 +82,33 @@ class Positions:
         self._due = {metric: due for metric, due in self._due.items() if metric in living}
 
     def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
-        """How each task of a stream stands, for people; those that nobody has spoken of too."""
-        stream = entry.stream
+        """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
+        their logs hold by now."""
+        stream, asks = entry.stream, True
         for partitioner in stream.partitioners:
             for partition in range(stream.partitions_of(partitioner)):
                 said = self.newest.get((stream.name, partitioner, partition), {})
                 if said.get("created") != entry.created:
                     said = {}
+                state = self._state((stream.name, partitioner, partition), said)
+                processed, end = said.get("processed", 0), said.get("end", 0)
+                if asks and state in NOT_RUN:
+                    try:
+                        topic = self._topics.tasks(stream.name, partitioner)
+                        end = max(end, self._transport.end_offset(topic, partition))
+                    except TransportError:
+                        # Nor would the next one be known: it may take long to find that out.
+                        asks = False
                 yield {
                     "stream": stream.name,
                     "partitioner": partitioner,
                     "partition": partition,
-                    "position": said.get("processed", 0),
+                    "position": processed,
                     "checkpoint": said.get("checkpointed", 0),
-                    "lag": max(0, said.get("end", 0) - said.get("processed", 0)),
+                    "lag": max(0, end - processed),
                     "node": said.get("node"),
                     "unit": said.get("unit"),
-                    "state": said.get("state", "unknown"),
+                    "state": state,
                     "unreadable_records": said.get("unreadable", 0),
                 }
 
@@ -101,6 +121,11 @@ class Positions:
             known = said.get("created") == entry.created
             shares.append(float(said.get("filled", {}).get(name, 0.0)) if known else 0.0)
         return min(shares)
+
+    def _state(self, task: TaskName, said: Mapping[str, Any]) -> str:
+        state = str(said.get("state", "unknown"))
+        is_silent = self._heard_s.get(task, -_SILENT_S) <= time.monotonic() - _SILENT_S
+        return "unknown" if is_silent and state not in NOT_RUN else state
 
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int]:
         """Where the logs of a home's tasks end: their `add` records lie before that."""
@@ -126,8 +151,9 @@ class Positions:
                 for fetched in self._transport.fetch(
                     {self._where: self._position}, _RECORDS, _BYTES, _WAIT_S
                 ):
+                    is_new = fetched.next_offset > self._begun_at
                     for record in fetched.values():
-                        self._take(record)
+                        self._take(record, is_new=is_new)
                     self._position = fetched.next_offset
             except TransportClosedError:
                 return
@@ -135,7 +161,7 @@ class Positions:
                 _log.warning("positions cannot be read for now: %s", error)
                 self._stopped.wait(_AWAY_S)
 
-    def _take(self, record: bytes) -> None:
+    def _take(self, record: bytes, *, is_new: bool) -> None:
         try:
             said = _decode(record)
             task = (str(said["stream"]), str(said["partitioner"]), int(said["partition"]))
@@ -143,3 +169,5 @@ class Positions:
             _log.warning("%s: a position that cannot be read: %s", self._where, error)
             return
         self.newest[task] = said
+        if is_new:
+            self._heard_s[task] = time.monotonic()

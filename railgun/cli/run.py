@@ -35,7 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="count rows that cannot be events, with nulls as their results",
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="keep events and state here (default: a temporary folder)"
+        "--data",
+        metavar="DIR",
+        help="keep events, in chunks of 4,096 and no other, and state here, to look at them (default: a temporary "
+        "folder)",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 

@@ -28,6 +28,9 @@ BYTES_BY_UNIT = {
 }
 
 
+_PORTS = 1 << 16
+
+
 class KindError(ValueError):
     """A value that a key cannot hold; says what belongs there."""
 
@@ -55,6 +58,19 @@ class Text:
 
     def from_text(self, text: str) -> object:
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses(Text):
+    """HOST:PORT, or several with commas."""
+
+    def read(self, value: object) -> str:
+        found = super(Addresses, self).read(value)
+        for each in found.split(","):
+            host, _, port = each.strip().rpartition(":")
+            if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < _PORTS):
+                raise KindError(f"HOST:PORT belongs here, or several with commas, not {each.strip()[:80]!r}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +226,11 @@ def key_of(default: Any, kind: Kind) -> Any:
 def text(default: str) -> Any:
     """A key that holds text."""
     return key_of(default, Text())
+
+
+def addresses(default: str) -> Any:
+    """A key that holds addresses of servers."""
+    return key_of(default, Addresses())
 
 
 def choice(default: str, *others: str) -> Any:

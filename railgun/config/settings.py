@@ -6,6 +6,7 @@ from typing import Literal
 
 from railgun.config.kinds import (
     BYTES_BY_UNIT,
+    addresses,
     bytes_,
     choice,
     lasting,
@@ -78,7 +79,7 @@ class ClusterSettings:
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
     """
 
-    broker: str = text("127.0.0.1:9092")
+    broker: str = addresses("127.0.0.1:9092")
     topic_prefix: str = text("railgun")
     replication: int = whole(-1, -1, 100)
     log_retention: int | None = lasting(_HOUR_MS)

@@ -17,7 +17,7 @@ from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.background import BackgroundWork
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.errors import EngineStoppedError, as_engine_errors, translated
+from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
 from railgun.engine.folder import LOG
 from railgun.engine.intake import JsonText
@@ -78,6 +78,10 @@ class Engine:
         may_warm: Callable[[Warm], bool] = _always,
         start: Start | None = None,
     ) -> None:
+        if memory_limit_bytes < 1:
+            raise EngineError(
+                f"memory_limit_bytes: {memory_limit_bytes} is no size; name one of 16 MiB or more"
+            )
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-")) if folder is None else None
         self.folder = self._temporary or Path(folder or "")
         self.recording = Recording()
@@ -86,6 +90,7 @@ class Engine:
         self._next_reading_s = 0.0
         self._reading: EngineReading | None = None
         self._closed = False
+        self._process_id = os.getpid()
         self._failure: BaseException | None = None
         try:
             memory = MemoryShares(settings or TaskSettings(), memory_limit_bytes)
@@ -287,6 +292,9 @@ class Engine:
 
         Harmless when done already.
         """
+        if os.getpid() != self._process_id:
+            # A fork has neither the threads nor the locks: all that is open is the other process's.
+            return
         self._background.end()
         with self._lock:
             if self._closed:
@@ -308,6 +316,11 @@ class Engine:
         """One call at a time; each is followed by a slice of background work where one is overdue, unless it is long
         itself.
         """
+        if os.getpid() != self._process_id:
+            raise EngineStoppedError(
+                f"{self.folder}: the engine belongs to process {self._process_id}, from which this one was forked; "
+                "only one process can use a folder: open it after forking"
+            )
         with self._lock:
             if self._closed:
                 raise EngineStoppedError(f"{self.folder}: the engine is closed; open the folder again")

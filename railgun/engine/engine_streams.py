@@ -8,7 +8,7 @@ from pathlib import Path
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream, Warm
 from railgun.catalog.model import StreamDefinition
-from railgun.engine.folder import DataFolder, without_log
+from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
@@ -196,6 +196,9 @@ class EngineStreams:
                 self._remove(change.name)
             if isinstance(change, AddHistory):
                 self._folder.take_history(change.stream)
+        strangers = self._folder.streams() - self.catalog.streams.keys()
+        if strangers:
+            raise of_another_log(self._folder.path, min(strangers))
         tasks = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
         check_opening(str(self._folder.path), tasks)
         if tasks:

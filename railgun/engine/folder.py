@@ -38,6 +38,8 @@ class DataFolder:
             self._check()
             if self.has_tasks and not (self.log / LOG / "CURRENT").is_file():
                 raise without_log(path)
+        elif {LOG, STREAMS} & set(names):
+            raise FolderError(f"{path}: {VERSION_FILE} is gone; restore the whole folder from a copy")
         elif names:
             raise FolderError(
                 f"{path}: it holds {names[0]} and other things, but no data of Railgun; name an empty folder, or a "
@@ -54,8 +56,12 @@ class DataFolder:
     @property
     def has_tasks(self) -> bool:
         """Whether there are folders of streams."""
+        return bool(self.streams())
+
+    def streams(self) -> set[str]:
+        """The names of the streams that have folders here."""
         folder = self.path / STREAMS
-        return folder.is_dir() and bool(self.files.list(folder))
+        return set(self.files.list(folder)) if folder.is_dir() else set()
 
     def task(self, stream: str, partitioner: str, partition: int) -> Path:
         """The folder of a task; it is made where there is none."""
@@ -118,6 +124,14 @@ class DataFolder:
                 f"{place}: the folder has version {int(text)}, this program reads up to {VERSION}; run the version "
                 "that wrote it, or a newer one"
             )
+
+
+def of_another_log(folder: Path, stream: str) -> FolderError:
+    """The error for tasks of a stream that the log does not know of: two copies were put together."""
+    return FolderError(
+        f"{folder}: {STREAMS}/{stream} holds tasks of a stream that {LOG}/ does not know of; restore the whole folder "
+        "from one copy"
+    )
 
 
 def without_log(folder: Path) -> FolderError:

@@ -127,7 +127,7 @@ class UnitLoop:
                 _log.error("%s: %s", host.place.identity, error)
 
     def _say_last(self) -> None:
-        self._positions.note(self.hosts.values(), now=True)
+        self._positions.note(self.hosts.values(), last=True)
 
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         if not running:

@@ -14,6 +14,8 @@ from railgun.unit.reading import TaskReader
 from railgun.unit.task_host import TaskHost
 
 VERSION = 1
+# Everything is said again so often, moved or not: who is silent for longer does not run.
+AGAIN_S = 5.0
 
 _encode = msgspec.json.Encoder().encode
 
@@ -28,24 +30,31 @@ class Positions:
         self._who = {"version": VERSION, "node": node, "unit": unit, "generation": generation}
         self._interval_s = interval_s
         self._said: dict[TopicPartition, dict[str, Any]] = {}
-        self._due_s = 0.0
+        self._due_s = self._again_s = 0.0
         self._sent: Future[list[int]] | None = None
         self._reader = TaskReader()
 
-    def note(self, hosts: Iterable[TaskHost], *, now: bool = False) -> None:
-        """Say how tasks stand where that has changed and it is time to. now: whatever the time. Raises
-        TransportError where replies or what was said could not be delivered."""
+    def note(self, hosts: Iterable[TaskHost], *, last: bool = False) -> None:
+        """Say how tasks stand where that has changed and it is time to. last: whatever the time; they are let go.
+        Raises TransportError where replies or what was said could not be delivered."""
         time_s = time.monotonic()
-        if time_s < self._due_s and not now:
+        if time_s < self._due_s and not last:
             return
         self._due_s = time_s + self._interval_s
         if self._sent is not None:
-            if not (self._sent.done() or now):
+            if not (self._sent.done() or last):
                 return
             self._sent.result()
         hosts = list(hosts)
         self._reader.keep([host.task for host in hosts if host.is_running])
         bodies = {host.place.where: self._body(host) for host in hosts}
+        if last:
+            bodies = {
+                where: body if str(body["state"]).startswith("failed") else {**body, "state": "stopped"}
+                for where, body in bodies.items()
+            }
+        if time_s >= self._again_s:
+            self._said, self._again_s = {}, time_s + AGAIN_S
         changed = [where for where, body in bodies.items() if self._said.get(where) != body]
         self._said = bodies
         if changed:
@@ -55,7 +64,7 @@ class Positions:
                 self._sent = self._transport.submit([Entry(self._where, records, keys)])
             except TransportFullError:
                 self._said = {}
-        if now and self._sent is not None:
+        if last and self._sent is not None:
             self._sent.result()
 
     def _body(self, host: TaskHost) -> dict[str, Any]:

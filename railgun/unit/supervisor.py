@@ -20,6 +20,9 @@ from railgun.unit.parent import METRICS
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
 # A unit that does not come to its end within this time after it was asked is killed: its log has everything.
 STOP_S = 60.0
+_LOCK = "node.lock"
+# What a node's folder may hold before a node has run there: what a backfill made ready, what file systems put there.
+_OWN = {"backfill", "lost+found"}
 NODE_READY = "ready"
 """What a node prints whenever all its units have caught up."""
 
@@ -179,10 +182,28 @@ def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list
     return [sys.executable, "-m", "railgun.unit", *place, *extra]
 
 
+def _check_folder(folder: Path) -> None:
+    """Make the folder, or see that it is a node's, or empty."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in folder.iterdir()}
+    except OSError as error:
+        raise NodeFolderError(
+            f"{folder}: no data folder can be made here: {error.strerror or error}; name a folder on a disk that can "
+            "be written to"
+        ) from error
+    others = sorted(names - _OWN)
+    if _LOCK not in names and others:
+        raise NodeFolderError(
+            f"{folder}: it holds {others[0]} and other things, but no data of a node; name an empty folder, or a new "
+            "one"
+        )
+
+
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / "node.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    _check_folder(folder)
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,19 @@ import pytest
 
 from railgun.config.errors import ConfigError
 from railgun.config.keys import KEYS
-from railgun.config.kinds import Choice, Duration, Kind, KindError, Lasting, Size, Text, Truth, Whole, size
+from railgun.config.kinds import (
+    Addresses,
+    Choice,
+    Duration,
+    Kind,
+    KindError,
+    Lasting,
+    Size,
+    Text,
+    Truth,
+    Whole,
+    size,
+)
 from railgun.config.loading import Flag, load_settings
 from railgun.config.settings import Settings
 
@@ -25,6 +37,8 @@ def written(tmp_path: Path, text: str) -> Path:
 def another(kind: Kind, default: object) -> str:
     """Text for a value that is not the default."""
     match kind:
+        case Addresses():
+            return "other:1, third:2"
         case Text():
             return "other"
         case Choice():
@@ -129,6 +143,11 @@ def test_other_variables_are_no_settings() -> None:
             "[engine]\ncheckpoint_interval_s = inf\n",
             "engine.checkpoint_interval_s: inf s is not in 100ms..1d",
         ),
+        (
+            '[cluster]\nbroker = "kafka"\n',
+            "cluster.broker: HOST:PORT belongs here, or several with commas, not",
+        ),
+        ('[cluster]\nbroker = "a:1,b:65536"\n', "cluster.broker: HOST:PORT belongs here"),
         ("[http\n", "it is no TOML: Expected ']'"),
     ],
 )

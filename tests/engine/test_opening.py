@@ -1,5 +1,6 @@
 """Opening a folder of many tasks at once: all of them catch up, and where one cannot be opened none is left open."""
 
+import multiprocessing
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 import railgun
-from railgun.engine.errors import FolderError
+from railgun.engine.errors import EngineError, EngineStoppedError, FolderError
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.task.settings import TaskSettings
 
@@ -93,3 +94,51 @@ def test_a_folder_whose_streams_were_all_dropped_opens(tmp_path: Path) -> None:
         engine.drop_stream("s")
     with railgun.Engine(tmp_path / "data") as engine:
         assert engine.streams() == []
+
+
+def test_a_folder_of_two_copies_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with railgun.Engine(tmp_path / name, durability="os") as engine:
+            engine.apply(
+                DEFINITIONS if name == "one" else DEFINITIONS.replace(".s", ".z").replace("FROM s", "FROM z")
+            )
+    shutil.copytree(tmp_path / "one/streams/s", tmp_path / "two/streams/s")
+    with pytest.raises(
+        FolderError, match="streams/s holds tasks of a stream that log/ does not know of; restore"
+    ):
+        railgun.Engine(tmp_path / "two")
+    shutil.rmtree(tmp_path / "two/streams/s")
+    railgun.Engine(tmp_path / "two").close()
+
+
+def test_a_folder_without_its_version_is_refused(tmp_path: Path) -> None:
+    railgun.Engine(tmp_path).close()
+    (tmp_path / "VERSION").unlink()
+    with pytest.raises(FolderError, match="VERSION is gone; restore the whole folder"):
+        railgun.Engine(tmp_path)
+
+
+def test_a_limit_that_is_none_is_refused() -> None:
+    with pytest.raises(EngineError, match="memory_limit_bytes: -1 is no size"):
+        railgun.Engine(memory_limit_bytes=-1)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_is_told_that_it_has_no_engine(tmp_path: Path) -> None:
+    said = multiprocessing.get_context("fork").SimpleQueue()
+    with railgun.Engine(tmp_path, durability="os") as engine:
+        engine.apply(DEFINITIONS)
+
+        def forked() -> None:
+            try:
+                engine.score("s", event(1))
+            except EngineStoppedError as error:
+                said.put(str(error))
+            engine.close()
+
+        child = multiprocessing.get_context("fork").Process(target=forked)
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert "belongs to process" in said.get()
+        assert engine.score("s", event(1))["metrics"]["by_card"] == 1

@@ -101,6 +101,17 @@ def test_a_folder_is_one_nodes(tmp_path: Path) -> None:
     assert Supervisor(tmp_path, 0).run(stopped)
 
 
+def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
+    ended = threading.Event()
+    ended.set()
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(NodeFolderError, match=r"it holds mine\.txt and other things, but no data of a node"):
+        Supervisor(tmp_path, 0).run(ended)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    with pytest.raises(NodeFolderError, match="no data folder can be made here"):
+        Supervisor(tmp_path / "mine.txt", 0).run(ended)
+
+
 def test_a_broker_that_is_away_at_the_start_ends_the_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,11 +29,15 @@ _STARTS_S, _STOPS_S = 200.0, 100.0
 _ARRAYS = Limits().events // 10_000
 
 
-@contextmanager
-def _running(*words: str, prefix: str) -> Iterator[tuple["subprocess.Popen[bytes]", httpx.Client]]:
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def _running(*words: str, prefix: str) -> Iterator[tuple["subprocess.Popen[bytes]", httpx.Client]]:
+    port = _free_port()
     own = {name: value for name, value in os.environ.items() if "__" not in name}
     environment = {**own, "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix, "RAILGUN_CLUSTER__UNITS": "1"}
     command = [sys.executable, "-m", "railgun", *words, "--http", f"127.0.0.1:{port}"]
@@ -76,6 +80,37 @@ def _definitions(folder: Path) -> str:
     definitions = folder / "d.toml"
     definitions.write_text(PAYMENTS)
     return str(definitions)
+
+
+def test_a_broker_that_is_away_keeps_nobody_from_stopping(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        broker, http = f"127.0.0.1:{free.getsockname()[1]}", _free_port()
+        command = [
+            sys.executable,
+            "-m",
+            "railgun",
+            "frontend",
+            "--broker",
+            broker,
+            "--http",
+            f"127.0.0.1:{http}",
+        ]
+        process = subprocess.Popen(command, cwd=ROOT)
+        try:
+            until(lambda: "from the broker" in _readiness(http))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(_STOPS_S) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _readiness(port: int) -> str:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).text
+    except httpx.TransportError:
+        return ""
 
 
 def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
