@@ -199,12 +199,18 @@ def touch_row(ctx: int, row: int) -> Any:
         if epochs & LOW32 != np.uint64(0):
             if not copy_row(ctx, row):
                 return ROWS_DRAIN
-            epochs = ld64(row + ROW_EPOCHS)
-        st64(row + ROW_EPOCHS, epochs | epoch)
-        segment = (row - ldi64(ctx + ROWS_BASE)) >> ldi64(ctx + ROWS_SHIFT)
-        sti64(ldi64(ctx + ROWS_SEGMENTS) + segment * SEGMENT_RECORD_BYTES + SEGMENT_MARK, np.int64(epoch))
+        mark_dirty(ctx, row)
     read_touch(ctx, row)
     return DONE
+
+
+@jit
+def mark_dirty(ctx: int, row: int) -> None:
+    """A clean row is dirty in the current epoch."""
+    epoch = ld64(ctx + ROWS_EPOCH)
+    st64(row + ROW_EPOCHS, ld64(row + ROW_EPOCHS) | epoch)
+    segment = (row - ldi64(ctx + ROWS_BASE)) >> ldi64(ctx + ROWS_SHIFT)
+    sti64(ldi64(ctx + ROWS_SEGMENTS) + segment * SEGMENT_RECORD_BYTES + SEGMENT_MARK, np.int64(epoch))
 
 
 @jit

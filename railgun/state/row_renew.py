@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.row_access import copy_row, group_record, older_layout, row_group, stale_version
+from railgun.state.row_access import (
+    copy_row,
+    group_record,
+    mark_dirty,
+    older_layout,
+    row_group,
+    stale_version,
+)
 from railgun.state.row_context import (
     CLASS_BYTES,
     CURSOR_SEGMENT,
@@ -70,9 +77,12 @@ def renew_row(ctx: int, row: int) -> Any:
     older = older_layout(record, stale_version(record, row))
     if ldi64(older + MAP_RUN_COUNT) < 0:
         return RUNS_UNKNOWN
-    dirty = ld64(row + ROW_EPOCHS) & LOW32
-    if dirty != np.uint64(0) and dirty != ld64(ctx + ROWS_EPOCH) and not copy_row(ctx, row):
-        return COPIES_FULL
+    dirty, epoch = ld64(row + ROW_EPOCHS) & LOW32, ld64(ctx + ROWS_EPOCH)
+    if dirty != np.uint64(0) and dirty != epoch:
+        if not copy_row(ctx, row):
+            return COPIES_FULL
+        # Not clean: what it holds is in the store only once the copy is written, so it may not just be forgotten.
+        mark_dirty(ctx, row)
     tags = ld64(record + GROUP_NAME) | FLAG_USED | (ld64(ctx + ROWS_STAMP) << np.uint64(32))
     runs, run_count = ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT)
     if (
@@ -94,7 +104,7 @@ def renew_row(ctx: int, row: int) -> Any:
     clear_words(target + ROW_HEAD_BYTES, ldi64(record + GROUP_CELLS))
     copy_runs(row + ROW_HEAD_BYTES, target + ROW_HEAD_BYTES, runs, run_count)
     if ld64(row + ROW_EPOCHS) & LOW32 != np.uint64(0):
-        sti64(segment_record(ctx, segment_of(ctx, target)) + SEGMENT_MARK, ldi64(ctx + ROWS_EPOCH))
+        sti64(segment_record(ctx, segment_of(ctx, target)) + SEGMENT_MARK, np.int64(epoch))
     move_entry(ctx, row_own_tag(ctx, row), row, target)
     left = segment_of(ctx, row)
     free_slot(ctx, row)

@@ -300,3 +300,32 @@ def test_rows_are_renewed_once_round_however_often_the_layout_changes(tmp_path: 
         run.check()
     finally:
         run.close()
+
+
+@pytest.mark.parametrize("cells", [9, 10, 12, 40])
+def test_a_row_that_is_renewed_under_a_checkpoint_and_leaves_memory_loses_nothing(
+    tmp_path: Path, run: StateRun, cells: int
+) -> None:
+    """Its image of the old epoch waits to be written, and nothing has changed in it since."""
+    run.set_layout(0, 10, [])
+    run.set_layout(1, 10, [])
+    fill(run, 1, range(400), 1)
+    fill(run, 0, range(10), 1)
+    run.begin()
+    run.finish()
+    fill(run, 0, range(10), 500)
+    run.begin()
+    run.set_layout(0, cells, [(0, 0, min(10, cells))])
+    for number in range(10):
+        run.read(0, number)
+    evicted = run.table.stats().evicted
+    for _ in range(3):
+        for number in range(400):
+            run.read(1, number)
+    assert run.table.stats().evicted > evicted + 400
+    for number in range(10):
+        run.read(0, number)
+    run.check()
+    run.finish()
+    run.crash(tmp_path / "crash").close()
+    run.check()
