@@ -53,21 +53,22 @@ def unit_per_s(address: str, prefix: str, folder: Path, workload: Workload) -> f
 
 
 def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) -> float:
-    """Replied records per second between two offsets, as the unit itself reports them."""
+    """Replied records per second between two offsets, as the unit itself reports them, by the broker's clock."""
     deadline = time.monotonic() + _READY_S
-    offset, begun, replied = 0, (0.0, 0), 0
+    offset, begun, replied, now_ms = 0, (0, 0), 0, 0
     while replied < end:
         if time.monotonic() > deadline:
             raise TimeoutError(f"the unit came to offset {replied} of {end}")
         if positions.topic not in log.topics():
             time.sleep(0.05)
             continue
-        for fetched in log.fetch({positions: offset}, 1_000, 1 << 20, 1.0):
-            replied = json.loads(fetched.values()[-1])["replied"]
+        # One by one: only the first of those that are fetched together says when it came.
+        for fetched in log.fetch({positions: offset}, 1, 1 << 20, 1.0):
+            replied, now_ms = json.loads(fetched.values()[0])["replied"], fetched.appended_ms
             offset = fetched.next_offset
         if not begun[1] and replied >= first:
-            begun = time.perf_counter(), replied
-    return (replied - begun[1]) / (time.perf_counter() - begun[0])
+            begun = now_ms, replied
+    return (replied - begun[1]) / max(1, now_ms - begun[0]) * 1e3
 
 
 @contextmanager

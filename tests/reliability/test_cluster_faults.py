@@ -136,9 +136,11 @@ def with_poison(player: ClusterPlayer, broker: str, folder: Path, count: int, se
             buried += len(chosen)
         check(player, DEFINITIONS, events)
         player.await_processed()
+        player.positions.read()
+        assert {body["state"] for body in player.positions.newest.values()} == {"running"}
     player.positions.read()
     assert sum(body["unreadable"] for body in player.positions.newest.values()) == buried
-    assert {body["state"] for body in player.positions.newest.values()} == {"running"}
+    assert {body["state"] for body in player.positions.newest.values()} == {"stopped"}
     assert player.transport.end_offset(topics.dead("s"), 0) == buried
 
 
