@@ -27,7 +27,7 @@ from railgun.aggregators.trees import (
     key_word,
 )
 from railgun.aggregators.values import GREATER, LESS, compare_arrival
-from railgun.state.ordered_map import om_at_or_above, om_below, om_last
+from railgun.state.paged.ordered_map import om_at_or_above, om_below, om_last
 from reservoir.compiled import jit, ld64
 
 u = np.uint64

@@ -10,7 +10,7 @@ import numpy as np
 
 from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.trees import FOUND_WORDS
-from railgun.state.ordered_map import om_count, om_get, om_insert
+from railgun.state.paged.ordered_map import om_count, om_get, om_insert
 from reservoir.compiled import jit, ld64
 
 u = np.uint64

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_access import mark_dirty, open_page, tick
-from railgun.state.page_layout import BODY
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.access import mark_dirty, open_page, tick
+from railgun.state.paged.layout import BODY
+from railgun.state.paged.outbox import outbox_full
+from railgun.state.paged.strings import str_ready, string_id_hi
 from railgun.state.status import DRAIN
-from railgun.state.strings import str_ready, string_id_hi
 from reservoir.compiled import jit, ldi64, sti64
 
 

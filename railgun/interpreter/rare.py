@@ -10,7 +10,7 @@ import numpy as np
 
 from railgun.aggregators.dispatch import apply_add, apply_remove, apply_reset
 from railgun.aggregators.results import apply_result
-from railgun.state.strings import str_address, str_length
+from railgun.state.paged.strings import str_address, str_length
 from reservoir.compiled import ld64, ldi64, sti64
 
 # A block of arguments.

@@ -26,7 +26,7 @@ from railgun.plan.explanation import (
 )
 from railgun.plan.hot import source_index
 from railgun.plan.program import Generation, Program, ProgramBuilder
-from railgun.state.row_context import slot_bytes_for
+from railgun.state.rows.context import slot_bytes_for
 from reservoir.columns import Kind as ColumnKind
 
 CELL_KINDS = {

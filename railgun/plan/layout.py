@@ -6,7 +6,7 @@ Cells are told by text, so that the same cell is found again in the next version
 
 from dataclasses import dataclass, field
 
-from railgun.state.row_context import LINE_WORDS, ROW_HEAD_BYTES, ROW_HEAD_WORDS
+from railgun.state.rows.context import LINE_WORDS, ROW_HEAD_BYTES, ROW_HEAD_WORDS
 
 
 @dataclass(slots=True)

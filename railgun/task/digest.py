@@ -13,8 +13,8 @@ import numpy.typing as npt
 from railgun.aggregators import codes
 from railgun.aggregators.sum_double import SQUARES_WORDS, SUM_WORDS, WIDE_SQUARES_WORDS, WIDE_SUM_WORDS
 from railgun.interpreter import layout as at
-from railgun.state.page_access import page_address
-from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.paged.access import page_address
+from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.task.machine import less
 from railgun.task.retirement import CellKind, cell_kinds
 from railgun.task.view import TaskView

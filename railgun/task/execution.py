@@ -12,8 +12,8 @@ from railgun.interpreter.resolve import pass_entries, resolve
 from railgun.interpreter.run import run
 from railgun.plan.program import Program
 from railgun.state.errors import BatchTooLargeError
-from railgun.state.pages import PagePool
-from railgun.state.rows import EntityTable
+from railgun.state.paged.pool import PagePool
+from railgun.state.rows.table import EntityTable
 from railgun.state.status import ROWS_DRAIN
 from railgun.task.admission import Admission
 from railgun.task.fill_nodes import FillNodes

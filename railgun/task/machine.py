@@ -12,8 +12,8 @@ from railgun.catalog.model import StreamDefinition
 from railgun.interpreter import layout as at
 from railgun.plan.layout import GroupLayout
 from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder
-from railgun.state.pages import PagePool
-from railgun.state.rows import EntityTable
+from railgun.state.paged.pool import PagePool
+from railgun.state.rows.table import EntityTable
 from railgun.task.arrivals import Arrivals
 from railgun.task.execution import Execution
 from railgun.task.metrics import Fill

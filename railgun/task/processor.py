@@ -22,9 +22,9 @@ from railgun.catalog.model import LatePolicy, StreamDefinition
 from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
-from railgun.state.pages import PagePool
+from railgun.state.paged.pool import PagePool
 from railgun.state.rocks import StoreLimits
-from railgun.state.rows import EntityTable
+from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork, used_s

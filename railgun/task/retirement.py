@@ -12,7 +12,7 @@ from railgun.aggregators import codes
 from railgun.interpreter import layout as at
 from railgun.plan.layout import GroupLayout
 from railgun.plan.program import Program
-from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.rows.context import ROW_HEAD_BYTES
 
 _RETIRED = "retired"
 _WIDE = (codes.SUM_DOUBLE, codes.SQUARES_DOUBLE)

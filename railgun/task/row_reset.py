@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.interpreter import rare
-from railgun.state.row_access import touch_row
+from railgun.state.rows.access import touch_row
 from reservoir.compiled import call_entry, jit, ld64, ldi64, sti64
 
 # A cell, int64 words.

@@ -13,8 +13,8 @@ from railgun.interpreter import rare
 from railgun.plan.program import TIME_MIN
 from railgun.state import keys
 from railgun.state.errors import BatchTooLargeError
-from railgun.state.row_context import ROW_HEAD_BYTES
-from railgun.state.row_sweep import EmptyRule, RowSweep
+from railgun.state.rows.context import ROW_HEAD_BYTES
+from railgun.state.rows.sweep import EmptyRule, RowSweep
 from railgun.state.status import ROWS_DRAIN
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from railgun.task.machine import less

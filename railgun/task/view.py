@@ -5,8 +5,8 @@ from typing import Protocol
 
 from railgun.catalog.model import StreamDefinition
 from railgun.state.checkpoint import Checkpointer
-from railgun.state.pages import PagePool
-from railgun.state.rows import EntityTable
+from railgun.state.paged.pool import PagePool
+from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission
 from railgun.task.identity import TaskIdentity

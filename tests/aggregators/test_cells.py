@@ -55,7 +55,7 @@ def test_wide_pages() -> None:
     group = Group(DOUBLE, WindowKind.SLIDING)
     group.add((1, 1, 3 * 2.0**-1074))
     group.memory.make_cold()
-    # A page as stored: state and words (PAGES.md), then how many values there are, and the integer.
+    # A page as stored: state and words (paged/FORMAT.md), then how many values there are, and the integer.
     bodies = {
         len(body) // 8 - 1: struct.unpack(f"<{len(body) // 8 - 1}Q", body[8:])
         for body in group.memory.store.bodies(b"p").values()

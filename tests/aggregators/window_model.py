@@ -20,9 +20,9 @@ from railgun.aggregators.results import apply_result
 from railgun.language.ast import Aggregator, WindowKind
 from railgun.language.resolve import result_type
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
-from railgun.state.page_layout import OUTBOX_FULL
-from railgun.state.pages import PagePool
-from railgun.state.strings import str_address, str_length
+from railgun.state.paged.layout import OUTBOX_FULL
+from railgun.state.paged.pool import PagePool
+from railgun.state.paged.strings import str_address, str_length
 from tests.aggregators.memory import WORD, at, bits, double, words
 from tests.oracle import types as oracle_types
 from tests.oracle.aggregates import Aggregate

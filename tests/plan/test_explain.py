@@ -9,7 +9,7 @@ from railgun.plan.dag import build_plan
 from railgun.plan.explain import Home, explain_stream
 from railgun.plan.explanation import EdgePlan, PartitionerPlan
 from railgun.plan.program import Generation, Program, ProgramBuilder
-from railgun.state.row_context import LINE_WORDS
+from railgun.state.rows.context import LINE_WORDS
 from tests.plan.explained import by_card, explained
 from tests.strategies.case import Case
 from tests.strategies.drawn import cases

@@ -6,7 +6,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.interpreter import layout as at
 from railgun.plan.layout import GroupLayout
 from railgun.plan.program import Generation, Program, ProgramBuilder
-from railgun.state.row_context import LINE_WORDS, ROW_HEAD_WORDS, slot_bytes_for
+from railgun.state.rows.context import LINE_WORDS, ROW_HEAD_WORDS, slot_bytes_for
 
 _STREAM = """
 [streams.payments]

@@ -6,7 +6,7 @@ from typing import Any
 
 from railgun.aggregators import codes
 from railgun.state import keys
-from railgun.state.row_context import ROW_HEAD_BYTES
+from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.task.processor import TaskProcessor
 from railgun.task.retirement import CellKind, cell_kinds
 from tests.state.stored_tree import StoredTree

@@ -17,8 +17,8 @@ from railgun.interpreter import layout as at
 from railgun.plan.program import Program, ProgramBuilder
 from railgun.state.errors import StateError
 from railgun.state.rollback import WrittenKeys
-from railgun.state.row_context import ROW_HEAD_BYTES
-from railgun.state.rows import EntityTable
+from railgun.state.rows.context import ROW_HEAD_BYTES
+from railgun.state.rows.table import EntityTable
 from railgun.task import processor, retirement, sweep
 from railgun.task.admission import Admission
 from railgun.task.execution import Execution

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.pages import PagePool
+from railgun.state.paged.pool import PagePool
 from reservoir.compiled import address
 
 CELLS = 64

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map import om_count, om_delete, om_first, om_insert
-from railgun.state.pages import PagePool
+from railgun.state.paged.ordered_map import om_count, om_delete, om_first, om_insert
+from railgun.state.paged.pool import PagePool
 from reservoir.compiled import jit, ld64
 
 WRONG = np.int64(-100)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map import (
+from railgun.state.paged.access import page_address, page_free, page_new, page_touch
+from railgun.state.paged.ordered_map import (
     om_at_or_above,
     om_below,
     om_clear,
@@ -20,9 +21,8 @@ from railgun.state.ordered_map import (
     om_insert,
     om_last,
 )
-from railgun.state.page_access import page_address, page_free, page_new, page_touch
-from railgun.state.pages import PagePool
-from railgun.state.strings import str_address, str_length, str_ready, str_release, str_retain
+from railgun.state.paged.pool import PagePool
+from railgun.state.paged.strings import str_address, str_length, str_ready, str_release, str_retain
 from reservoir.compiled import address, array_at
 from tests.state.map_driver import Driver
 from tests.state.memory_items import MemoryItems

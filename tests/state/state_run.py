@@ -9,9 +9,9 @@ from railgun.state.checkpoint import Checkpointer
 from railgun.state.errors import BatchTooLargeError
 from railgun.state.layouts import compose, to_runs
 from railgun.state.rocks import StoreLimits
-from railgun.state.row_access import find_row, read_touch, row_is, touch_row
-from railgun.state.row_context import ROW_HEAD_BYTES
-from railgun.state.rows import EntityTable
+from railgun.state.rows.access import find_row, read_touch, row_is, touch_row
+from railgun.state.rows.context import ROW_HEAD_BYTES
+from railgun.state.rows.table import EntityTable
 from railgun.state.status import DONE
 from railgun.state.store import Store
 from reservoir.compiled import array_at

@@ -1,4 +1,4 @@
-"""An independent reader of stored pages: entries of a tree, and whether it is one as PAGES.md says."""
+"""An independent reader of stored pages: entries of a tree, and whether it is as paged/FORMAT.md says."""
 
 import struct
 

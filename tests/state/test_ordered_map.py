@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from railgun.state.ordered_map import (
+from railgun.state.paged.errors import BrokenPageError
+from railgun.state.paged.layout import BROKEN
+from railgun.state.paged.ordered_map import (
     om_at_or_above,
     om_below,
     om_clear,
@@ -14,9 +16,7 @@ from railgun.state.ordered_map import (
     om_insert,
     om_last,
 )
-from railgun.state.page_errors import BrokenPageError
-from railgun.state.page_layout import BROKEN
-from railgun.state.pages import PagePool
+from railgun.state.paged.pool import PagePool
 from tests.state.map_driver import Driver
 from tests.state.memory_items import MemoryItems
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from railgun.state.pages import PagePool
+from railgun.state.paged.pool import PagePool
 from railgun.state.store import Store
 from reservoir.compiled import address
 from tests.state import map_loops

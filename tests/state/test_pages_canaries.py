@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from railgun.state.errors import StateError
-from railgun.state.page_access import page_address
-from railgun.state.page_images import Outbox
-from railgun.state.page_layout import DIRTY, DIRTY_NOW, DIRTY_OLD, EPOCH, HEAD_BYTES, NEXT_ID
-from railgun.state.pages import PagePool
+from railgun.state.paged.access import page_address
+from railgun.state.paged.images import Outbox
+from railgun.state.paged.layout import DIRTY, DIRTY_NOW, DIRTY_OLD, EPOCH, HEAD_BYTES, NEXT_ID
+from railgun.state.paged.pool import PagePool
 from railgun.state.resident import Image
 from reservoir.compiled import array_at
 from tests.state import paged_model

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from railgun.state.errors import EpochOrderError
-from railgun.state.ordered_map import om_clear, om_delete, om_insert
-from railgun.state.page_access import page_free, page_new, page_touch
-from railgun.state.pages import PagePool
+from railgun.state.paged.access import page_free, page_new, page_touch
+from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
+from railgun.state.paged.pool import PagePool
 from reservoir.compiled import array_at
 from tests.state.map_driver import Driver, checkpoint
 from tests.state.memory_items import MemoryItems

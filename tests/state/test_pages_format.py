@@ -1,11 +1,11 @@
-"""The bytes of stored pages, as PAGES.md draws them: these must be read for ever."""
+"""The bytes of stored pages, as railgun/state/paged/FORMAT.md draws them: these must be read for ever."""
 
 import numpy as np
 
-from railgun.state.ordered_map import om_insert
-from railgun.state.page_access import page_address, page_new, page_touch
-from railgun.state.pages import PagePool
-from railgun.state.strings import str_address, str_length, str_ready, str_retain
+from railgun.state.paged.access import page_address, page_new, page_touch
+from railgun.state.paged.ordered_map import om_insert
+from railgun.state.paged.pool import PagePool
+from railgun.state.paged.strings import str_address, str_length, str_ready, str_retain
 from reservoir.compiled import address, array_at
 from tests.state.map_driver import Driver, checkpoint
 from tests.state.memory_items import MemoryItems

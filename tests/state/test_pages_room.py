@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from railgun.state.ordered_map import om_insert
-from railgun.state.page_access import page_address, page_free, page_new, page_touch
-from railgun.state.page_errors import PageMissingError, PoolTooSmallError
-from railgun.state.page_layout import LARGEST_BLOCK_WORDS
-from railgun.state.pages import PagePool
+from railgun.state.paged.access import page_address, page_free, page_new, page_touch
+from railgun.state.paged.errors import PageMissingError, PoolTooSmallError
+from railgun.state.paged.layout import LARGEST_BLOCK_WORDS
+from railgun.state.paged.ordered_map import om_insert
+from railgun.state.paged.pool import PagePool
 from reservoir.compiled import array_at
 from tests.state.map_driver import CELLS, Driver, checkpoint
 from tests.state.memory_items import MemoryItems

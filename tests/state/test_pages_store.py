@@ -9,7 +9,7 @@ import pytest
 
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.keys import after
-from railgun.state.ordered_map import om_clear, om_delete, om_insert
+from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.resident import Image
 from railgun.state.store import Store
 from tests.state.map_driver import Driver

@@ -8,9 +8,9 @@ import pytest
 from railgun.state import keys
 from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.rocks import StoreLimits
-from railgun.state.row_context import LAYOUTS
-from railgun.state.row_scan import STALE
-from railgun.state.rows import EntityTable
+from railgun.state.rows.context import LAYOUTS
+from railgun.state.rows.scan import STALE
+from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from tests.state.state_run import StateRun, mapped
 

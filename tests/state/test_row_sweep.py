@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from railgun.state.row_reader import Words
-from railgun.state.row_sweep import EmptyRule, RowSweep
+from railgun.state.rows.reader import Words
+from railgun.state.rows.sweep import EmptyRule, RowSweep
 from tests.state.state_run import StateRun, entity_hash
 
 

@@ -15,9 +15,9 @@ from railgun.state.errors import (
     StoreVersionError,
 )
 from railgun.state.rocks import StoreLimits
-from railgun.state.row_access import find_row, read_touch, row_group, row_hi, row_is, row_lo, touch_row
-from railgun.state.row_context import FLAG_USED, ROW_HEAD_BYTES, ROW_TAGS, ROWS_SALT, ROWS_STAMP
-from railgun.state.rows import EntityTable
+from railgun.state.rows.access import find_row, read_touch, row_group, row_hi, row_is, row_lo, touch_row
+from railgun.state.rows.context import FLAG_USED, ROW_HEAD_BYTES, ROW_TAGS, ROWS_SALT, ROWS_STAMP
+from railgun.state.rows.table import EntityTable
 from railgun.state.status import DONE, ROWS_DRAIN
 from railgun.state.store import Store
 from reservoir.compiled import array_at

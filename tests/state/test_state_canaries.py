@@ -5,16 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from railgun.state import image_batch, row_groups
+from railgun.state import image_batch
 from railgun.state import store as store_module
 from railgun.state.errors import StateError
 from railgun.state.layouts import LayoutHistory
 from railgun.state.resident import Image
 from railgun.state.rocks import items
 from railgun.state.rollback import MARK_BYTES, WrittenKeys
-from railgun.state.row_context import ROW_EPOCHS, ROWS_EPOCH
-from railgun.state.row_room import RowRoom
-from railgun.state.rows import EntityTable
+from railgun.state.rows import groups
+from railgun.state.rows.context import ROW_EPOCHS, ROWS_EPOCH
+from railgun.state.rows.room import RowRoom
+from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from reservoir.compiled import array_at
 from tests.state import state_run
@@ -89,7 +90,7 @@ def test_a_remembered_address_that_is_not_checked(tmp_path: Path, monkeypatch: p
 
 
 def test_rows_that_no_new_layout_makes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "row_name", lambda group, version: group)
+    monkeypatch.setattr(groups, "row_name", lambda group, version: group)
     find_the_bug(tmp_path)
 
 

@@ -11,10 +11,10 @@ from railgun.state import keys
 from railgun.state.commit_record import pack_commit
 from railgun.state.layouts import Layout, Run, pack_layout
 from railgun.state.rocks import StoreLimits
-from railgun.state.row_access import touch_row
-from railgun.state.row_context import ROW_HEAD_BYTES
-from railgun.state.row_images import VERSION_BYTES, _write_body, image_bytes_max, read_body
-from railgun.state.rows import EntityTable
+from railgun.state.rows.access import touch_row
+from railgun.state.rows.context import ROW_HEAD_BYTES
+from railgun.state.rows.images import VERSION_BYTES, _write_body, image_bytes_max, read_body
+from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.state.values import PACKED_FORMAT
 from reservoir.compiled import address, array_at

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.state.page_errors import BrokenPageError
-from railgun.state.page_layout import BROKEN
-from railgun.state.pages import PagePool
-from railgun.state.strings import (
+from railgun.state.paged.errors import BrokenPageError
+from railgun.state.paged.layout import BROKEN
+from railgun.state.paged.pool import PagePool
+from railgun.state.paged.strings import (
     STRING_BYTES_MAX,
     str_address,
     str_compare,

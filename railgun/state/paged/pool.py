@@ -1,7 +1,7 @@
 """The page pool: pages of trees, strings and wide accumulators, in bounded memory, all of them stored.
 
 Kernels reach it through one address, `PagePool.context`.  Where a kernel answers with a status, `handle`
-does what is asked for; then the kernel is called again.  Bytes of a stored page: PAGES.md.
+does what is asked for; then the kernel is called again.  Bytes of a stored page: FORMAT.md.
 """
 
 import struct
@@ -13,14 +13,12 @@ import numpy as np
 
 from railgun.state.errors import EpochOrderError
 from railgun.state.keys import page_key, string_key
-from railgun.state.ordered_map import om_scan
-from railgun.state.ordered_map_graveyard import bury_step
-from railgun.state.page_access import absent_pages, load_page
-from railgun.state.page_blocks import blocks_there
-from railgun.state.page_errors import BrokenPageError, PageMissingError, PoolTooSmallError
-from railgun.state.page_eviction import age_to_evict, make_room, scan_old
-from railgun.state.page_images import ItemStore, Outbox
-from railgun.state.page_layout import (
+from railgun.state.paged.access import absent_pages, load_page
+from railgun.state.paged.blocks import blocks_there
+from railgun.state.paged.errors import BrokenPageError, PageMissingError, PoolTooSmallError
+from railgun.state.paged.eviction import age_to_evict, make_room, scan_old
+from railgun.state.paged.images import ItemStore, Outbox
+from railgun.state.paged.layout import (
     CLOCK,
     DIRTY_NOW,
     DIRTY_OLD,
@@ -36,11 +34,13 @@ from railgun.state.page_layout import (
     SCAN_BLOCK,
     SCAN_SLAB,
 )
-from railgun.state.page_memory import PageMemory
-from railgun.state.page_outbox import BODY_HEAD_BYTES
+from railgun.state.paged.memory import PageMemory
+from railgun.state.paged.ordered_map import om_scan
+from railgun.state.paged.ordered_map_graveyard import bury_step
+from railgun.state.paged.outbox import BODY_HEAD_BYTES
+from railgun.state.paged.strings import load_absent_string
 from railgun.state.resident import Image
 from railgun.state.status import DONE, DRAIN, FAULT, ROOM
-from railgun.state.strings import load_absent_string
 from reservoir.compiled import address
 
 _META = struct.Struct("<QQQ")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from railgun.state import keys
-from railgun.state.row_context import CURSOR_SEGMENT, ROW_HEAD_BYTES
-from railgun.state.row_reader import Addresses
-from railgun.state.row_scan import (
+from railgun.state.rows.context import CURSOR_SEGMENT, ROW_HEAD_BYTES
+from railgun.state.rows.reader import Addresses
+from railgun.state.rows.scan import (
     ANY_GROUP,
     RULE_BOUNDS,
     RULE_BUCKET_COUNT,
@@ -18,7 +18,7 @@ from railgun.state.row_scan import (
     RULE_ZEROS,
     keep_empty,
 )
-from railgun.state.rows import EntityTable
+from railgun.state.rows.table import EntityTable
 from reservoir.compiled import address
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map_delete import om_delete, remove_at_path
-from railgun.state.ordered_map_graveyard import om_clear
-from railgun.state.ordered_map_insert import add_at_path, om_insert, plant
-from railgun.state.ordered_map_search import (
+from railgun.state.paged.access import mark_dirty, tick
+from railgun.state.paged.layout import BROKEN, count_of
+from railgun.state.paged.ordered_map_delete import om_delete, remove_at_path
+from railgun.state.paged.ordered_map_graveyard import om_clear
+from railgun.state.paged.ordered_map_insert import add_at_path, om_insert, plant
+from railgun.state.paged.ordered_map_search import (
     descend,
     descend_edge,
     entry_bytes,
@@ -27,9 +29,7 @@ from railgun.state.ordered_map_search import (
     set_path,
     step_leaf,
 )
-from railgun.state.page_access import mark_dirty, tick
-from railgun.state.page_layout import BROKEN, count_of
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN
 from reservoir.compiled import copy_bytes, jit, ld64, ldi64, st64, sti64
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map_delete import om_delete
-from railgun.state.ordered_map_insert import om_insert
-from railgun.state.ordered_map_search import CHILD_BYTES, descend_edge, path_entry
-from railgun.state.page_access import drop_page, mark_dirty, open_page, tick
-from railgun.state.page_directory import find_page
-from railgun.state.page_layout import BODY, GRAVES, count_of, level_of, set_count
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.access import drop_page, mark_dirty, open_page, tick
+from railgun.state.paged.directory import find_page
+from railgun.state.paged.layout import BODY, GRAVES, count_of, level_of, set_count
+from railgun.state.paged.ordered_map_delete import om_delete
+from railgun.state.paged.ordered_map_insert import om_insert
+from railgun.state.paged.ordered_map_search import CHILD_BYTES, descend_edge, path_entry
+from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT
 from reservoir.compiled import jit, ldi64, sti64
 

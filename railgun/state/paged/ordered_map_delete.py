@@ -8,20 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map_insert import entries_max, fits_block, size_of_entry
-from railgun.state.ordered_map_search import (
-    CHILD_BYTES,
-    descend,
-    open_child,
-    path_entry,
-    path_index,
-    path_page,
-    same,
-    set_path,
-)
-from railgun.state.page_access import drop_page, mark_dirty, move_page, tick
-from railgun.state.page_blocks import blocks_there, need, need_nothing
-from railgun.state.page_layout import (
+from railgun.state.paged.access import drop_page, mark_dirty, move_page, tick
+from railgun.state.paged.blocks import blocks_there, need, need_nothing
+from railgun.state.paged.layout import (
     BODY,
     EMPTY_SLABS,
     FREE_BLOCKS,
@@ -34,7 +23,18 @@ from railgun.state.page_layout import (
     count_of,
     set_count,
 )
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.ordered_map_insert import entries_max, fits_block, size_of_entry
+from railgun.state.paged.ordered_map_search import (
+    CHILD_BYTES,
+    descend,
+    open_child,
+    path_entry,
+    path_index,
+    path_page,
+    same,
+    set_path,
+)
+from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, ROOM
 from reservoir.compiled import copy_bytes, jit, ld64, ldi64, move_bytes, st64, sti64
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from railgun.state.errors import StoreCorruptionError, StoreVersionError
 from railgun.state.keys import ROW_KEY_BYTES, row_key_parts
-from railgun.state.row_context import GROUP_CLASS, ROWS_EPOCH
-from railgun.state.row_groups import RowGroups
-from railgun.state.row_load import (
+from railgun.state.rows.context import GROUP_CLASS, ROWS_EPOCH
+from railgun.state.rows.groups import RowGroups
+from railgun.state.rows.load import (
     FILLED,
     JOB_AT,
     JOB_COUNT,
@@ -35,7 +35,7 @@ from railgun.state.row_load import (
     fill_rows,
     place_missing,
 )
-from railgun.state.row_memory import RowMemory
+from railgun.state.rows.memory import RowMemory
 from railgun.state.store import Store
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT
 from reservoir.compiled import address

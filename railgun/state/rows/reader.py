@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from railgun.state import keys
-from railgun.state.row_context import CURSOR_SEGMENT, ROW_HEAD_BYTES
-from railgun.state.row_groups import RowGroups
-from railgun.state.row_job import LoadJob
-from railgun.state.row_memory import RowMemory
-from railgun.state.row_scan import copy_rows, gather_rows, head_rows, mark_resident
+from railgun.state.rows.context import CURSOR_SEGMENT, ROW_HEAD_BYTES
+from railgun.state.rows.groups import RowGroups
+from railgun.state.rows.job import LoadJob
+from railgun.state.rows.memory import RowMemory
+from railgun.state.rows.scan import copy_rows, gather_rows, head_rows, mark_resident
 from railgun.state.store import Store
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from reservoir.compiled import address

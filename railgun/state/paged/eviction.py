@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_blocks import (
+from railgun.state.paged.blocks import (
     SLAB_CARVED,
     SLAB_CLASS,
     SLAB_LIVE,
@@ -22,8 +22,8 @@ from railgun.state.page_blocks import (
     take_block,
     unlink,
 )
-from railgun.state.page_directory import enter_page, leave_page
-from railgun.state.page_layout import (
+from railgun.state.paged.directory import enter_page, leave_page
+from railgun.state.paged.layout import (
     CLOCK,
     DIRTY,
     DIRTY_NOW,
@@ -47,7 +47,7 @@ from railgun.state.page_layout import (
     kind_of,
     state_of,
 )
-from railgun.state.page_outbox import outbox_full, post_image, post_old
+from railgun.state.paged.outbox import outbox_full, post_image, post_old
 from railgun.state.status import DONE, DRAIN, ROOM
 from reservoir.compiled import copy_bytes, jit, ld32, ldi64, sti64
 

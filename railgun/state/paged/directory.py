@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_layout import DIRECTORY, DIRECTORY_LINES, HI, LO, MEMORY, PAGES
+from railgun.state.paged.layout import DIRECTORY, DIRECTORY_LINES, HI, LO, MEMORY, PAGES
 from reservoir.compiled import jit, ldi64, sti64
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

@@ -8,18 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.ordered_map_search import (
-    CHILD_BYTES,
-    CHILD_WORDS,
-    descend,
-    entry_bytes,
-    path_index,
-    path_page,
-    same,
-)
-from railgun.state.page_access import make_page, mark_dirty, move_page, tick
-from railgun.state.page_blocks import blocks_there, need, need_nothing
-from railgun.state.page_layout import (
+from railgun.state.paged.access import make_page, mark_dirty, move_page, tick
+from railgun.state.paged.blocks import blocks_there, need, need_nothing
+from railgun.state.paged.layout import (
     BODY,
     BROKEN,
     DEPTH_MAX,
@@ -37,7 +28,16 @@ from railgun.state.page_layout import (
     set_count,
     state_of,
 )
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.ordered_map_search import (
+    CHILD_BYTES,
+    CHILD_WORDS,
+    descend,
+    entry_bytes,
+    path_index,
+    path_page,
+    same,
+)
+from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, ROOM
 from reservoir.compiled import copy_bytes, jit, ld64, ldi64, move_bytes, st64, sti64
 

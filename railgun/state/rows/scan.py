@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import (
+from railgun.state.rows.access import (
     find_any_row,
     find_row,
     group_record,
@@ -16,7 +16,7 @@ from railgun.state.row_access import (
     row_lo,
     stale_version,
 )
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     CLASS_BYTES,
     CURSOR_SEGMENT,
     CURSOR_SLOT,
@@ -33,9 +33,9 @@ from railgun.state.row_context import (
     SEGMENT_CARVED,
     SEGMENT_CLASS,
 )
-from railgun.state.row_images import swap64
-from railgun.state.row_renew import clear_words, copy_runs
-from railgun.state.row_slots import class_record, segment_base, segment_record
+from railgun.state.rows.images import swap64
+from railgun.state.rows.renew import clear_words, copy_runs
+from railgun.state.rows.slots import class_record, segment_base, segment_record
 from reservoir.compiled import jit, ld8, ld64, ldi64, st8, st64, sti64
 
 ANY_GROUP = -1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     BUFFER_BYTES,
     BUFFER_CAPACITY,
     BUFFER_COUNT,

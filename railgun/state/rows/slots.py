@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.row_access import row_tag
-from railgun.state.row_context import (
+from railgun.state.rows.access import row_tag
+from railgun.state.rows.context import (
     CLASS_BYTES,
     CLASS_HELD,
     CLASS_LIVE,

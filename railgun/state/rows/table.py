@@ -10,16 +10,16 @@ import numpy.typing as npt
 from railgun.state.errors import BatchTooLargeError, LayoutError
 from railgun.state.layouts import Layout
 from railgun.state.resident import Image
-from railgun.state.row_context import CURSOR_SEGMENT, LOW32, ROWS_BATCH, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
-from railgun.state.row_evict import gather_pending, gather_tombstones
-from railgun.state.row_groups import RowGroups
-from railgun.state.row_job import LoadJob
-from railgun.state.row_load import PLACED, TABLE_FULL
-from railgun.state.row_memory import RowMemory
-from railgun.state.row_reader import Logical, RowReader, Words
-from railgun.state.row_renew import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
-from railgun.state.row_room import RowRoom
-from railgun.state.row_scan import STALE, find_rows, mark_stale, name_rows
+from railgun.state.rows.context import CURSOR_SEGMENT, LOW32, ROWS_BATCH, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
+from railgun.state.rows.evict import gather_pending, gather_tombstones
+from railgun.state.rows.groups import RowGroups
+from railgun.state.rows.job import LoadJob
+from railgun.state.rows.load import PLACED, TABLE_FULL
+from railgun.state.rows.memory import RowMemory
+from railgun.state.rows.reader import Logical, RowReader, Words
+from railgun.state.rows.renew import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
+from railgun.state.rows.room import RowRoom
+from railgun.state.rows.scan import STALE, find_rows, mark_stale, name_rows
 from railgun.state.store import Store
 from reservoir.compiled import address
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_access import mark_dirty, move_page, open_page, set_up_page, tick
-from railgun.state.page_blocks import blocks_there, need, need_nothing
-from railgun.state.page_layout import (
+from railgun.state.paged.access import mark_dirty, move_page, open_page, set_up_page, tick
+from railgun.state.paged.blocks import blocks_there, need, need_nothing
+from railgun.state.paged.layout import (
     BODY,
     BROKEN,
     HEAD_BYTES,
@@ -27,7 +27,7 @@ from railgun.state.page_layout import (
     set_state,
     state_of,
 )
-from railgun.state.page_outbox import outbox_full
+from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT, ROOM
 from reservoir.compiled import copy_bytes, jit, ld8, ldi64, st32, sti64
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from railgun.state.errors import BatchTooLargeError
 from railgun.state.resident import Image
-from railgun.state.row_access import row_group
-from railgun.state.row_context import (
+from railgun.state.rows.access import row_group
+from railgun.state.rows.context import (
     CLASS_BYTES,
     CLASS_HAND_SEGMENT,
     CLASS_HELD,
@@ -24,9 +24,9 @@ from railgun.state.row_context import (
     SEGMENT_CLASS,
     SEGMENT_LIVE,
 )
-from railgun.state.row_evict import OUT_FULL, RELEASED, evict_rows, evict_segment
-from railgun.state.row_memory import RowMemory
-from railgun.state.row_slots import class_record, segment_base, segment_record
+from railgun.state.rows.evict import OUT_FULL, RELEASED, evict_rows, evict_segment
+from railgun.state.rows.memory import RowMemory
+from railgun.state.rows.slots import class_record, segment_base, segment_record
 from railgun.state.store import Store
 from reservoir.compiled import jit, ld64, ldi64
 

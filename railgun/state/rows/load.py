@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import (
+from railgun.state.rows.access import (
     find_any_row,
     group_record,
     is_stale,
@@ -14,7 +14,7 @@ from railgun.state.row_access import (
     row_tag,
     stale_version,
 )
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     CLASS_LOADED,
     FLAG_USED,
     GROUP_CELLS,
@@ -37,9 +37,9 @@ from railgun.state.row_context import (
     ROWS_SALT,
     ROWS_STAMP,
 )
-from railgun.state.row_images import VERSION_BYTES, body_version, read_body, write_row_key
-from railgun.state.row_renew import NO_SLOT, RENEWED, clear_words, copy_runs, renew_row
-from railgun.state.row_slots import class_record, enter_row, forget_row, take_slot
+from railgun.state.rows.images import VERSION_BYTES, body_version, read_body, write_row_key
+from railgun.state.rows.renew import NO_SLOT, RENEWED, clear_words, copy_runs, renew_row
+from railgun.state.rows.slots import class_record, enter_row, forget_row, take_slot
 from railgun.state.undo import UNDO_ENTRY
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT
 from reservoir.compiled import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64

@@ -6,14 +6,14 @@ out (`PagePool.drain`).  A record, in bytes:
     +7   key: 'p' or 's', id big-endian (17 bytes; 7 bytes before it make the rest aligned)
     +24  epoch of the image u32, stored_epoch u32
     +32  length of the body i64, -1: deletion
-    +40  body: state u32 (size class cleared), words u32, words   (PAGES.md)
+    +40  body: state u32 (size class cleared), words u32, words   (FORMAT.md)
 """
 
 from typing import Any
 
 import numpy as np
 
-from railgun.state.page_layout import (
+from railgun.state.paged.layout import (
     BODY,
     DIRTY,
     DIRTY_OLD,

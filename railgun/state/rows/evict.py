@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.row_access import copy_row, layout_of_row, row_group
-from railgun.state.row_context import (
+from railgun.state.rows.access import copy_row, layout_of_row, row_group
+from railgun.state.rows.context import (
     BUFFER_CAPACITY,
     BUFFER_COUNT,
     BUFFER_LIMIT,
@@ -30,8 +30,8 @@ from railgun.state.row_context import (
     SEGMENT_CLASS,
     SEGMENT_MARK,
 )
-from railgun.state.row_images import append_image, append_key, mark_stored
-from railgun.state.row_slots import (
+from railgun.state.rows.images import append_image, append_key, mark_stored
+from railgun.state.rows.slots import (
     class_record,
     forget_row,
     release_segment,

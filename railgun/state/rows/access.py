@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     FLAG_USED,
     GROUP_BYTES,
     GROUP_CELLS,
@@ -42,7 +42,7 @@ from railgun.state.row_context import (
     SEGMENT_MARK,
     SEGMENT_RECORD_BYTES,
 )
-from railgun.state.row_images import append_image, mark_stored
+from railgun.state.rows.images import append_image, mark_stored
 from railgun.state.status import DONE, ROWS_DRAIN
 from reservoir.compiled import jit, ld64, ldi64, prefetch, st64, sti64
 
@@ -196,10 +196,10 @@ def touch_row(ctx: int, row: int) -> Any:
     epoch = ld64(ctx + ROWS_EPOCH)
     epochs = ld64(row + ROW_EPOCHS)
     if epochs & LOW32 != epoch:
-        if epochs & LOW32 != np.uint64(0):
-            if not copy_row(ctx, row):
-                return ROWS_DRAIN
-        mark_dirty(ctx, row)
+        if epochs & LOW32 == np.uint64(0):
+            mark_dirty(ctx, row)
+        elif not copy_row(ctx, row):
+            return ROWS_DRAIN
     read_touch(ctx, row)
     return DONE
 
@@ -215,12 +215,14 @@ def mark_dirty(ctx: int, row: int) -> None:
 
 @jit
 def copy_row(ctx: int, row: int) -> bool:
-    """Put a dirty row's image into the copy buffer and mark the row clean. False when there is no room.
+    """Put the image of a row that is dirty in an older epoch into the copy buffer. False when there is no room.
 
-    When it is written it is also kept for undoing the current epoch, so the row counts as stored in that.
+    When it is written it is also kept for undoing the current epoch, so the row counts as stored in that. Until then
+    the row is dirty in the current epoch: a clean row may be forgotten, and the store does not have this one yet.
     """
     cells, version = layout_of_row(ctx, row)
     if not append_image(ctx, ctx + ROWS_COPY, row, cells, version):
         return False
     mark_stored(row, ld64(ctx + ROWS_EPOCH))
+    mark_dirty(ctx, row)
     return True

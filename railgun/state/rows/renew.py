@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.row_access import (
+from railgun.state.rows.access import (
     copy_row,
     group_record,
-    mark_dirty,
     older_layout,
     row_group,
     stale_version,
 )
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     CLASS_BYTES,
     CURSOR_SEGMENT,
     CURSOR_SLOT,
@@ -40,8 +39,8 @@ from railgun.state.row_context import (
     SEGMENT_LIVE,
     SEGMENT_MARK,
 )
-from railgun.state.row_evict import OUT_FULL, evict_row
-from railgun.state.row_slots import (
+from railgun.state.rows.evict import OUT_FULL, evict_row
+from railgun.state.rows.slots import (
     class_record,
     forget_row,
     free_slot,
@@ -78,11 +77,8 @@ def renew_row(ctx: int, row: int) -> Any:
     if ldi64(older + MAP_RUN_COUNT) < 0:
         return RUNS_UNKNOWN
     dirty, epoch = ld64(row + ROW_EPOCHS) & LOW32, ld64(ctx + ROWS_EPOCH)
-    if dirty != np.uint64(0) and dirty != epoch:
-        if not copy_row(ctx, row):
-            return COPIES_FULL
-        # Not clean: what it holds is in the store only once the copy is written, so it may not just be forgotten.
-        mark_dirty(ctx, row)
+    if dirty != np.uint64(0) and dirty != epoch and not copy_row(ctx, row):
+        return COPIES_FULL
     tags = ld64(record + GROUP_NAME) | FLAG_USED | (ld64(ctx + ROWS_STAMP) << np.uint64(32))
     runs, run_count = ldi64(older + MAP_RUNS), ldi64(older + MAP_RUN_COUNT)
     if (

@@ -7,9 +7,9 @@ addresses never change.
 
 import numpy as np
 
-from railgun.state.page_blocks import SLAB_ENTRY_WORDS, add_empty_slab
-from railgun.state.page_errors import PoolTooSmallError
-from railgun.state.page_layout import (
+from railgun.state.paged.blocks import SLAB_ENTRY_WORDS, add_empty_slab
+from railgun.state.paged.errors import PoolTooSmallError
+from railgun.state.paged.layout import (
     CLASSES,
     CONTEXT_WORDS,
     DEPTH_MAX,
@@ -33,7 +33,7 @@ from railgun.state.page_layout import (
     TREE_CLASS,
     class_for,
 )
-from railgun.state.page_outbox import BODY_HEAD_BYTES, RECORD_BODY
+from railgun.state.paged.outbox import BODY_HEAD_BYTES, RECORD_BODY
 from reservoir.compiled import address
 
 SLABS_MIN = 12

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from railgun.state.errors import LayoutError
 from railgun.state.keys import ROW_KEY_BYTES
 from railgun.state.resident import Image
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     BUFFER_BYTES,
     BUFFER_CAPACITY,
     BUFFER_COUNT,
@@ -42,8 +42,8 @@ from railgun.state.row_context import (
     WITHHELD,
     slot_bytes_for,
 )
-from railgun.state.row_images import image_bytes_max
-from railgun.state.row_slots import rehash
+from railgun.state.rows.images import image_bytes_max
+from railgun.state.rows.slots import rehash
 from reservoir.compiled import address
 
 Words = npt.NDArray[np.int64]
@@ -153,6 +153,7 @@ class RowMemory:
         self.groups = np.zeros((0, GROUP_BYTES // 8), np.int64)
         self._bytes = base = np.frombuffer(self._region, np.uint8)
         self._touched_bytes = 0
+        self._watched: tuple[int, int] | None = None
         for word, value in (
             (ROWS_BASE, address(base)),
             (ROWS_SHIFT, self.segment_bytes.bit_length() - 1),
@@ -235,12 +236,18 @@ class RowMemory:
     def touch_ahead(self) -> bool:
         """Have the system give a piece of the memory behind what is in use. False: enough of it is there."""
         classes = self.segments[:, SEGMENT_CLASS // 8]
+        # Asked after each batch. Segments are taken from the front: the first behind those in use tells of any taken.
+        if self._watched is not None and classes.item(self._watched[0]) == self._watched[1]:
+            return False
+        self._watched = None
         owned, withheld = np.flatnonzero(classes >= 0), np.flatnonzero(classes == WITHHELD)
         used_bytes = (int(owned[-1]) + 1 if owned.size else 0) * self.segment_bytes
         end_bytes = (int(withheld[0]) if withheld.size else len(classes)) * self.segment_bytes
         end_bytes = min(end_bytes, used_bytes + min(_AHEAD_BYTES, self.limit_bytes // _AHEAD_OF_LIMIT))
         start = self._touched_bytes = max(self._touched_bytes, used_bytes)
         if start >= end_bytes:
+            behind = min(used_bytes // self.segment_bytes, len(classes) - 1)
+            self._watched = behind, classes.item(behind)
             return False
         self._touched_bytes = min(start + _TOUCH_BYTES, end_bytes)
         # No row is there, so it may hold anything.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_layout import (
+from railgun.state.paged.layout import (
     CLASSES,
     EMPTY_SLAB,
     EMPTY_SLABS,

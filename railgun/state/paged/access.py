@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_blocks import blocks_there, give_block, need, need_nothing, take_block
-from railgun.state.page_directory import enter_page, find_page, leave_page
-from railgun.state.page_layout import (
+from railgun.state.paged.blocks import blocks_there, give_block, need, need_nothing, take_block
+from railgun.state.paged.directory import enter_page, find_page, leave_page
+from railgun.state.paged.layout import (
     BODY,
     BROKEN,
     CLOCK,
@@ -34,7 +34,7 @@ from railgun.state.page_layout import (
     set_state,
     state_of,
 )
-from railgun.state.page_outbox import outbox_full, post_deletion, post_image
+from railgun.state.paged.outbox import outbox_full, post_deletion, post_image
 from railgun.state.status import DRAIN, FAULT, ROOM
 from reservoir.compiled import copy_bytes, jit, ld32, ldi64, st32, sti64
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from railgun.state.page_access import open_page
-from railgun.state.page_layout import BODY, BROKEN, PATH, count_of, level_of, state_of
+from railgun.state.paged.access import open_page
+from railgun.state.paged.layout import BODY, BROKEN, PATH, count_of, level_of, state_of
 from railgun.state.status import FAULT
 from reservoir.compiled import jit, ld64, ldi64, sti64
 

@@ -5,9 +5,9 @@ from typing import Protocol
 
 import numpy as np
 
-from railgun.state.page_layout import OUTBOX_USED
-from railgun.state.page_memory import PageMemory
-from railgun.state.page_outbox import RECORD_BODY, RECORD_KEY, index_outbox
+from railgun.state.paged.layout import OUTBOX_USED
+from railgun.state.paged.memory import PageMemory
+from railgun.state.paged.outbox import RECORD_BODY, RECORD_KEY, index_outbox
 from railgun.state.resident import Image
 from reservoir.compiled import address
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from railgun.state import keys
 from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.layouts import Layout, LayoutHistory, pack_layout, to_runs, unpack_layout
-from railgun.state.row_context import (
+from railgun.state.rows.context import (
     GROUP_CELLS,
     GROUP_CLASS,
     GROUP_FREE,
@@ -25,9 +25,9 @@ from railgun.state.row_context import (
     ROWS_EPOCH,
     row_name,
 )
-from railgun.state.row_evict import OUT_FULL
-from railgun.state.row_renew import LEFT, leave_rows
-from railgun.state.row_room import RowRoom
+from railgun.state.rows.evict import OUT_FULL
+from railgun.state.rows.renew import LEFT, leave_rows
+from railgun.state.rows.room import RowRoom
 from railgun.state.store import Store
 from reservoir.compiled import address
 

@@ -1,0 +1,1 @@
+"""Rows of entities: in memory by group and entity, loaded, evicted, checkpointed."""
