@@ -36,6 +36,8 @@ _STARTING = Readiness(False, "starting: the data is being recovered")
 class EmbeddedBackend:
     """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop."""
 
+    may_leave_start = False
+
     def __init__(self, open_engine: Callable[[], Engine]) -> None:
         self._open_engine = open_engine
         self._engine: Engine | None = None
@@ -44,8 +46,6 @@ class EmbeddedBackend:
         self._changing = threading.Lock()
         self._standing = _STARTING
         self._nothing = Recording()
-
-    may_leave_start = False
 
     async def start(self) -> None:
         """Recover and compile. Raises EngineError."""

@@ -33,6 +33,7 @@ from railgun.unit.start import LoggedStart
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
+_NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -75,9 +76,6 @@ def open_engine(settings: EngineSettings, definitions: Definitions | None) -> En
         engine.close()
         raise
     return engine
-
-
-_NAME_ANOTHER = "name an address of this machine and a port that may be used"
 
 
 def listen(settings: HttpSettings) -> socket.socket:

@@ -80,14 +80,13 @@ class StreamInput:
 
     def lags(self) -> dict[int, int]:
         """By partition the records that wait to be read, as far as is known."""
-        ends, windows = (
-            self._ends,
-            {} if self.is_over else {each.partition: each for each in self.windows.all()},
-        )
+        if self.is_over:
+            return {}
+        ends = self._ends
         return {
-            partition: max(0, ends[partition] - max(0, window.position))
-            for partition, window in windows.items()
-            if ends.get(partition, -1) >= 0
+            window.partition: max(0, ends[window.partition] - max(0, window.position))
+            for window in self.windows.all()
+            if ends.get(window.partition, -1) >= 0
         }
 
     # --- the thread that reads -------------------------------------------------------------------------

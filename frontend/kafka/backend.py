@@ -81,6 +81,8 @@ class KafkaBackend:
     Used in one event loop; `start` waits for the broker.
     """
 
+    may_leave_start = True
+
     def __init__(
         self,
         cluster: Cluster,
@@ -96,8 +98,6 @@ class KafkaBackend:
         self._open = ExitStack()
         self._standing = _STARTING
         self.recording = Recording()
-
-    may_leave_start = True
 
     async def start(self) -> None:
         """Read the catalogue, have a reply topic, reach the broker. Raises EngineError."""

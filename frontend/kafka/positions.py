@@ -1,6 +1,7 @@
 """How the tasks of a cluster stand, as their units say on the topic of positions; whether metrics answer yet."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -84,21 +85,17 @@ class Positions:
     def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
         """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
         their logs hold by now."""
-        stream, asks = entry.stream, True
+        stream, ends = entry.stream, _LogEnds(self._transport)
         for partitioner in stream.partitioners:
+            topic = self._topics.tasks(stream.name, partitioner)
             for partition in range(stream.partitions_of(partitioner)):
                 said = self.newest.get((stream.name, partitioner, partition), {})
                 if said.get("created") != entry.created:
                     said = {}
                 state = self._state((stream.name, partitioner, partition), said)
                 processed, end = said.get("processed", 0), said.get("end", 0)
-                if asks and state in NOT_RUN:
-                    try:
-                        topic = self._topics.tasks(stream.name, partitioner)
-                        end = max(end, self._transport.end_offset(topic, partition))
-                    except TransportError:
-                        # Nor would the next one be known: it may take long to find that out.
-                        asks = False
+                if state in NOT_RUN:
+                    end = max(end, ends.of(topic, partition))
                 yield {
                     "stream": stream.name,
                     "partitioner": partitioner,
@@ -124,7 +121,7 @@ class Positions:
 
     def _state(self, task: TaskName, said: Mapping[str, Any]) -> str:
         state = str(said.get("state", "unknown"))
-        is_silent = self._heard_s.get(task, -_SILENT_S) <= time.monotonic() - _SILENT_S
+        is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - _SILENT_S
         return "unknown" if is_silent and state not in NOT_RUN else state
 
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int]:
@@ -171,3 +168,20 @@ class Positions:
         self.newest[task] = said
         if is_new:
             self._heard_s[task] = time.monotonic()
+
+
+class _LogEnds:
+    """Where logs end, as far as the broker answers."""
+
+    def __init__(self, transport: KafkaTransport) -> None:
+        self._transport, self._answers = transport, True
+
+    def of(self, topic: str, partition: int) -> int:
+        """0 where that is not known."""
+        if self._answers:
+            try:
+                return self._transport.end_offset(topic, partition)
+            except TransportError:
+                # Nor would the next one be known: it may take long to find that out.
+                self._answers = False
+        return 0

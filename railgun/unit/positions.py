@@ -47,12 +47,7 @@ class Positions:
             self._sent.result()
         hosts = list(hosts)
         self._reader.keep([host.task for host in hosts if host.is_running])
-        bodies = {host.place.where: self._body(host) for host in hosts}
-        if last:
-            bodies = {
-                where: body if str(body["state"]).startswith("failed") else {**body, "state": "stopped"}
-                for where, body in bodies.items()
-            }
+        bodies = {host.place.where: self._body(host, last=last) for host in hosts}
         if time_s >= self._again_s:
             self._said, self._again_s = {}, time_s + AGAIN_S
         changed = [where for where, body in bodies.items() if self._said.get(where) != body]
@@ -67,7 +62,7 @@ class Positions:
         if last and self._sent is not None:
             self._sent.result()
 
-    def _body(self, host: TaskHost) -> dict[str, Any]:
+    def _body(self, host: TaskHost, *, last: bool) -> dict[str, Any]:
         place, position = host.place, host.position
         running = host.task if host.is_running else None
         return {
@@ -75,7 +70,7 @@ class Positions:
             "created": place.key.created,
             "partitioner": place.key.partitioner,
             "partition": place.key.partition,
-            "state": f"failed: {host.failure}" if host.failure else host.state,
+            "state": f"failed: {host.failure}" if host.failure else "stopped" if last else host.state,
             "processed": position,
             "replied": host.replied() if running is not None else position,
             "checkpointed": 0 if running is None else running.checkpoints.durable_position,
