@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from bench.spark_backfill import measure as measure_backfill
 from railgun.cli.main import main as railgun
+from railgun.spark.environment import local_session
 from railgun.spark.run_source import RunFiles
-from railgun.spark.validate import local_session, validate_run
+from railgun.spark.validate import validate_run
 
 DEFINITIONS = """
 [streams.payments]

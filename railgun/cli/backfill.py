@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
-from railgun.cli.failures import EXIT_NO, UsageError
+from railgun.cli.failures import EXIT_NO, needing_spark
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
@@ -85,12 +85,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
-    try:
-        from railgun.spark.validate import local_session
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"backfill needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
-        ) from error
+    with needing_spark("backfill"):
+        from railgun.spark.environment import local_session
     from railgun.cli.progress import PiecesProgress
 
     target = _target(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))

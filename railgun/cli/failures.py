@@ -1,6 +1,8 @@
 """Errors as people see them: one line with the place and the remedy, on stderr."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from railgun.language.errors import nearest
 
@@ -22,6 +24,17 @@ _REMEDIES = {
 
 class UsageError(Exception):
     """The command cannot be run as it was called; the message says what to write instead."""
+
+
+@contextmanager
+def needing_spark(what: str) -> Iterator[None]:
+    """Say what to install where a package that Spark's commands need is not. Raises UsageError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{what} needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
+        ) from error
 
 
 def one_line(error: BaseException) -> str:

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run units until asked to stop. Raises ConfigError, NodeFolderError, OSError."""
     from railgun import __version__
-    from railgun.config.loading import Flag, load_settings
+    from railgun.config.loading import flags_given, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
     from railgun.messaging.kafka_passed import check_passed_through
@@ -52,8 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
         "--data": ("engine.data_folder", arguments.data),
         "--broker": ("cluster.broker", arguments.broker),
     }
-    flags = [Flag(option, key, value) for option, (key, value) in given.items() if value is not None]
-    settings = load_settings(arguments.config, os.environ, flags)
+    settings = load_settings(arguments.config, os.environ, flags_given(given))
     units = units_of(settings.cluster)
     check_passed_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]

@@ -74,13 +74,13 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
 
 def _flags(arguments: argparse.Namespace) -> "list[Flag]":
     """What the options of a server say. Raises UsageError."""
-    from railgun.config.loading import Flag
+    from railgun.config.loading import Flag, flags_given
 
-    flags = []
-    if getattr(arguments, "data", None) is not None:
-        flags.append(Flag("--data", "engine.data_folder", arguments.data))
-    if arguments.broker is not None:
-        flags.append(Flag("--broker", "cluster.broker", arguments.broker))
+    given = {
+        "--data": ("engine.data_folder", getattr(arguments, "data", None)),
+        "--broker": ("cluster.broker", arguments.broker),
+    }
+    flags = flags_given(given)
     if arguments.http is not None:
         host, port = _address(arguments.http)
         flags += [Flag("--http", "http.host", host), Flag("--http", "http.port", port)]

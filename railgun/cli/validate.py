@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
-from railgun.cli.failures import EXIT_NO, UsageError
+from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 
 if TYPE_CHECKING:
     from railgun.spark.report import Report
@@ -62,12 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--{of_service[0].replace('_', '-')} is for a service, {of_run[0]} for a run: the one or the other"
         )
-    try:
+    with needing_spark("validation"):
         report = _of_service(arguments) if of_service else _of_run(arguments)
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"validation needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
-        ) from error
     print(json.dumps(report.as_json()) if arguments.json else report.as_text())
     return EXIT_NO if report.mismatches else 0
 
@@ -88,8 +84,9 @@ def _of_run(arguments: argparse.Namespace) -> Report:
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
 
+    from railgun.spark.environment import local_session
     from railgun.spark.run_source import RunFiles
-    from railgun.spark.validate import check_files, local_session, validate_run
+    from railgun.spark.validate import check_files, validate_run
 
     places = [str(Path(each).absolute()) for each in arguments.events]
     files = RunFiles(
@@ -104,7 +101,7 @@ def _of_run(arguments: argparse.Namespace) -> Report:
 
 
 def _of_service(arguments: argparse.Namespace) -> Report:
-    from railgun.spark.validate import local_session
+    from railgun.spark.environment import local_session
     from railgun.spark.validate_service import Recorded, check_recorded, validate_service
 
     replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
@@ -122,14 +119,13 @@ def _log_options(arguments: argparse.Namespace) -> dict[str, str]:
     if not (arguments.broker or arguments.config):
         raise UsageError("say where the log of events is: --broker HOST:PORT or --data DIR")
 
-    from railgun.config.loading import Flag, load_settings
+    from railgun.config.loading import flags_given, load_settings
 
     given = {
         "--broker": ("cluster.broker", arguments.broker),
         "--topic-prefix": ("cluster.topic_prefix", arguments.topic_prefix),
     }
-    flags = [Flag(option, key, value) for option, (key, value) in given.items() if value is not None]
-    settings = load_settings(arguments.config, os.environ, flags)
+    settings = load_settings(arguments.config, os.environ, flags_given(given))
     passed = {
         f"kafka.{key}": str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in settings.kafka.items()

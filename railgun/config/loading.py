@@ -24,6 +24,11 @@ class Flag:
     value: object
 
 
+def flags_given(options: Mapping[str, tuple[str, object]]) -> list[Flag]:
+    """Those of a command's options that were given. options: by option its key and value, None where it was not."""
+    return [Flag(option, key, value) for option, (key, value) in options.items() if value is not None]
+
+
 def load_settings(
     file: Path | str | None = None, environment: Mapping[str, str] | None = None, flags: Iterable[Flag] = ()
 ) -> Settings:

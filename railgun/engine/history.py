@@ -12,6 +12,7 @@ from railgun.engine.members import Member
 from railgun.plan.program import TIME_MAX
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import HistoryManifest, verified_manifest
+from railgun.task.settings import TaskSettings
 
 
 def history_plan(
@@ -20,12 +21,18 @@ def history_plan(
     """What the tasks of a stream's history are built from. Raises HistoryRefusedError."""
     logs = {str(each.task.identity): each.log.start for each in members}
     check_possible(entry, cut_ms, logs, _least_ms(members))
-    settings = members[0].task.settings
+    return plan_of(entry, key, members[0].task.settings, history, cut_ms, last_place)
+
+
+def plan_of(
+    entry: StreamEntry, key: bytes, settings: TaskSettings, history: str, cut_ms: int, last_place: int
+) -> HistoryPlan:
+    """The same where `check_possible` was asked already. settings: of the stream's tasks."""
     return HistoryPlan(
         history=history,
         key=key,
         created=entry.created,
-        schemas=definitions_by_version(entry),
+        schemas=_definitions_by_version(entry),
         metrics=tuple(entry.metrics.values()),
         last_place=last_place,
         cut_ms=cut_ms,
@@ -34,7 +41,7 @@ def history_plan(
     )
 
 
-def definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
+def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
     """A stream's newest definition under each version of its schema: fields are only ever added at the end."""
     stream = entry.stream
     return {

@@ -32,6 +32,7 @@ from railgun.spark.backfill_tasks import (
     write_whole,
 )
 from railgun.spark.errors import BackfillFailedError, HistoryError
+from railgun.spark.sessions import own_session
 from railgun.spark.worker_errors import own_errors
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import MIB, TaskSettings
@@ -113,11 +114,8 @@ def new_history_id() -> str:
 
 def check_source(spark: SparkSession, job: Backfill, plan: HistoryPlan) -> DataFrame:
     """Look at the history's columns before any work starts. Raises HistoryError, ColumnError."""
-    session = spark.newSession()
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
     newest = max(plan.schemas)
-    frame = job.source.read(session, plan.stream.schema(newest), job.columns)
+    frame = job.source.read(own_session(spark, SETTINGS), plan.stream.schema(newest), job.columns)
     return fields_of(frame, job.source, plan.stream, job.columns)
 
 

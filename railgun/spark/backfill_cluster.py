@@ -8,7 +8,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddHistory, Change
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
-from railgun.engine.history import check_known, check_possible, definitions_by_version
+from railgun.engine.history import check_known, check_possible, plan_of
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import TopicPartition
@@ -47,17 +47,8 @@ class BackfillOfCluster(BackfillTarget):
             logs = registry.topics.partitions(entry.stream)
             check_possible(entry, request.cut_ms, _starts(transport, logs), _least_ms(transport, logs))
             settings = request.settings or TaskSettings()
-            return HistoryPlan(
-                history=new_history_id(),
-                key=snapshot.keys[request.stream],
-                created=entry.created,
-                schemas=definitions_by_version(entry),
-                metrics=tuple(entry.metrics.values()),
-                last_place=snapshot.catalog.last_place,
-                cut_ms=request.cut_ms,
-                chunk_events=settings.chunk_events,
-                segment_bytes=settings.segment_bytes,
-            )
+            key, last_place = snapshot.keys[request.stream], snapshot.catalog.last_place
+            return plan_of(entry, key, settings, new_history_id(), request.cut_ms, last_place)
 
     def install(self) -> None:
         self.bring()

@@ -5,7 +5,6 @@ its own once it is whole: whatever is killed leaves nothing that looks finished.
 """
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ import pyarrow as pa
 from railgun.catalog.names import column_name
 from railgun.spark.backfill_rows import RECORD, TASK, Counts, records_of
 from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.history_manifest import HISTORY, MANIFEST, HistoryManifest
+from railgun.task.history_manifest import HISTORY, MANIFEST, HistoryManifest, make_durable, read_manifest
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
 
@@ -118,7 +117,7 @@ class _Task:
             shutil.copytree(self._folder, self._near)
             shutil.rmtree(self._folder, ignore_errors=True)
             for path in (*self._near.rglob("*"), self._near):
-                _sync(path)
+                make_durable(path)
         try:
             self._near.rename(self._final)
         except OSError:
@@ -126,7 +125,7 @@ class _Task:
                 raise
             # Another attempt was first; what it made is the same.
             shutil.rmtree(self._near, ignore_errors=True)
-        _sync(self._final.parent)
+        make_durable(self._final.parent)
         return msgspec.json.encode(manifest).decode()
 
     def give_up(self) -> None:
@@ -159,12 +158,8 @@ class _Counts:
 
 
 def manifests_of(place: BuildPlace) -> list[HistoryManifest]:
-    """Of all finished tasks, in their order."""
-    found = []
-    for number in range(len(place.numbers)):
-        body = (place.folder(number) / HISTORY / MANIFEST).read_bytes()
-        found.append(msgspec.json.decode(body, type=HistoryManifest))
-    return found
+    """Of all finished tasks, in their order. Raises HistoryDamagedError, OSError."""
+    return [read_manifest(place.folder(number)) for number in range(len(place.numbers))]
 
 
 def write_whole(place: Path, text: str) -> None:
@@ -172,9 +167,9 @@ def write_whole(place: Path, text: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
     unfinished.write_text(text, encoding="utf-8")
-    _sync(unfinished)
+    make_durable(unfinished)
     unfinished.rename(place)
-    _sync(place.parent)
+    make_durable(place.parent)
 
 
 def _by_task(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Records]]:
@@ -190,11 +185,3 @@ def _by_task(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Records]]
 
 def _said(number: int, text: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"task": number, "said": text}], BUILT)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,11 +1,14 @@
-"""Whether this machine can run Spark: asked before anything starts, answered in one line."""
+"""A Spark on this machine: whether it can run is asked before anything starts, and answered in one line."""
 
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from railgun.spark.errors import SetupError
 
@@ -14,6 +17,28 @@ SPARK_LEAST = (4, 2)
 
 _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
+
+
+def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
+    """A Spark on this machine; under spark-submit the one that was asked for there.
+
+    Raises SetupError where Java or Spark will not do.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return SparkSession.builder.appName("railgun").getOrCreate()
+    check_environment()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return (
+        SparkSession.builder.appName("railgun")
+        .master(f"local[{cores}]")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
 
 
 def check_environment() -> None:

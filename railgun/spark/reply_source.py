@@ -22,7 +22,7 @@ from railgun.spark.errors import ReplyFileError
 from railgun.spark.record_log import Bounds, Piece
 from railgun.spark.reply_file import recorded_type
 from railgun.spark.run_source import whole_type
-from railgun.spark.task_log_source import number_of
+from railgun.spark.task_log_source import number_of, place_of_number
 from railgun.spark.topic_log import TopicRecordLog, connected
 
 FORMAT = "railgun_replies"
@@ -207,8 +207,9 @@ class _Rows:
             try:
                 replies.append(self._decode(value))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                at = number & ((1 << 40) - 1)
-                raise ReplyFileError(f"{where} {at}: it is no reply: {error}") from error
+                raise ReplyFileError(
+                    f"{where} {place_of_number(number)[1]}: it is no reply: {error}"
+                ) from error
         metrics = [each.metrics for each in replies]
         absent, unfit = [], [None] * len(replies)
         for each in metrics:

@@ -1,12 +1,12 @@
 """Frames kept while a check lasts, and sessions set as its SQL means them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-SETTINGS = {
+VALIDATION = {
     # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
     "spark.sql.ansi.enabled": "false",
@@ -20,10 +20,10 @@ SETTINGS = {
 _SHUFFLE_ROWS = 200_000
 
 
-def own_session(spark: SparkSession) -> SparkSession:
-    """A session of validation's own beside one that is there."""
+def own_session(spark: SparkSession, settings: Mapping[str, str] = VALIDATION) -> SparkSession:
+    """A session of one's own beside one that is there, set as given."""
     session = spark.newSession()
-    for name, value in SETTINGS.items():
+    for name, value in settings.items():
         session.conf.set(name, value)
     return session
 

@@ -1,7 +1,5 @@
 """Validation: every metric for every event again, with Spark's functions, compared with the recorded replies."""
 
-import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +12,6 @@ from railgun.catalog.names import column_name
 from railgun.files.reading import EventFiles
 from railgun.spark.admission import DUPLICATE, LATE, TASK, AdmissionRules, admitted
 from railgun.spark.checking import Checked, ValueColumns, planned
-from railgun.spark.environment import check_environment
 from railgun.spark.errors import OptionError, SparkSideError
 from railgun.spark.partitioner_check import Said, check_partitioner, joined, must_be_null
 from railgun.spark.reply_file import ReplyFile, recorded_columns
@@ -27,28 +24,6 @@ from railgun.spark.worker_errors import own_errors
 
 class ValidationError(SparkSideError):
     """The validation could not be done; the message is one line."""
-
-
-def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
-    """A Spark on this machine; under spark-submit the one that was asked for there.
-
-    Raises SetupError where Java or Spark will not do.
-    """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return SparkSession.builder.appName("railgun").getOrCreate()
-    check_environment()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    return (
-        SparkSession.builder.appName("railgun")
-        .master(f"local[{cores}]")
-        .config("spark.driver.memory", memory)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
 
 
 def check_files(files: RunFiles) -> None:

@@ -39,14 +39,14 @@ def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         name = path.relative_to(folder).as_posix()
         listed.append((name, path.stat().st_size, _checksum(path)))
-        _sync(path)
+        make_durable(path)
     full = msgspec.structs.replace(manifest, files=tuple(listed))
     place = folder / HISTORY / MANIFEST
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(msgspec.json.format(msgspec.json.encode(full), indent=1) + b"\n")
-    _sync(place)
+    make_durable(place)
     for each in (*(each for each in folder.rglob("*") if each.is_dir()), folder):
-        _sync(each)
+        make_durable(each)
     return full
 
 
@@ -113,7 +113,8 @@ def _checksum(path: Path) -> int:
     return found
 
 
-def _sync(path: Path) -> None:
+def make_durable(path: Path) -> None:
+    """Wait until what a file holds, or which names a folder has, is on the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

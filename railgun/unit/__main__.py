@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from railgun.config.loading import Flag, load_settings
+from railgun.config.loading import flags_given, load_settings
 from railgun.config.settings import Settings
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
@@ -33,7 +33,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 def settings_of(config: str | None, broker: str | None) -> Settings:
     """The settings of a node: its file, the environment, the broker of the command line. Raises ConfigError."""
-    flags = [] if broker is None else [Flag("--broker", "cluster.broker", broker)]
+    flags = flags_given({"--broker": ("cluster.broker", broker)})
     return load_settings(config, os.environ, flags)
 
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.types import parse_type
-from railgun.spark.sessions import SETTINGS
+from railgun.spark.sessions import own_session
 from railgun.spark.translate import FIELD_PREFIX, InexpressibleError, sql_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.inference import infer
@@ -52,9 +52,7 @@ def plain(value: Any) -> Any:
 @pytest.mark.spark
 @pytest.mark.parametrize("first", [0, pytest.param(1_000, marks=pytest.mark.torture)])
 def test_expressions_are_the_oracles(spark: SparkSession, first: int) -> None:
-    session = spark.newSession()
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
+    session = own_session(spark)
     drawn = [expression_case(first + seed) for seed in range(CASES)]
     fields = drawn[0].fields
     rows = [row for each in drawn for row in each.typed_rows()[:3]]
