@@ -2,32 +2,29 @@
 
 import sys
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 
-class RunProgress:
-    """A bar on stderr, if that is a terminal: share, events, events per second, time left."""
+class _Bars:
+    """Bars on stderr for as long as a block lasts, if that is a terminal."""
 
-    def __init__(self) -> None:
-        console = Console(stderr=True)
+    def __init__(self, *columns: ProgressColumn) -> None:
         self._progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[events]:,} events"),
-            TextColumn("{task.fields[rate]:,.0f}/s"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not sys.stderr.isatty(),
-            transient=True,
+            *columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True
         )
-        self._task = self._progress.add_task("starting", total=None, events=0, rate=0.0)
-        self._events = 0
-        self._of_rows = False
 
-    def __enter__(self) -> "RunProgress":
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -35,6 +32,23 @@ class RunProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+
+class RunProgress(_Bars):
+    """A bar on stderr, if that is a terminal: share, events, events per second, time left."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[events]:,} events"),
+            TextColumn("{task.fields[rate]:,.0f}/s"),
+            TimeRemainingColumn(),
+        )
+        self._task = self._progress.add_task("starting", total=None, events=0, rate=0.0)
+        self._events = 0
+        self._of_rows = False
 
     def start(self, size_bytes: int, rows: int | None) -> None:
         """Rows make the truer bar; bytes do where rows are not known before."""
@@ -54,30 +68,18 @@ class RunProgress:
         )
 
 
-class WarmingProgress:
+class WarmingProgress(_Bars):
     """How far new metrics have read, one bar per stream on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
-        self._progress = Progress(
+        super().__init__(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[warming]} warming"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "WarmingProgress":
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
     def at(self, stream: str, share: float, warming: int) -> None:
         """So many metrics of a stream are warming still, and have come so far on average, 0 to 1."""
@@ -86,29 +88,17 @@ class WarmingProgress:
         self._progress.update(self._tasks[stream], completed=share, warming=warming)
 
 
-class PiecesProgress:
+class PiecesProgress(_Bars):
     """How many pieces of some work are done, one bar on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
-        self._progress = Progress(
+        super().__init__(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             TextColumn("{task.completed} of {task.total}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            transient=True,
         )
         self._task = self._progress.add_task("starting", total=1)
-
-    def __enter__(self) -> "PiecesProgress":
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
     def at(self, what: str, done: int, total: int) -> None:
         """So many pieces are done of what is being done."""
