@@ -17,13 +17,7 @@ _FETCH_SECONDS, _RUN_SECONDS = 300, 900
 _WHOLE_SCALE = 0.5
 _PART_ROWS = 200_000
 
-_DEFINITIONS = """
-[streams.flights]
-time = "date"
-partitioners = ["origin", "destination"]
-lateness = "1m"
-retention = "forever"
-[streams.flights.fields]
+FIELDS_AND_METRICS = """
 date = "timestamp"
 delay = "long"
 distance = "long"
@@ -38,6 +32,13 @@ sql = "SELECT count(*) AS in_1h, sum(distance) AS in_miles_1h FROM flights GROUP
 [[metrics]]
 sql = "SELECT stddev(delay) AS in_spread_1d FROM flights GROUP BY destination OVER SLIDING 1 DAY"
 """
+_DEFINITIONS = f"""
+[streams.flights]
+time = "date"
+partitioners = ["origin", "destination"]
+lateness = "1m"
+retention = "forever"
+[streams.flights.fields]{FIELDS_AND_METRICS}"""
 
 
 def measure(report: Report) -> None:

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from bench.flights_run import fetched
+from bench.flights_run import FIELDS_AND_METRICS, fetched
 from railgun.catalog.definitions import parse_definitions
 from railgun.spark.backfill_engine import BackfillOfEngine
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
 
-DEFINITIONS = """
+DEFINITIONS = f"""
 [streams.flights]
 time = "date"
 id = "id"
@@ -27,21 +27,7 @@ partitioners = ["origin", "destination"]
 partitions = 1
 lateness = "1m"
 [streams.flights.fields]
-id = "long"
-date = "timestamp"
-delay = "long"
-distance = "long"
-origin = "string"
-destination = "string"
-[[metrics]]
-sql = "SELECT count(*) AS out_1h, avg(delay) AS out_delay_1h FROM flights GROUP BY origin OVER SLIDING 1 HOUR"
-[[metrics]]
-sql = "SELECT max(delay) AS out_worst_1d FROM flights GROUP BY origin OVER SLIDING 1 DAY"
-[[metrics]]
-sql = "SELECT count(*) AS in_1h, sum(distance) AS in_miles_1h FROM flights GROUP BY destination OVER SLIDING 1 HOUR"
-[[metrics]]
-sql = "SELECT stddev(delay) AS in_spread_1d FROM flights GROUP BY destination OVER SLIDING 1 DAY"
-"""
+id = "long"{FIELDS_AND_METRICS}"""
 _CUT_MS = 4_102_444_800_000
 _PAUSE_S = 0.2
 
