@@ -3,15 +3,14 @@
 import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import fastavro
 
 from railgun.config.settings import InputSettings
-from railgun.task.settings import TaskSettings
 from tests.frontend.door.input_player import InputPlayer
 from tests.frontend.door.schema_registry import RunningRegistry
+from tests.frontend.kafka.cluster import LocalCluster
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "long", float: "double", str: "string", type(None): "null"}
 
@@ -31,10 +30,8 @@ def encoded(event: Mapping[str, Any], schema: dict[str, Any]) -> bytes:
 class AvroInputPlayer(InputPlayer):
     """Every event whose values Avro can hold goes as Avro; each set of types has a schema in the registry."""
 
-    def __init__(
-        self, broker: str, folder: Path, stream: str, settings: TaskSettings | None, registry: RunningRegistry
-    ) -> None:
-        super().__init__(broker, folder, stream, settings, InputSettings(schema_registry_url=registry.url))
+    def __init__(self, cluster: LocalCluster, stream: str, registry: RunningRegistry) -> None:
+        super().__init__(cluster, stream, InputSettings(schema_registry_url=registry.url))
         self._registry = registry
         self._ids: dict[str, int] = {}
         self.sent_as_avro = 0

@@ -1,12 +1,11 @@
 """A stream whose events come by its input topic, as the oracle's steps see it; changes go over HTTP."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from railgun.config.settings import InputSettings
-from railgun.task.settings import TaskSettings
 from tests.frontend.door.input_topic import InputTopic
+from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.kafka.cluster_http_player import ClusterHttpPlayer
 from tests.oracle.steps import Reply
 
@@ -14,16 +13,9 @@ from tests.oracle.steps import Reply
 class InputPlayer(ClusterHttpPlayer):
     """One partition of input, so that events are taken in the order in which they were written."""
 
-    def __init__(
-        self,
-        broker: str,
-        folder: Path,
-        stream: str,
-        settings: TaskSettings | None = None,
-        door: InputSettings | None = None,
-    ) -> None:
-        super().__init__(broker, folder, stream, settings, door)
-        self._topic = InputTopic(broker, self._cluster.prefix, stream)
+    def __init__(self, cluster: LocalCluster, stream: str, door: InputSettings | None = None) -> None:
+        super().__init__(cluster, stream, door)
+        self._topic = InputTopic(cluster.broker, cluster.prefix, stream)
         self._answered = 0
 
     def score(self, event: Mapping[str, Any]) -> Reply:

@@ -8,6 +8,7 @@ from tests.engine.player import SMALLEST
 from tests.frontend.door.avro_events import AvroInputPlayer
 from tests.frontend.door.input_player import InputPlayer
 from tests.frontend.door.schema_registry import schema_registry
+from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.test_http_against_oracle import play
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
@@ -16,7 +17,8 @@ from tests.strategies.seeded import case
 
 def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
     drawn = case(seed, steps, Profile(explicit_warm=False))
-    return play(drawn, InputPlayer(kafka, folder, STREAM, SMALLEST if seed % 2 else None), seed % 3)
+    cluster = LocalCluster(kafka, folder, SMALLEST if seed % 2 else None)
+    return play(drawn, InputPlayer(cluster, STREAM), seed % 3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -27,7 +29,8 @@ def test_a_case(kafka: str, seed: int, tmp_path: Path) -> None:
 def _avro_differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
     drawn = case(seed, steps, Profile(explicit_warm=False))
     with schema_registry({}) as registry:
-        player = AvroInputPlayer(kafka, folder, STREAM, SMALLEST if seed % 2 else None, registry)
+        cluster = LocalCluster(kafka, folder, SMALLEST if seed % 2 else None)
+        player = AvroInputPlayer(cluster, STREAM, registry)
         found = play(drawn, player, seed % 3)
     assert player.sent_as_avro > steps // 4
     return found

@@ -1,11 +1,8 @@
 """A stream of a cluster on Kafka behind HTTP, as the oracle's steps see it."""
 
-from pathlib import Path
-
 import httpx
 
 from railgun.config.settings import InputSettings
-from railgun.task.settings import TaskSettings
 from tests.frontend.http_player import HttpRequests
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
 from tests.frontend.serving import until
@@ -15,20 +12,16 @@ UNITS, FRONT_ENDS = 2, 2
 
 
 class ClusterHttpPlayer(HttpRequests):
-    """Plays steps on `stream` of a cluster, by its front-ends in turns; restarts are of its units."""
+    """Plays steps on `stream` of a cluster, by its front-ends in turns; restarts are of its units.
 
-    def __init__(
-        self,
-        broker: str,
-        folder: Path,
-        stream: str,
-        settings: TaskSettings | None = None,
-        door: InputSettings | None = None,
-    ) -> None:
+    cluster: nothing of it runs yet; it is closed with this.
+    """
+
+    def __init__(self, cluster: LocalCluster, stream: str, door: InputSettings | None = None) -> None:
         super().__init__(stream)
         self._requests = 0
         self._front_ends: list[RunningFrontEnd] = []
-        self._cluster = LocalCluster(broker, folder, settings)
+        self._cluster = cluster
         try:
             self._cluster.start_units(UNITS)
             self._front_ends += [

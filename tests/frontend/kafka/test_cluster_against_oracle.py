@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.player import SMALLEST
+from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.kafka.cluster_http_player import ClusterHttpPlayer
 from tests.frontend.test_http_against_oracle import play
 from tests.strategies.case import STREAM
@@ -14,7 +15,8 @@ from tests.strategies.seeded import case
 
 def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
     drawn = case(seed, steps, Profile(explicit_warm=False))
-    return play(drawn, ClusterHttpPlayer(kafka, folder, STREAM, SMALLEST if seed % 2 else None), seed % 3)
+    cluster = LocalCluster(kafka, folder, SMALLEST if seed % 2 else None)
+    return play(drawn, ClusterHttpPlayer(cluster, STREAM), seed % 3)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.frontend.http_player import RefusedOverHttp
+from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.kafka.cluster_http_player import ClusterHttpPlayer
 from tests.scripts.executor import OracleExecutor
 from tests.scripts.player_executor import PlayerExecutor
@@ -32,7 +33,9 @@ def test_each_script(path: Path, kafka: str, tmp_path: Path) -> None:
 def _play(path: Path, broker: str, folder: Path) -> None:
     script = read_script(path)
     executor = PlayerExecutor(
-        lambda stream: ClusterHttpPlayer(broker, folder / "data", stream), RefusedOverHttp, ABILITIES
+        lambda stream: ClusterHttpPlayer(LocalCluster(broker, folder / "data"), stream),
+        RefusedOverHttp,
+        ABILITIES,
     )
     try:
         assert not complaints(script, executor, OracleExecutor(folder / "oracle"))
