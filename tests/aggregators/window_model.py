@@ -26,7 +26,7 @@ from railgun.state.paged.strings import str_address, str_length
 from tests.aggregators.memory import WORD, at, bits, double, words
 from tests.oracle import types as oracle_types
 from tests.oracle.aggregates import Aggregate
-from tests.state.memory_items import MemoryItems
+from tests.state.paged.memory_items import MemoryItems
 
 Value = int | float | str | bool
 # Its time, its seq, and the value itself.

@@ -9,7 +9,7 @@ from railgun.state import keys
 from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.task.processor import TaskProcessor
 from railgun.task.retirement import CellKind, cell_kinds
-from tests.state.stored_tree import StoredTree
+from tests.state.paged.stored_tree import StoredTree
 
 _ALL = 1 << 62
 _TREES = (codes.DEQUE_MIN, codes.DEQUE_MAX, codes.QUEUE)

@@ -1,7 +1,7 @@
 """Bugs planted in a running task, each caught by the seeded campaign: a checker that cannot fail shows nothing.
 
 A naive sum, a deque that removes by value and wrong order of ties in aggregators: tests/aggregators/test_canaries.py.
-Rows, pages and undoing by themselves: tests/state/test_state_canaries.py, test_pages_canaries.py.
+Rows, pages and undoing by themselves: tests/state/test_state_canaries.py, paged/test_pages_canaries.py.
 """
 
 from collections.abc import Callable

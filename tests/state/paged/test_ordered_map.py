@@ -17,8 +17,8 @@ from railgun.state.paged.ordered_map import (
     om_last,
 )
 from railgun.state.paged.pool import PagePool
-from tests.state.map_driver import Driver
-from tests.state.memory_items import MemoryItems
+from tests.state.paged.map_driver import Driver
+from tests.state.paged.memory_items import MemoryItems
 
 
 @pytest.fixture(params=[16, 32, 256])

@@ -62,6 +62,23 @@ def change_all(table: EntityTable, numbers: range) -> None:
         change(table, load(table, 0, [number])[0], 28, 1)
 
 
+def changed_before_the_epoch(store: Store, memory_bytes: int) -> tuple[EntityTable, list[int]]:
+    """500 rows that are all the same, and not stored yet where an epoch begins."""
+    table = EntityTable(memory_bytes, store)
+    table.set_layout(0, 1, 100)
+    rows = load(table, 0, range(500))
+    for row in rows:
+        change(table, row, 100, 2**63 + 1)
+    table.set_epoch(2)
+    return table, rows
+
+
+def assert_stored_as_before_the_epoch(store: Store) -> None:
+    written = store.get([keys.row_key(0, number + 1, number * 77) for number in range(500)])
+    assert {epoch for epoch, _ in written} == {1}
+    assert len({body for _, body in written}) == 1
+
+
 def is_row(table: EntityTable, row: int, group: int, number: int) -> bool:
     return bool(row_is(table.context, row, group, U(number + 1), U(number * 77)))
 
@@ -284,12 +301,7 @@ def test_stamps_wrap_round(store: Store) -> None:
 
 
 def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(store: Store) -> None:
-    table = EntityTable(2 * 1024 * KIB, store)
-    table.set_layout(0, 1, 100)
-    rows = load(table, 0, range(500))
-    for row in rows:
-        change(table, row, 100, 2**63 + 1)
-    table.set_epoch(2)
+    table, rows = changed_before_the_epoch(store, 2 * 1024 * KIB)
     told = 0
     for row in rows:
         status = touch_row(table.context, row)
@@ -302,18 +314,11 @@ def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(stor
         cells(row, 100)[:] = 7
     assert told > 1
     table.drain()
-    written = store.get([keys.row_key(0, number + 1, number * 77) for number in range(500)])
-    assert {epoch for epoch, _ in written} == {1}
-    assert len({body for _, body in written}) == 1
+    assert_stored_as_before_the_epoch(store)
 
 
 def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> None:
-    table = EntityTable(64 * 1024 * KIB, store)
-    table.set_layout(0, 1, 100)
-    rows = load(table, 0, range(500))
-    for row in rows:
-        change(table, row, 100, 2**63 + 1)
-    table.set_epoch(2)
+    table, rows = changed_before_the_epoch(store, 64 * 1024 * KIB)
     for row in rows:
         assert touch_row(table.context, row) == DONE
         cells(row, 100)[:] = 7
@@ -327,9 +332,7 @@ def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> 
         table.pending(1, 1 << 20)
     assert pieces > 20
     assert not table.is_pressed
-    written = store.get([keys.row_key(0, number + 1, number * 77) for number in range(500)])
-    assert {epoch for epoch, _ in written} == {1}
-    assert len({body for _, body in written}) == 1
+    assert_stored_as_before_the_epoch(store)
 
 
 def test_memory_is_touched_ahead_of_rows_and_no_further_than_there_is(store: Store) -> None:

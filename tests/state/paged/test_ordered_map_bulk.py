@@ -9,9 +9,9 @@ import pytest
 from railgun.state.paged.pool import PagePool
 from railgun.state.store import Store
 from reservoir.compiled import address
-from tests.state import map_loops
-from tests.state.map_driver import Driver, checkpoint
-from tests.state.memory_items import MemoryItems
+from tests.state.paged import map_loops
+from tests.state.paged.map_driver import Driver, checkpoint
+from tests.state.paged.memory_items import MemoryItems
 
 MIB = 1 << 20
 MILLION = 1_000_000

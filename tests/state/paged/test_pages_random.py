@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from railgun.state.status import DRAIN, FAULT, ROOM
-from tests.state.paged_model import COUNTED, MAPS, Model
+from tests.state.paged.paged_model import COUNTED, MAPS, Model
 
 Step = Callable[[Model, random.Random], None]
 

@@ -18,8 +18,8 @@ from railgun.state.paged.strings import (
     str_retain,
 )
 from reservoir.compiled import address, array_at
-from tests.state.map_driver import Driver, checkpoint
-from tests.state.memory_items import MemoryItems
+from tests.state.paged.map_driver import Driver, checkpoint
+from tests.state.paged.memory_items import MemoryItems
 
 MIB = 1 << 20
 

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from tests.state.paged_model import COUNTED, MAPS, Model
+from tests.state.paged.paged_model import COUNTED, MAPS, Model
 
 KEYS = st.tuples(st.integers(0, 40), st.integers(0, 3)) | st.tuples(
     st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1])

@@ -7,8 +7,8 @@ from railgun.state.paged.ordered_map import om_insert
 from railgun.state.paged.pool import PagePool
 from railgun.state.paged.strings import str_address, str_length, str_ready, str_retain
 from reservoir.compiled import address, array_at
-from tests.state.map_driver import Driver, checkpoint
-from tests.state.memory_items import MemoryItems
+from tests.state.paged.map_driver import Driver, checkpoint
+from tests.state.paged.memory_items import MemoryItems
 
 LEAF = (
     "9000020008000000"

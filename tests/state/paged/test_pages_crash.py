@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from railgun.state.resident import Image
-from tests.state.memory_items import MemoryItems
-from tests.state.paged_model import Model
-from tests.state.test_pages_random import STEPS
+from tests.state.paged.memory_items import MemoryItems
+from tests.state.paged.paged_model import Model
+from tests.state.paged.test_pages_random import STEPS
 
 
 class PowerCutError(Exception):

@@ -12,9 +12,9 @@ from railgun.state.keys import after
 from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.resident import Image
 from railgun.state.store import Store
-from tests.state.map_driver import Driver
-from tests.state.paged_model import Model, small_pool
-from tests.state.test_pages_random import STEPS
+from tests.state.paged.map_driver import Driver
+from tests.state.paged.paged_model import Model, small_pool
+from tests.state.paged.test_pages_random import STEPS
 
 
 class StoreItems:

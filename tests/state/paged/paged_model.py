@@ -24,9 +24,9 @@ from railgun.state.paged.ordered_map import (
 from railgun.state.paged.pool import PagePool
 from railgun.state.paged.strings import str_address, str_length, str_ready, str_release, str_retain
 from reservoir.compiled import address, array_at
-from tests.state.map_driver import Driver
-from tests.state.memory_items import MemoryItems
-from tests.state.stored_tree import StoredTree
+from tests.state.paged.map_driver import Driver
+from tests.state.paged.memory_items import MemoryItems
+from tests.state.paged.stored_tree import StoredTree
 
 PAGE_WORDS = 16
 MAPS = 6

@@ -10,8 +10,8 @@ from railgun.state.paged.layout import DIRTY, DIRTY_NOW, DIRTY_OLD, EPOCH, HEAD_
 from railgun.state.paged.pool import PagePool
 from railgun.state.resident import Image
 from reservoir.compiled import array_at
-from tests.state import paged_model
-from tests.state.test_pages_random import run
+from tests.state.paged import paged_model
+from tests.state.paged.test_pages_random import run
 
 
 def find_the_bug() -> None:

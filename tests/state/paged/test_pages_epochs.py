@@ -8,8 +8,8 @@ from railgun.state.paged.access import page_free, page_new, page_touch
 from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.paged.pool import PagePool
 from reservoir.compiled import array_at
-from tests.state.map_driver import Driver, checkpoint
-from tests.state.memory_items import MemoryItems
+from tests.state.paged.map_driver import Driver, checkpoint
+from tests.state.paged.memory_items import MemoryItems
 
 PAGE_WORDS = 16
 
