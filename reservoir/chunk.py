@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -85,15 +86,29 @@ def decode_hot(
     section: bytes | memoryview, stored: Sequence[HotColumn], wanted: Sequence[HotColumn]
 ) -> HotRows:
     """Time, seq and the wanted columns that the chunk has. `stored`: all it has, in order."""
+    reading = _reading(tuple(stored), tuple(wanted))
+    reader = pa.ipc.open_stream(pa.BufferReader(section), options=reading.options, memory_pool=_POOL)
+    batch = reader.read_next_batch()
+    n = batch.num_rows
+    time, seq = (_data_at(batch.column(k), 8) for k in (0, 1))
+    columns = tuple([_stored(column, batch.column(place), n) for column, place in reading.columns])
+    size = 16 * n + sum([column.size_bytes for column in columns])
+    return HotRows(n, time, seq, columns, size, (batch,))
+
+
+class _Reading(NamedTuple):
+    """How to read some of a chunk's columns: Arrow's options, and each column's place in what is read."""
+
+    options: Any
+    columns: tuple[tuple[HotColumn, int], ...]
+
+
+@lru_cache(maxsize=256)
+def _reading(stored: tuple[HotColumn, ...], wanted: tuple[HotColumn, ...]) -> _Reading:
     kept = [column for column in wanted if column in stored]
     fields = [0, 1, *sorted(2 + stored.index(column) for column in kept)]
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    reader = pa.ipc.open_stream(pa.BufferReader(section), options=options, memory_pool=_POOL)
-    batch = reader.read_next_batch()
-    time, seq = batch.column(0), batch.column(1)
-    columns = tuple(_stored(column, batch.column(fields.index(2 + stored.index(column)))) for column in kept)
-    size = 16 * len(time) + sum(column.size_bytes for column in columns)
-    return HotRows(len(time), _data_at(time), _data_at(seq), columns, size, (batch,))
+    return _Reading(options, tuple((column, fields.index(2 + stored.index(column))) for column in kept))
 
 
 def decode_ids(section: bytes | memoryview) -> NDArray[np.uint64]:
@@ -148,13 +163,21 @@ def _arrow(stored: StoredColumn, n: int) -> Any:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), n, buffers, nulls)
 
 
-def _stored(column: HotColumn, array: Any) -> StoredColumn:
-    n = len(array)
+def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
     if column.kind is Kind.ENTITY:
         codes, pairs = array.indices, array.dictionary
         size = 4 * n + 16 * len(pairs)
         return StoredColumn(
-            column, 0, 0, 0, 0, _data_at(codes), _data_at(pairs), len(pairs), size, (array, codes, pairs)
+            column,
+            0,
+            0,
+            0,
+            0,
+            _data_at(codes, 4),
+            _data_at(pairs, 16),
+            len(pairs),
+            size,
+            (array, codes, pairs),
         )
     nulls_at = 0
     keep: tuple[Any, ...] = (array,)
@@ -164,9 +187,9 @@ def _stored(column: HotColumn, array: Any) -> StoredColumn:
         nulls_at, keep = address(nulls), (array, nulls)
     size = 8 * n + (n if nulls_at else 0)
     if column.kind is Kind.WORD:
-        return StoredColumn(column, _data_at(array), nulls_at, 0, 0, 0, 0, 0, size, keep)
+        return StoredColumn(column, _data_at(array, 8), nulls_at, 0, 0, 0, 0, 0, size, keep)
     refs, heap = np.empty(n, np.uint64), array.buffers()[2]
-    _references(_data_at(array), n, address(refs))
+    _references(_data_at(array, 8), n, address(refs))
     heap_at, heap_bytes = (0, 0) if heap is None else (heap.address, heap.size)
     return StoredColumn(
         column,
@@ -182,8 +205,6 @@ def _stored(column: HotColumn, array: Any) -> StoredColumn:
     )
 
 
-def _data_at(array: Any) -> int:
-    """Address of the first value (for strings: of the first offset)."""
-    width = {pa.types.is_fixed_size_binary: 16, pa.types.is_uint32: 4}
-    bytes_each = next((size for test, size in width.items() if test(array.type)), 8)
-    return int(array.buffers()[1].address) + bytes_each * int(array.offset)
+def _data_at(array: Any, width_bytes: int) -> int:
+    """Address of the first value (for strings: of the first offset), which takes so many bytes."""
+    return int(array.buffers()[1].address) + width_bytes * int(array.offset)

@@ -4,6 +4,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -187,13 +188,19 @@ def parse_chunk(directory: bytes) -> ChunkDirectory:
         size, crc = _SECTION.unpack_from(directory, place)
         sections.append(Section(offset, size, crc))
         place, offset = place + _SECTION.size, offset + size
-    columns = []
+    return ChunkDirectory(number, Span(rows, *times), tuple(sections), _columns(directory[place:], count))
+
+
+@lru_cache(maxsize=64)
+def _columns(packed: bytes, count: int) -> tuple[HotColumn, ...]:
+    """Chunk after chunk has the same columns: they get the same tuple."""
+    place, columns = 0, []
     for _ in range(count):
-        kind, _, length = _COLUMN.unpack_from(directory, place)
+        kind, _, length = _COLUMN.unpack_from(packed, place)
         place += _COLUMN.size
-        columns.append(HotColumn(directory[place : place + length].decode(), Kind(kind)))
+        columns.append(HotColumn(packed[place : place + length].decode(), Kind(kind)))
         place += length
-    return ChunkDirectory(number, Span(rows, *times), tuple(sections), tuple(columns))
+    return tuple(columns)
 
 
 def pack_index(segment: int, chunks: Sequence[IndexedChunk]) -> bytes:

@@ -6,6 +6,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from reservoir.errors import CorruptionError, StorageFailedError
@@ -36,6 +37,7 @@ _NAME = re.compile(r"(\d{12})\.seg")
 _PEEK_BYTES = 4096
 
 
+@lru_cache(maxsize=64)
 def segment_path(folder: Path, number: int) -> Path:
     """The file of a segment."""
     return folder / f"{number:012d}.seg"
@@ -169,8 +171,9 @@ class SegmentReader:
         return str(segment_path(self._folder, place.segment))
 
     def _directory(self, place: Place, data: bytes) -> tuple[ChunkDirectory, int]:
-        head = parse_frame_head(data, self._file(place), place.offset)
-        directory = checked_directory(data, head, self._file(place), place.offset)
+        file = self._file(place)
+        head = parse_frame_head(data, file, place.offset)
+        directory = checked_directory(data, head, file, place.offset)
         return parse_chunk(directory), FRAME_HEAD_BYTES + head.directory_bytes
 
     def _checked(self, place: Place, directory: ChunkDirectory, which: int, data: memoryview) -> memoryview:
