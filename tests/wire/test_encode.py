@@ -58,7 +58,7 @@ def column_of(type_: FieldType, values: list[Any]) -> Column:
         heap = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
         return Column(type_, np.array(words, np.uint64), nulls, heap)
     dtype = np.float64 if type_.kind is Kind.DOUBLE else np.int64
-    numbers: NDArray[Any] = np.array([value or 0 for value in values], dtype)
+    numbers: NDArray[Any] = np.array([0 if value is None else value for value in values], dtype)
     return Column(type_, numbers.view(np.uint64), nulls if nulls.any() else None)
 
 
