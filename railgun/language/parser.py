@@ -78,7 +78,8 @@ def _measured(node: Node, depth: int) -> int:
     """
     depth += isinstance(node, Expression)
     if depth > DEPTH_LIMIT:
-        raise Misfit(f"an expression nested deeper than {DEPTH_LIMIT}", node.position)
+        message = f"an expression deeper than {DEPTH_LIMIT}: each operator of a chain is one deeper"
+        raise Misfit(message, node.position, hint="write a long chain in halves, as (a + b) + (c + d)")
     if isinstance(node, LongLiteral) and node.value > LONG_MAX:
         raise too_big(node.position)
     sizes = [_measured(child, depth) for child in children(node)]

@@ -206,6 +206,17 @@ def test_depth_is_limited(nest) -> None:
     assert "deeper" in _refused(f"SELECT sum({nest(500)}) FROM s OVER INFINITE").message
 
 
+def test_a_sum_of_many_terms_is_told_how_to_be_written() -> None:
+    terms = [f"a{number}" for number in range(DEPTH_LIMIT + 1)]
+    refused = _refused(f"SELECT sum({' + '.join(terms)}) FROM s OVER INFINITE")
+    assert str(refused) == (
+        "line 1, column 12: an expression deeper than 64: each operator of a chain is one deeper; write a long chain "
+        "in halves, as (a + b) + (c + d)"
+    )
+    halves = [" + ".join(terms[:32]), " + ".join(terms[32:])]
+    assert expression(f"({halves[0]}) + ({halves[1]})")
+
+
 def test_parentheses_are_limited_and_those_in_strings_are_not_counted() -> None:
     assert expression("(" * (DEPTH_LIMIT - 1) + "a" + ")" * (DEPTH_LIMIT - 1))
     assert "parentheses" in _refused("SELECT sum(" + "(" * DEPTH_LIMIT + "a" + ")" * DEPTH_LIMIT).message
