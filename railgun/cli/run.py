@@ -94,10 +94,12 @@ RUN = Command(
     description=(
         "Score events from files. Rows, in the order of the files and in them, are the log; FILE gets one\n"
         "row per event in that order: its id, one column per metric of the stream, and per partitioner what\n"
-        "was late (rewritten, discarded) and duplicate.\n\n"
-        "Columns that are no fields are left out; a missing one is an error. Times are integer ms, RFC 3339\n"
-        "text, or Arrow timestamps of any unit (UTC where they name no zone). In CSV an unquoted empty\n"
-        "value is null. Without an id field the id is the row's number, from 0 on over all files."
+        "was late (rewritten, discarded) and duplicate (true, false), both null where the event was not sent\n"
+        "there, the partitioner's field being null.\n\n"
+        "Columns that are no fields are left out; a missing one, or one of a type that its field cannot be,\n"
+        "is an error before anything is scored. Times are integer ms, RFC 3339 text, or Arrow timestamps of\n"
+        "any unit (UTC where they name no zone). In CSV an unquoted empty value is null.\n\n"
+        "Without an id field the id is the row's number, from 0 on over all files."
     ),
     example="railgun run definitions.toml events.parquet --stream payments --out scores.parquet",
     configure=configure,

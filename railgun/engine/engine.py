@@ -124,6 +124,8 @@ class Engine:
     def score(self, stream: str, event: Mapping[str, Any]) -> Reply:
         """Take an event and answer it: `{"id": …, "time": …, "metrics": {…}}`, and where there is something to say
         `late`, `duplicate`, `warming`, `partial`. Decimals are strings, as in JSON. The event is durable by then.
+
+        event: values as in JSON, or Python's own: a timestamp may be a datetime with a time zone, a decimal a Decimal.
         """
         return self.score_many(stream, [event])[0]
 

@@ -154,6 +154,7 @@ class LiveStream:
 
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
         """The rows of a table, all of them checked, in blocks; one block at least."""
+        self._table_door.check_types(table.schema)
         latest_ms, first = now_ms + self._stream.future_limit_ms, 0
         found: list[EventColumns] = []
         rows = min(_BLOCK_ROWS, max(256, _BLOCK_VALUES // (1 + len(self._schema.fields))))

@@ -10,7 +10,7 @@ from railgun.files.block import Block
 from railgun.files.errors import TruncatedFileError, UnreadableFileError
 from railgun.files.formats import ARROW_FILE_MAGIC
 from railgun.files.limits import block_rows
-from railgun.files.selection import check_columns
+from railgun.files.selection import check_arrow_columns
 from railgun.wire.schema import Schema
 
 
@@ -40,7 +40,7 @@ class ArrowSource:
                     f"the file is cut off: its end cannot be read ({error}); write or copy it again",
                 ) from error
             raise UnreadableFileError(self.file, f"no Arrow stream: {error}") from error
-        self.ignored = check_columns(self.file, self._reader.schema.names, self._schema)
+        self.ignored = check_arrow_columns(self.file, self._reader.schema, self._schema)
 
     def blocks(self) -> Iterator[Block]:
         names, done, size = (

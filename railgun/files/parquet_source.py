@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from railgun.files.block import Block
 from railgun.files.errors import TruncatedFileError, UnreadableFileError
 from railgun.files.limits import block_rows
-from railgun.files.selection import check_columns
+from railgun.files.selection import check_arrow_columns
 from railgun.wire.schema import Schema
 
 _MAGIC = b"PAR1"
@@ -29,7 +29,7 @@ class ParquetSource:
         except (pa.ArrowException, OSError) as error:
             raise UnreadableFileError(self.file, f"no whole Parquet file: {error}") from error
         self.rows: int | None = self._parquet.metadata.num_rows
-        self.ignored = check_columns(self.file, self._parquet.schema_arrow.names, schema)
+        self.ignored = check_arrow_columns(self.file, self._parquet.schema_arrow, schema)
 
     def blocks(self) -> Iterator[Block]:
         names, done = [field.name for field in self._schema.fields], 0

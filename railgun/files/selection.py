@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from railgun.files.errors import ColumnError
 from railgun.language.errors import nearest
+from railgun.wire.arrow_types import misfits
 from railgun.wire.schema import Schema
 
 
@@ -17,6 +20,15 @@ def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[st
     if missing:
         raise ColumnError(file, _missing(missing, [name for name in columns if name not in wanted]))
     return tuple(name for name in columns if name not in wanted)
+
+
+def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[str, ...]:
+    """The same of columns that have types. Raises ColumnError also where no value of a column can be its field's."""
+    ignored = check_columns(file, found.names, schema)
+    wrong = misfits(found, schema)
+    if wrong is not None:
+        raise ColumnError(file, wrong)
+    return ignored
 
 
 def _missing(missing: Sequence[str], others: Sequence[str]) -> str:

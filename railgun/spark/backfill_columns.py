@@ -28,6 +28,8 @@ from railgun.language.errors import nearest
 from railgun.language.types import Kind
 from railgun.spark.backfill_source import REFUSED, HistorySource, first_line
 from railgun.spark.errors import ColumnError
+from railgun.wire.arrow_types import TAKEN
+from railgun.wire.schema import Kind as WireKind
 
 _TEXT = (StringType, VarcharType, CharType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -38,14 +40,6 @@ _TAKEN: Mapping[Kind, tuple[type[DataType], ...]] = {
     Kind.BOOLEAN: (BooleanType,),
     Kind.DECIMAL: (DecimalType, *_WHOLE, *_TEXT),
     Kind.TIMESTAMP: (TimestampType, TimestampNTZType, *_WHOLE, *_TEXT),
-}
-_WORDS = {
-    Kind.STRING: "strings",
-    Kind.LONG: "whole numbers",
-    Kind.DOUBLE: "numbers",
-    Kind.BOOLEAN: "booleans",
-    Kind.DECIMAL: "decimals, whole numbers or text",
-    Kind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
 }
 
 
@@ -86,7 +80,8 @@ def fields_of(
 def _check_type(name: str, kind: Kind, found: DataType, *, is_text: bool, field: str) -> None:
     if isinstance(found, (NullType, *_TAKEN[kind])) or (is_text and isinstance(found, _TEXT)):
         return
+    takes = TAKEN[WireKind[kind.name]]
     raise ColumnError(
-        f"the column for the field {name} has {found.simpleString()}; {field} takes {_WORDS[kind]}: convert it, as in "
+        f"the column for the field {name} has {found.simpleString()}; {field} takes {takes}: convert it, as in "
         f"--column '{name}=CAST({name} AS ...)'"
     )

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.engine.routing import Router
 from railgun.spark.backfill_source import REFUSED
-from railgun.wire.arrow_values import Typed, is_text, read_array
+from railgun.wire.arrow_types import is_text
+from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.door import Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor

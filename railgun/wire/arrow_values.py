@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from railgun.wire.arrow_types import holds
 from railgun.wire.columns import REF_LENGTH_BITS, Column
 from railgun.wire.msgpack import is_ascii, is_utf8
 from railgun.wire.rfc3339 import parse_column
@@ -94,14 +95,12 @@ def read_array(array: pa.Array, type_: FieldType) -> Typed:
     typed = Typed(array, type_)
     if pa.types.is_null(array.type):
         return typed
-    _READERS[type_.kind](typed)
+    if holds(array.type, type_):
+        _READERS[type_.kind](typed)
+    else:
+        typed.mark(np.ones(len(array), np.bool_))
     typed.finish()
     return typed
-
-
-def _nothing(typed: Typed) -> None:
-    """No value of this Arrow type is of the field's type."""
-    typed.mark(np.ones(len(typed.array), np.bool_))
 
 
 def _integers(typed: Typed) -> NDArray[np.int64]:
@@ -116,16 +115,10 @@ def _integers(typed: Typed) -> NDArray[np.int64]:
 
 
 def _long(typed: Typed) -> None:
-    if not pa.types.is_integer(typed.array.type):
-        _nothing(typed)
-        return
     typed.words = _integers(typed).view(np.uint64).copy()
 
 
 def _boolean(typed: Typed) -> None:
-    if not pa.types.is_boolean(typed.array.type):
-        _nothing(typed)
-        return
     array = typed.array.fill_null(False) if typed.has_nulls else typed.array
     typed.words = array.cast(pa.uint8()).to_numpy().astype(np.uint64)
 
@@ -134,9 +127,6 @@ def _double(typed: Typed) -> None:
     array = typed.array
     if pa.types.is_integer(array.type):
         _double_of_integers(typed)
-        return
-    if not pa.types.is_floating(array.type):
-        _nothing(typed)
         return
     filled = array.fill_null(0.0) if typed.has_nulls else array
     numbers = filled.cast(pa.float64()).to_numpy()
@@ -170,10 +160,8 @@ def _timestamp(typed: Typed) -> None:
         wrong = (values > _SECONDS_LIMIT) | (values < -_SECONDS_LIMIT)
         typed.mark(wrong)
         typed.words = (np.where(wrong, 0, values) * 1_000).view(np.uint64)
-    elif is_text(array.type):
-        timestamp_of_text(typed)
     else:
-        _nothing(typed)
+        timestamp_of_text(typed)
 
 
 def timestamp_of_text(typed: Typed) -> None:
@@ -185,18 +173,8 @@ def timestamp_of_text(typed: Typed) -> None:
     typed.mark(skip != before)
 
 
-def is_text(type_: pa.DataType) -> bool:
-    """Whether it is one of Arrow's string types."""
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
-    )
-
-
 def string(typed: Typed) -> None:
     """Strings, whose words refer to the array's own bytes."""
-    if not is_text(typed.array.type):
-        _nothing(typed)
-        return
     typed.heap, typed.words = string_refs(typed)
 
 
@@ -245,10 +223,8 @@ def _decimal(typed: Typed) -> None:
         typed.words = (np.where(typed.bad != 0, 0, integers) * 10**type_.scale).view(np.uint64)
     elif pa.types.is_decimal(array.type):
         _decimal_of(typed, array)
-    elif is_text(array.type):
-        decimal_of_text(typed)
     else:
-        _nothing(typed)
+        decimal_of_text(typed)
 
 
 def decimal_of_text(typed: Typed) -> None:

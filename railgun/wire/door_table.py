@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from railgun.wire.arrow_types import misfits
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.door import NO_ID, NO_TIME, Roles, no_time_of_an_event
@@ -17,7 +18,7 @@ from railgun.wire.texts import longs_as_text
 
 
 class TableError(ValueError):
-    """A table that lacks a column of its stream, or has one twice."""
+    """A table that lacks a column of its stream, has one twice, or one of a type that its field cannot be."""
 
 
 class BadRow(NamedTuple):
@@ -68,6 +69,15 @@ class TableDoor:
     def __init__(self, roles: Roles, read: Callable[[pa.Array, FieldType], Typed] = read_array) -> None:
         self.roles = roles
         self._read = read
+
+    def check_types(self, found: pa.Schema) -> None:
+        """Raise TableError for a column that is missing or there twice, or no value of which can be its field's."""
+        schema = self.roles.schema
+        for field in schema.fields:
+            _place(found, field.name)
+        wrong = misfits(found, schema)
+        if wrong is not None:
+            raise TableError(wrong)
 
     def admit(
         self,
@@ -140,11 +150,15 @@ def _id_column(typed: Typed) -> Column:
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    places = batch.schema.get_all_field_indices(name)
+    return batch.column(_place(batch.schema, name))
+
+
+def _place(schema: pa.Schema, name: str) -> int:
+    places = schema.get_all_field_indices(name)
     if len(places) == 1:
-        return batch.column(places[0])
+        return int(places[0])
     if places:
         raise TableError(f"column {name} is there {len(places)} times")
-    near = get_close_matches(name, batch.schema.names, n=1)
+    near = get_close_matches(name, schema.names, n=1)
     hint = f"; did you mean its {near[0]}?" if near else ""
     raise TableError(f"column {name} is missing{hint}")

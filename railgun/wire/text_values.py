@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from railgun.wire.arrow_types import is_text
 from railgun.wire.arrow_values import (
     Typed,
     all_match,
     decimal_of_text,
-    is_text,
     string,
     string_refs,
     timestamp_of_text,

@@ -6,6 +6,7 @@ the digits that were sent and a double is rounded once.
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
 
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 _SHOWN = 40
 # Sign, digits, digits after the point, exponent.
 _PLAIN = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?()", re.ASCII)
@@ -112,6 +114,10 @@ def read_timestamp(value: Any) -> int:
                 f"{_shown(value)} is no RFC 3339 time with an offset, as in 2026-01-31T23:59:59Z"
             )
         return time_ms
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise MisfitError(f"the datetime {value} has no time zone: give it one, as in tzinfo=UTC")
+        return (value - _EPOCH) // _MILLISECOND
     if not isinstance(value, int) or isinstance(value, bool):
         raise _misfit(value, "integer milliseconds or RFC 3339 text")
     return read_long(value)

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,7 +99,19 @@ def test_one_bad_event_keeps_the_others_out(engine: railgun.Engine) -> None:
         engine.score_table("payments", pa.Table.from_pylist([event(1), event(2), event(3, ts=2**62)]))
     with pytest.raises(EventError, match="column card is missing"):
         engine.score_table("payments", pa.table({"tx": ["a"], "ts": [1], "amount": [1]}))
+    with pytest.raises(EventError, match=r"^column card is int64 and cannot be string, .*: convert before$"):
+        engine.score_table("payments", pa.Table.from_pylist([event(1, card=5)]))
     assert engine.score("payments", event(1))["metrics"]["n"] == 1
+
+
+def test_times_may_be_datetimes_with_a_zone(engine: railgun.Engine) -> None:
+    zone = timezone(timedelta(hours=2))
+    reply = engine.score("payments", event(1, ts=datetime(2023, 11, 15, 0, 13, 20, 123_999, zone)))
+    assert reply["time"] == 1_700_000_000_123
+    with pytest.raises(
+        EventError, match="ts: the datetime 2023-11-14 22:13:20 has no time zone: give it one"
+    ):
+        engine.score("payments", event(2, ts=datetime(2023, 11, 14, 22, 13, 20)))
 
 
 def test_apply_is_done_once_and_says_what_it_did(engine: railgun.Engine, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.files import csv_source, limits, ndjson_source
 from railgun.files.errors import (
     ColumnError,
@@ -16,7 +17,8 @@ from railgun.files.errors import (
     UnreadableFileError,
 )
 from railgun.files.reading import EventFiles
-from tests.files.event_files import EVENTS, NAMES, SCHEMA, read_back, write_events
+from railgun.language.types import BOOLEAN, LONG
+from tests.files.event_files import EVENTS, NAMES, SCHEMA, STREAM, read_back, write_events
 
 HEADER = ",".join(NAMES) + "\n"
 
@@ -184,6 +186,20 @@ def test_an_avro_time_is_no_long(tmp_path: Path) -> None:
     )
     with pytest.raises(ColumnError, match="column ts is timestamp-millis and cannot be long"):
         EventFiles([path], SCHEMA.__class__(1, fields))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
+def test_columns_of_other_types_are_told_before_a_row_is_read(suffix: str, tmp_path: Path) -> None:
+    path = write_events(tmp_path / f"events{suffix}", EVENTS)
+    types = {"count": BOOLEAN, "online": LONG}
+    fields = [FieldDefinition(each.name, types.get(each.name, each.type)) for each in STREAM.fields]
+    stream = StreamDefinition("payments", tuple(fields), time="ts", id="id")
+    with pytest.raises(ColumnError) as caught:
+        EventFiles([path], stream.schema(1))
+    assert str(caught.value) == (
+        f"{path}: column count is int64 and cannot be boolean, which takes booleans; column online is bool and cannot "
+        "be long, which takes whole numbers: convert before"
+    )
 
 
 def test_a_folder(tmp_path: Path) -> None:

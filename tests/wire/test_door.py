@@ -2,7 +2,9 @@
 
 import json
 import math
+from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -49,6 +51,13 @@ EVENT = {
     "price": "1.50",
 }
 VALUES = ["t1", 1_700_000_000_000, "c1", 7, 12.5, True, 150]
+
+
+@given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
+def test_a_datetime_is_its_millisecond(moment: datetime) -> None:
+    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    exact_ms = Fraction(since.days * 86_400 * 10**6 + since.seconds * 10**6 + since.microseconds, 1_000)
+    assert reader(TIMESTAMP)(moment) == math.floor(exact_ms)
 
 
 def test_an_event() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from railgun.wire.arrow_types import holds
 from railgun.wire.arrow_values import read_array
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor, TableError, row_number_ids
@@ -41,6 +42,23 @@ TIMES = st.sampled_from(["2023-11-14T22:13:20.9999Z", "1969-12-31T23:59:59.9+01:
 PLAIN = st.sampled_from(
     ["1.5", "-0", "0012.50", "9999.99", "10000", "1.234", "1.230", "1e2", "", "x", "9" * 50]
 )
+
+# By type values of which one is a good one of each field that takes the type at all.
+ARROW_TYPES: dict[pa.DataType, list[Any]] = {
+    pa.string(): ["2023-11-14T22:13:20Z", "1.5"],
+    pa.int8(): [1],
+    pa.uint64(): [1],
+    pa.float32(): [1.0],
+    pa.bool_(): [True],
+    pa.decimal128(9, 1): [Decimal("1.5")],
+    pa.decimal256(40, 1): [Decimal("1.5")],
+    pa.timestamp("ns", "UTC"): [1],
+    pa.date32(): [1],
+    pa.duration("ms"): [1],
+    pa.binary(): [b"1"],
+    pa.list_(pa.int64()): [[1]],
+    pa.struct([("a", pa.int64())]): [{"a": 1}],
+}
 
 COLUMNS: list[tuple[FieldType, pa.DataType, st.SearchStrategy[Any]]] = [
     (STRING, pa.string(), TEXTS),
@@ -317,6 +335,31 @@ def test_columns_that_are_missing_or_there_twice() -> None:
         TableDoor(ROLES).admit(
             batch.rename_columns(["id", "ts", "card", "n", "x"]).append_column("n", pa.nulls(1))
         )
+
+
+def test_columns_of_types_that_their_fields_cannot_be_are_told_at_once() -> None:
+    door, good = TableDoor(ROLES), batch_of([ROW]).schema
+    door.check_types(good)
+    codes = pa.dictionary(pa.int8(), pa.string())
+    door.check_types(pa.schema([("n", pa.null()), ("x", pa.uint8()), ("card", codes), *list(good)[:2]]))
+    with pytest.raises(TableError) as caught:
+        door.check_types(
+            pa.schema([("x", pa.string()), ("n", pa.float64()), ("other", pa.binary()), *list(good)[:3]])
+        )
+    assert str(caught.value) == (
+        "column n is double and cannot be long, which takes whole numbers; column x is string and cannot be double, "
+        "which takes numbers: convert before"
+    )
+    with pytest.raises(TableError, match="column x is missing"):
+        door.check_types(good.remove(4))
+
+
+@pytest.mark.parametrize("found", ARROW_TYPES, ids=str)
+@pytest.mark.parametrize("type_", [STRING, LONG, DOUBLE, BOOLEAN, PRICE, TIMESTAMP], ids=str)
+def test_what_a_type_cannot_hold_is_refused_value_by_value_too(type_: FieldType, found: pa.DataType) -> None:
+    bad = read_array(pa.array([*ARROW_TYPES[found], None], found), type_).bad
+    assert not bad[-1]
+    assert bool(bad[:-1].all()) is not holds(found, type_)
 
 
 def test_streams_without_id_or_time() -> None:

@@ -1,0 +1,55 @@
+"""Which Arrow types can hold values of a field's type: asked of whole columns, before any value is looked at."""
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from railgun.wire.schema import FieldType, Kind, Schema
+
+TAKEN: Mapping[Kind, str] = {
+    Kind.STRING: "strings",
+    Kind.LONG: "whole numbers",
+    Kind.DOUBLE: "numbers",
+    Kind.BOOLEAN: "booleans",
+    Kind.DECIMAL: "decimals, whole numbers or text",
+    Kind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
+}
+"""What a field takes, for people."""
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether it is one of Arrow's string types."""
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
+
+
+_HOLDS: Mapping[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    Kind.STRING: (is_text,),
+    Kind.LONG: (pa.types.is_integer,),
+    Kind.DOUBLE: (pa.types.is_floating, pa.types.is_integer),
+    Kind.BOOLEAN: (pa.types.is_boolean,),
+    Kind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer, is_text),
+    Kind.TIMESTAMP: (pa.types.is_timestamp, pa.types.is_integer, is_text),
+}
+
+
+def holds(found: pa.DataType, type_: FieldType) -> bool:
+    """Whether a column of an Arrow type can have a value that a field takes, or has nulls alone."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    return pa.types.is_null(found) or any(is_one(found) for is_one in _HOLDS[type_.kind])
+
+
+def misfits(found: pa.Schema, wanted: Schema) -> str | None:
+    """What to say of columns no value of which can be their field's; None where there are none.
+
+    found: has each of the fields once; other columns do not matter.
+    """
+    wrong = [
+        f"column {field.name} is {found.field(field.name).type} and cannot be {field.type}, "
+        f"which takes {TAKEN[field.type.kind]}"
+        for field in wanted.fields
+        if not holds(found.field(field.name).type, field.type)
+    ]
+    return "; ".join(wrong) + ": convert before" if wrong else None
