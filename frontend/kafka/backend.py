@@ -15,6 +15,7 @@ from frontend.door.recorded import RecordedReplies
 from frontend.door.route import Means
 from frontend.door.schemas import Schemas
 from frontend.engine_problems import as_problem
+from frontend.kafka.broker_wait import BrokerWait
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
@@ -33,6 +34,7 @@ from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
 from railgun.engine.status import MetricStatus
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry import evolution
@@ -44,7 +46,10 @@ from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
 _STARTING = Readiness(False, "starting: the catalogue is being read from the broker")
-_UNITS_START = Readiness(False, "starting: the units of the node are not ready yet")
+_UNITS_START = Readiness(
+    False,
+    "starting: the units of the node are not ready yet; kernels are compiled at the first start, about a minute",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class _Parts:
 class KafkaBackend:
     """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
 
-    Used in one event loop; `start` waits for the broker.
+    Used in one event loop; `start` waits for the broker, however long that takes.
     """
 
     may_leave_start = True
@@ -97,10 +102,11 @@ class KafkaBackend:
         self._requests: Requests | None = None
         self._open = ExitStack()
         self._standing = _STARTING
+        self._wait = BrokerWait(cluster.kafka)
         self.recording = Recording()
 
     async def start(self) -> None:
-        """Read the catalogue, have a reply topic, reach the broker. Raises EngineError."""
+        """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""
         parts = await left_behind(self._start)
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
@@ -112,8 +118,15 @@ class KafkaBackend:
 
     @as_engine_errors()
     def _start(self) -> _Parts:
-        cluster = self._cluster
         warm_up()
+        while True:
+            self._wait.until_there()
+            try:
+                return self._parts_of(self._cluster)
+            except TransportUnavailableError as error:
+                self._wait.away(error)
+
+    def _parts_of(self, cluster: Cluster) -> _Parts:
         with ExitStack() as opening:
             registry = opening.enter_context(
                 KafkaRegistry(
@@ -151,7 +164,9 @@ class KafkaBackend:
         return Inputs(means, transport, is_transactional=cluster.input.transactional)
 
     def readiness(self) -> Readiness:
-        parts = self._parts
+        parts, waits = self._parts, self._wait.reason
+        if self._standing is _STARTING and waits is not None:
+            return Readiness(False, f"starting: {waits}")
         if self._standing.ready and parts is not None:
             failure = parts.exchange.failure or (
                 None if parts.follower.error is None else str(parts.follower.error)
@@ -268,6 +283,7 @@ class KafkaBackend:
     async def close(self) -> None:
         if not self._standing.failed:
             self._standing = STOPPING
+        self._wait.stop()
         thread, self._thread = self._thread, None
         self._parts = None
         if thread is not None:

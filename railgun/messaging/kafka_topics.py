@@ -197,6 +197,8 @@ class KafkaTopics:
         try:
             return ask()
         except KafkaException as error:
+            # What the client has to say of its connections comes when it is asked for.
+            self._client.poll(0)
             raise as_transport_error(place, error.args[0], self.complaints.last) from error
 
 

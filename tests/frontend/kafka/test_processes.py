@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from frontend.kafka.exchange import Limits
+from tests.client.relay import bound, leading_to
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
@@ -82,28 +83,31 @@ def _definitions(folder: Path) -> str:
     return str(definitions)
 
 
-def test_a_broker_that_is_away_keeps_nobody_from_stopping(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        broker, http = f"127.0.0.1:{free.getsockname()[1]}", _free_port()
-        command = [
-            sys.executable,
-            "-m",
-            "railgun",
-            "frontend",
-            "--broker",
-            broker,
-            "--http",
-            f"127.0.0.1:{http}",
-        ]
-        process = subprocess.Popen(command, cwd=ROOT)
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_broker_that_is_away_is_waited_for(kafka: str, tmp_path: Path, comes: bool) -> None:
+    """The front-end says so at once, takes up its work when the broker comes, and may be stopped in either case."""
+    with bound() as address, ExitStack() as stack:
+        port, http_port = address.getsockname()[1], _free_port()
+        command = [sys.executable, "-m", "railgun", "frontend", "--broker", f"127.0.0.1:{port}"]
+        command += ["--http", f"127.0.0.1:{http_port}"]
+        environment = {**os.environ, "RAILGUN_CLUSTER__TOPIC_PREFIX": tmp_path.name}
+        process = stack.enter_context(
+            subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE)
+        )
         try:
-            until(lambda: "from the broker" in _readiness(http))
+            said = f"waiting for the broker, which is asked again: 127.0.0.1:{port}: "
+            until(lambda: said in _readiness(http_port))
+            if comes:
+                stack.enter_context(leading_to(kafka, address))
+                until(lambda: '"ready"' in _readiness(http_port))
             process.send_signal(signal.SIGTERM)
             assert process.wait(_STOPS_S) == 0
+            assert process.stderr is not None
+            logged = process.stderr.read().decode()
+            assert said in logged
+            assert "Connection refused" in logged
         finally:
             process.kill()
-            process.wait()
 
 
 def _readiness(port: int) -> str:

@@ -1,0 +1,48 @@
+"""A start waits for its broker, and says so: in the log at once and now and then, and to whoever asks."""
+
+import logging
+import threading
+import time
+
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_topics import KafkaTopics
+
+_ANSWER_S, _PAUSE_S, _SAY_AGAIN_S = 2.0, 1.0, 30.0
+_log = logging.getLogger("railgun.frontend")
+
+
+class BrokerWait:
+    """reason: why it waits; None while nothing is known to be wrong."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._stopped = threading.Event()
+        self._said_s: float | None = None
+        self.reason: str | None = None
+
+    def until_there(self) -> None:
+        """Return once the broker answers. Raises TransportRefusedError where it never will, TransportClosedError."""
+        topics = KafkaTopics(self._settings)
+        while not self._stopped.is_set():
+            try:
+                topics.all(_ANSWER_S)
+            except TransportUnavailableError as error:
+                self.away(error)
+            else:
+                self.reason = None
+                return
+        raise TransportClosedError(self._settings.broker)
+
+    def away(self, error: TransportError) -> None:
+        """Note that it does not answer, or not any more, and give it a moment."""
+        self.reason = f"waiting for the broker, which is asked again: {error.place}: {error.reason}"
+        now_s = time.monotonic()
+        if self._said_s is None or now_s - self._said_s >= _SAY_AGAIN_S:
+            self._said_s = now_s
+            _log.warning("%s; does it run, and is its address right?", self.reason)
+        self._stopped.wait(_PAUSE_S)
+
+    def stop(self) -> None:
+        """Wait no more. From any thread."""
+        self._stopped.set()
