@@ -31,6 +31,7 @@ from railgun.unit.disk import read_disk
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: the data is being recovered")
+COMPILING = "kernels are being compiled, which takes about a minute, once"
 
 
 class EmbeddedBackend:
@@ -44,7 +45,7 @@ class EmbeddedBackend:
         self._thread: ScoringThread | None = None
         self._views: dict[str, StreamView] = {}
         self._changing = threading.Lock()
-        self._standing = _STARTING
+        self._standing = self._starting = _STARTING
         self._nothing = Recording()
 
     async def start(self) -> None:
@@ -56,7 +57,13 @@ class EmbeddedBackend:
         if self._standing is _STARTING:
             self._standing = READY
 
+    def is_doing(self, what: str) -> None:
+        """Told what its start is about, for people. From any thread."""
+        self._starting = Readiness(False, f"starting: {what}")
+
     def readiness(self) -> Readiness:
+        if self._standing is _STARTING:
+            return self._starting
         if self._standing.ready and self._engine is not None and self._engine.failure is not None:
             self._standing = Readiness(False, self._engine.failure, failed=True)
         return self._standing

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from frontend.app import Application
 from frontend.connection import Connection, connection_type
-from frontend.embedded import EmbeddedBackend
+from frontend.embedded import COMPILING, EmbeddedBackend
 from frontend.monitoring import ServedBackend, exposition
 from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
@@ -54,20 +54,23 @@ def serve(
     """
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions))
+    backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions, backend.is_doing))
     with contextlib.closing(listener):
         service = Service(settings.http, backend, listener, on_ready)
         return uvloop.run(service.run())
 
 
-def open_engine(settings: EngineSettings, definitions: Definitions | None) -> Engine:
-    """The engine of a data folder, every kernel loaded. Raises EngineError."""
+def open_engine(
+    settings: EngineSettings, definitions: Definitions | None, told: Callable[[str], None]
+) -> Engine:
+    """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
     with ThreadPoolExecutor(1, "kernels") as pool:
         loading = pool.submit(load_all)
         engine = configured.open_engine(settings, LoggedStart())
     try:
         if not loading.result():
-            _log.info("compiling kernels: about a minute, once")
+            _log.info(COMPILING)
+            told(COMPILING)
             gc.enable()
             compile_and_note()
         if definitions is not None:

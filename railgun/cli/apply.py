@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_patience, add_url, patient_client
 
 if TYPE_CHECKING:
     from railgun.client.client import Client
@@ -20,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun apply`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     add_url(parser)
+    add_patience(parser)
     parser.add_argument(
         "--no-wait", action="store_true", help="return at once, while new metrics are still warming"
     )
@@ -32,10 +33,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from railgun.catalog.definitions import load_definitions
     from railgun.client.applying import carry_out, plan
-    from railgun.client.client import Client, url_from
 
     definitions = load_definitions(arguments.definitions)
-    with Client(url_from(arguments.url)) as client:
+    with patient_client(arguments, "apply") as client:
         wanted = plan(client, definitions)
         if wanted.differences:
             return _say_differences([str(each) for each in wanted.differences])

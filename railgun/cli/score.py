@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_patience, add_url, patient_client
 from railgun.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="events, one JSON object per line (default: -, stdin)",
     )
     add_url(parser)
+    add_patience(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print a line for each event; 1 where some were refused. Raises ClientError, UsageError, OSError."""
     from railgun.cli.scoring import score
-    from railgun.client.client import Client, url_from
 
     is_stdin = arguments.file == "-"
     with (
         open(0 if is_stdin else arguments.file, "rb", buffering=0, closefd=not is_stdin) as events,
-        Client(url_from(arguments.url)) as client,
+        patient_client(arguments, "score") as client,
     ):
         outcome = score(client, arguments.stream, events, sys.stdout.buffer)
         if not outcome.events:
@@ -61,8 +61,9 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used. After a lost connection, sending the same file\n"
-        "again is safe if the stream has an id field: what was taken before counts once."
+        "2, the input or the server could not be used. A server that is starting is waited for. After a lost\n"
+        "connection, sending the same file again is safe if the stream has an id field: what was taken before\n"
+        "counts once."
     ),
     example="railgun score payments events.ndjson > replies.ndjson",
     configure=configure,

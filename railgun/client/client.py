@@ -11,7 +11,13 @@ from urllib.parse import quote
 
 import httpx
 
-from railgun.client.errors import ClientError, ConnectionLostError, ProblemError, UnreachableError
+from railgun.client.errors import (
+    ClientError,
+    ConnectionLostError,
+    ProblemError,
+    RefusedConnectionError,
+    UnreachableError,
+)
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE = "RAILGUN_URL"
@@ -19,7 +25,7 @@ TIMEOUT_S = 120.0
 
 _CONNECT_TIMEOUT_S = 10.0
 _FULL = (429, 503)
-_RETRY_S, _RETRY_MAX_S = 0.5, 10.0
+_RETRY_S, _RETRY_MAX_S, _TELL_S = 0.5, 10.0, 1.0
 _JSON, _NDJSON = "application/json", "application/x-ndjson"
 
 
@@ -41,8 +47,9 @@ def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> 
 class Client:
     """Talks to the server at `url`. One thread uses it. Every method raises ClientError.
 
-    A request that the server had no room for (429, 503), of which it took nothing, is sent again when the server said,
-    for `patience_s` in all.
+    A request that the server had no room for, or that came while it was starting (429, 503), of which it took nothing,
+    is sent again when the server said, for `patience_s` in all; where nobody listens yet, for `connects_within_s`.
+    told: the reason, once a request has waited for a second.
     """
 
     def __init__(
@@ -51,10 +58,13 @@ class Client:
         *,
         timeout_s: float = TIMEOUT_S,
         patience_s: float = 60.0,
+        connects_within_s: float = 0.0,
+        told: Callable[[ClientError], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.url, self._patience_s, self._sleep = url, patience_s, sleep
+        self.url, self._sleep, self._told = url, sleep, told
+        self._patience_s, self._connects_within_s = patience_s, connects_within_s
         self._timeout_s = timeout_s
         self._http = httpx.Client(
             base_url=url,
@@ -135,14 +145,22 @@ class Client:
 
     def _asked(self, method: str, path: str, content: bytes, content_type: str) -> httpx.Response:
         """The response of success; what was refused for want of room is sent again."""
-        waited_s = 0.0
+        waited_s, is_told = 0.0, False
         while True:
-            response = self._send(method, path, content, content_type)
-            if response.is_success:
-                return response
-            after_s = _retry_after_s(response)
-            if after_s is None or waited_s + after_s > self._patience_s:
-                raise ProblemError(f"{self.url}{path}", response.status_code, _problem(response))
+            why: ClientError
+            try:
+                response = self._send(method, path, content, content_type)
+                if response.is_success:
+                    return response
+                after_s, limit_s = _retry_after_s(response), self._patience_s
+                why = ProblemError(f"{self.url}{path}", response.status_code, _problem(response))
+            except RefusedConnectionError as error:
+                after_s, limit_s, why = _RETRY_S, self._connects_within_s, error
+            if after_s is None or waited_s + after_s > limit_s:
+                raise why
+            if self._told is not None and not is_told and waited_s >= _TELL_S:
+                is_told = True
+                self._told(why)
             self._sleep(after_s)
             waited_s += after_s
 
@@ -153,7 +171,8 @@ class Client:
         try:
             return self._http.request(method, path, content=content, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise UnreachableError(f"{self.url}: {_why(error)}; is `railgun serve` running?") from None
+            kind = RefusedConnectionError if _is_refused(error) else UnreachableError
+            raise kind(f"{self.url}: {_why(error)}; is `railgun serve` running?") from None
         except httpx.TimeoutException:
             raise ConnectionLostError(f"{self.url}{path}: no answer within {self._timeout_s:g} s") from None
         except httpx.TransportError as error:
@@ -165,6 +184,13 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether nobody listens there: a server may be about to."""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _place(stream: str) -> str:

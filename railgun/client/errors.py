@@ -12,6 +12,10 @@ class UnreachableError(ClientError):
     """There is no server at the address, or it does not answer: nothing was taken."""
 
 
+class RefusedConnectionError(UnreachableError):
+    """Nobody listens at the address."""
+
+
 class ConnectionLostError(ClientError):
     """The connection ended before the answer: what was sent may have been taken."""
 

@@ -13,6 +13,7 @@ import pytest
 from railgun import __version__
 from railgun.client.client import Client
 from railgun.demo.server import Server
+from tests.client.relay import bound, leading_to
 
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = """
@@ -158,12 +159,25 @@ def test_what_cannot_be_asked_is_one_line(server: Server, tmp_path: Path) -> Non
         assert done.stderr.count("\n") == 1
 
 
+def test_a_server_that_does_not_listen_yet_is_waited_for(server: Server, tmp_path: Path) -> None:
+    with bound() as address:
+        url = f"http://127.0.0.1:{address.getsockname()[1]}"
+        command = [sys.executable, "-m", "railgun", "apply", str(definitions(tmp_path, "w")), "--url", url]
+        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as applying:
+            assert applying.stderr is not None
+            refused = f"{url}: connection refused; is `railgun serve` running?"
+            assert applying.stderr.readline() == f"railgun apply: waiting, up to 300 s: {refused}\n"
+            with leading_to(server.url.removeprefix("http://"), address):
+                assert applying.wait(100) == 0
+                assert railgun("score", "w", url=url, sent=event(1)).returncode == 0
+
+
 def test_score_of_nothing_says_whether_it_could_have_been_sent(server: Server, tmp_path: Path) -> None:
     railgun("apply", definitions(tmp_path, "g"), url=server.url)
     assert railgun("score", "g", url=server.url, sent="\n").returncode == 0
     for words, said in (
         (("score", "nope"), "'nope'"),
-        (("score", "g", "--url", "http://127.0.0.1:1"), "connection refused"),
+        (("score", "g", "--url", "http://127.0.0.1:1", "--patience", "0"), "connection refused"),
     ):
         done = railgun(*words, url=server.url)
         assert (done.returncode, done.stdout) == (2, "")

@@ -77,6 +77,48 @@ def test_patience_ends() -> None:
     assert raised.value.status == 503
 
 
+def test_a_server_that_is_about_to_listen_is_waited_for_and_that_is_told_once() -> None:
+    answers: list[httpx.Response | None] = [None, None, None, None, httpx.Response(200, content=b"{}\n")]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = answers.pop(0)
+        if found is None:
+            raise httpx.ConnectError("[Errno 111] Connection refused") from ConnectionRefusedError()
+        return found
+
+    slept: list[float] = []
+    told: list[ClientError] = []
+    with Client(
+        "http://h:1",
+        connects_within_s=2.0,
+        told=told.append,
+        sleep=slept.append,
+        transport=httpx.MockTransport(answer),
+    ) as asked:
+        assert asked.score_lines("s", b"{}\n") == b"{}\n"
+        assert slept == [0.5] * 4
+        assert [str(each) for each in told] == ["http://h:1: connection refused; is `railgun serve` running?"]
+        answers += [None] * 5
+        with pytest.raises(UnreachableError, match="connection refused"):
+            asked.status()
+    assert slept == [0.5] * 8
+    assert not answers
+
+
+def test_what_can_be_no_server_is_not_waited_for() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[Errno -2] Name or service not known")
+
+    slept: list[float] = []
+    transport = httpx.MockTransport(answer)
+    with (
+        Client("http://h:1", connects_within_s=2.0, sleep=slept.append, transport=transport) as asked,
+        pytest.raises(UnreachableError, match="not known"),
+    ):
+        asked.status()
+    assert slept == []
+
+
 def test_a_server_that_has_stopped_is_not_waited_for() -> None:
     slept: list[float] = []
     with (

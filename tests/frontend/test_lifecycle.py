@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from frontend.server import open_engine
+from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
 from railgun.messaging.errors import TransportIOError
 from tests.frontend.conftest import PAYMENTS, Payments
@@ -47,9 +49,20 @@ def test_the_port_answers_while_it_starts(tmp_path: Path, event: Event) -> None:
         ):
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert "starting" in response.json()["detail"]
+        running.backend.is_doing("some work")
+        assert running.client.get("/readyz").json()["detail"] == "starting: some work"
         may_open.set()
         until(lambda: running.client.get("/readyz").status_code == 200)
         assert running.score("payments", event())["metrics"]["n7"] == 1
+
+
+def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontend.server.load_all", lambda: False)
+    monkeypatch.setattr("frontend.server.compile_and_note", lambda: told.append("compiled"))
+    told: list[str] = []
+    settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
+    open_engine(settings, None, told.append).close()
+    assert told == ["kernels are being compiled, which takes about a minute, once", "compiled"]
 
 
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:
