@@ -3,7 +3,7 @@
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,6 +20,8 @@ TRANSACTION_MS = 10_000
 _FLUSH_S = 0.5
 _AGAIN_S = 0.05
 _BY_KEY = -1
+# Half of what topics take in one request unless told otherwise; a record's key and frame come to about so much.
+_PART_BYTES, _RECORD_BYTES = 500_000, 100
 
 
 class Outgoing(NamedTuple):
@@ -66,6 +68,8 @@ class PlainOutput:
         self._complaints = Complaints()
         configuration = {
             **settings.producer(),
+            # What was handed over goes out with `flush`: records that wait behind others keep a core busy (KafkaLanes).
+            "linger.ms": 1_000,
             "delivery.report.only.error": True,
             "on_delivery": self._report,
             "error_cb": self._complaints,
@@ -78,10 +82,13 @@ class PlainOutput:
         outgoing, _ = select()
         self._failed.clear()
         try:
-            _hand_over(self._producer, outgoing)
-            while self._producer.flush(_FLUSH_S):
-                if self._is_stopping():
-                    raise OutputAbortedError("stopping")
+            for part in _parts(outgoing):
+                _hand_over(self._producer, part)
+                while self._producer.flush(_FLUSH_S):
+                    if self._is_stopping():
+                        raise OutputAbortedError("stopping")
+                if self._failed:
+                    break
         except KafkaException as error:
             raise as_transport_error(self._place, error.args[0], self._complaints.last) from error
         if self._failed:
@@ -164,6 +171,27 @@ class TransactionalOutput:
                 if not cause.retriable() or time.monotonic() > deadline:
                     raise as_transport_error(self._place, cause, self._complaints.last) from error
                 time.sleep(_AGAIN_S)
+
+
+def _parts(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """What goes out in one request to each partition."""
+    part: list[Outgoing] = []
+    size_bytes = 0
+    for topic, values, keys, headers in outgoing:
+        first = 0
+        for place, value in enumerate(values):
+            size_bytes += len(value or b"") + _RECORD_BYTES
+            if size_bytes >= _PART_BYTES:
+                after = place + 1
+                part.append(
+                    Outgoing(topic, values[first:after], keys[first:after], headers and headers[first:after])
+                )
+                yield part
+                part, size_bytes, first = [], 0, after
+        if first < len(values):
+            part.append(Outgoing(topic, values[first:], keys[first:], headers and headers[first:]))
+    if part:
+        yield part
 
 
 def _hand_over(producer: Producer, outgoing: Sequence[Outgoing]) -> None:

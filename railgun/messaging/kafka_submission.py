@@ -1,9 +1,11 @@
 """Records on their way to Kafka, and what is told when all of them are there."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 from confluent_kafka import KafkaError, Message
+
+from railgun.messaging.transport import TopicPartition
 
 # A message costs librdkafka and this process memory beyond its bytes.
 _RECORD_OVERHEAD_BYTES = 128
@@ -36,16 +38,25 @@ class KafkaSubmission:
 class Delivery:
     """One entry's delivery reports. Called by librdkafka for each of its records, in order.
 
-    done: called with the submission when the last report of its last entry is in.
+    records, held_bytes: of the entry.  done: called when the last report is in.
     """
 
-    __slots__ = ("_done", "_first", "_index", "_left", "_place", "_submission")
+    __slots__ = ("_done", "_first", "_index", "_left", "held_bytes", "records", "submission", "where")
 
-    def __init__(self, submission: KafkaSubmission, index: int, records: int, place: str, done: Any) -> None:
-        self._submission = submission
+    def __init__(
+        self,
+        submission: KafkaSubmission,
+        index: int,
+        records: int,
+        held: int,
+        where: TopicPartition,
+        done: "Callable[[Delivery], None]",
+    ) -> None:
+        self.submission = submission
+        self.records, self.held_bytes = records, held
+        self.where = where
         self._index = index
         self._left = records
-        self._place = place
         self._done = done
         self._first = -1
 
@@ -66,11 +77,9 @@ class Delivery:
             self._complete()
 
     def _failed(self, error: KafkaError) -> None:
-        if self._submission.error is None:
-            self._submission.error, self._submission.place = error, self._place
+        if self.submission.error is None:
+            self.submission.error, self.submission.place = error, str(self.where)
 
     def _complete(self) -> None:
-        self._submission.offsets[self._index] = self._first
-        self._submission.entries_left -= 1
-        if self._submission.entries_left == 0:
-            self._done(self._submission)
+        self.submission.offsets[self._index] = self._first
+        self._done(self)

@@ -1,0 +1,163 @@
+"""Two ways to the broker: a few records go at once, more wait for what is under way and then go together.
+
+librdkafka's idempotent producer sends no more of a partition while five of its records are under way. Until they have
+arrived its thread turns in circles over what waits, which takes a core from whoever is to answer. So it gets no more
+than it sends.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from railgun.messaging.kafka_handing import hand_over
+from railgun.messaging.kafka_submission import Delivery
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.encode import Records
+
+AT_ONCE = 5
+# What goes together is sent by `flush` once all of it was handed over; at the first record it would begin without the
+# rest.
+_TOGETHER: dict[str, Any] = {"linger.ms": 1_000}
+_LIMITS: dict[str, Any] = {"batch.size": 16 << 20, "batch.num.messages": 100_000}
+_TOGETHER_BYTES = 4 << 20
+# One broker that does not answer keeps what goes to others waiting for no longer than this.
+_FLUSH_S = 0.05
+_POLL_S = 0.1
+
+
+@dataclass(slots=True)
+class _Way:
+    """To one partition. records: under way, together where `is_together`.  waiting: what is not under way yet."""
+
+    records: int = 0
+    is_together: bool = False
+    waiting: deque[tuple[Entry, Delivery]] = field(default_factory=deque)
+
+
+class KafkaLanes:
+    """make: a producer, with settings and the defaults of settings.  Any thread may send. Reports come in threads of
+    its own; whoever gets the last one of a delivery calls `landed`.
+    """
+
+    def __init__(self, make: Callable[[Mapping[str, Any], Mapping[str, Any]], Producer]) -> None:
+        self._make = make
+        self._single = make({}, {})
+        self._together: Producer | None = None
+        self._changed = threading.Condition()
+        self._ways: dict[TopicPartition, _Way] = {}
+        self._due: set[TopicPartition] = set()
+        self._ended = False
+        self._threads = [threading.Thread(target=self._take_reports, name="kafka-delivery", daemon=True)]
+        self._threads[0].start()
+
+    def send(self, entry: Entry, delivery: Delivery) -> None:
+        """Records of one partition go in the order of these calls."""
+        where = entry.where
+        with self._changed:
+            way = self._ways.setdefault(where, _Way())
+            if way.waiting or way.is_together or way.records + delivery.records > AT_ONCE:
+                way.waiting.append((entry, delivery))
+                if not way.records:
+                    self._have_sent(where)
+            else:
+                way.records += delivery.records
+                _hand_over(self._single, entry, delivery)
+
+    def landed(self, delivery: Delivery) -> None:
+        """All records of an entry have arrived, or failed."""
+        where = delivery.where
+        with self._changed:
+            way = self._ways[where]
+            way.records -= delivery.records
+            if way.records:
+                return
+            way.is_together = False
+            if way.waiting:
+                self._have_sent(where)
+            else:
+                del self._ways[where]
+                if self._ended:
+                    self._changed.notify_all()
+
+    def close(self, timeout_s: float) -> None:
+        """Send what waits, or give up after a time: deliveries are told so."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._ways, timeout_s)
+            for way in list(self._ways.values()):
+                while way.waiting:
+                    _, delivery = way.waiting.popleft()
+                    way.records += delivery.records
+                    delivery.not_sent(delivery.records, KafkaError(KafkaError._PURGE_QUEUE))
+        producers = [each for each in (self._single, self._together) if each is not None]
+        for producer in producers:
+            producer.purge()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._ways, max(_POLL_S, deadline - time.monotonic()))
+        for thread in self._threads:
+            thread.join()
+        for producer in producers:
+            producer.close()
+
+    def _have_sent(self, where: TopicPartition) -> None:
+        """By the thread that sends together; the caller holds `_changed`."""
+        self._due.add(where)
+        if len(self._threads) == 1:
+            self._threads.append(threading.Thread(target=self._send, name="kafka-together", daemon=True))
+            self._threads[1].start()
+        self._changed.notify_all()
+
+    def _send(self) -> None:
+        producer = self._together = self._make(_TOGETHER, _LIMITS)
+        while True:
+            with self._changed:
+                if not len(producer):
+                    self._changed.wait_for(lambda: self._due or (self._ended and not self._ways))
+                    if not self._due:
+                        return
+                due, self._due = self._due, set()
+                for where in due:
+                    self._hand_over_together(producer, self._ways[where])
+            producer.flush(_FLUSH_S)
+
+    def _hand_over_together(self, producer: Producer, way: _Way) -> None:
+        taken: list[tuple[Entry, Delivery]] = []
+        size_bytes = 0
+        while way.waiting and size_bytes < _TOGETHER_BYTES:
+            taken.append(way.waiting.popleft())
+            size_bytes += taken[-1][1].held_bytes
+        way.is_together = True
+        way.records = sum(delivery.records for _, delivery in taken)
+        for entry, delivery in taken:
+            _hand_over(producer, entry, delivery)
+
+    def _take_reports(self) -> None:
+        while not self._ended or self._ways:
+            self._single.poll(_POLL_S)
+
+
+def _hand_over(producer: Producer, entry: Entry, delivery: Delivery) -> None:
+    topic, partition = entry.where
+    records = entry.records.to_list() if isinstance(entry.records, Records) else entry.records
+    if entry.headers is None:
+        refused = hand_over(producer, topic, records, entry.keys, partition, delivery)
+        if refused:
+            delivery.not_sent(len(refused), refused[0])
+        return
+    taken = 0
+    keys = entry.keys or [None] * len(records)
+    try:
+        for record, key, headers in zip(records, keys, entry.headers):
+            producer.produce(topic, record, key, partition, delivery, headers=list(headers))
+            taken += 1
+    except BufferError:
+        delivery.not_sent(len(records) - taken, KafkaError(KafkaError._QUEUE_FULL))
+    except KafkaException as error:
+        delivery.not_sent(len(records) - taken, error.args[0])
