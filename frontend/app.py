@@ -23,6 +23,7 @@ from frontend.asgi import (
     header,
 )
 from frontend.backend import Backend
+from frontend.deepening import deepening
 from frontend.docs_page import docs_page
 from frontend.in_flight import InFlight
 from frontend.openapi import describe
@@ -157,6 +158,7 @@ def _pages(backend: Backend) -> FastAPI:
         redoc_url=None,
     )
     pages.include_router(registry(backend))
+    pages.include_router(deepening(backend))
     pages.add_exception_handler(ProblemError, _on_problem)
     pages.add_exception_handler(HTTPException, _on_http_error)
 

@@ -86,6 +86,18 @@ class Backend(Protocol):
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """The plan of a stream as it would be with a query's metrics; nothing is registered."""
 
+    async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
+        """Let older history be built; how that stands. A 409 says why it cannot be."""
+
+    async def install_deepening(self, stream: str) -> dict[str, Any]:
+        """Let what was built take over, in its own time; how that stands."""
+
+    async def deepening(self, stream: str) -> dict[str, Any]:
+        """How the deepening of a stream stands."""
+
+    async def give_up_deepening(self, stream: str) -> None:
+        """Let go of what there is of it."""
+
     async def status(self) -> dict[str, Any]:
         """Streams, metrics and tasks, for people and `railgun status`."""
 

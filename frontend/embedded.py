@@ -13,6 +13,7 @@ from frontend.answers_in_time import answers_in_time, note_refused_request, unan
 from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
+from frontend.installs import Installs
 from frontend.problems import refusal
 from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
@@ -47,6 +48,7 @@ class EmbeddedBackend:
         self._changing = threading.Lock()
         self._standing = self._starting = _STARTING
         self._nothing = Recording()
+        self._installs = Installs()
 
     async def start(self) -> None:
         """Recover and compile. Raises EngineError."""
@@ -165,6 +167,29 @@ class EmbeddedBackend:
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         return await self._call(lambda engine: engine.explain(stream, sql))
+
+    async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
+        await self._call(lambda engine: engine.begin_deepening(stream, cut_ms))
+        return await self.deepening(stream)
+
+    async def install_deepening(self, stream: str) -> dict[str, Any]:
+        engine = self._the_engine()
+        if await self._call(lambda engine: engine.deepening(stream)) is None:
+            raise refusal(409, f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
+        self._installs.begin(stream, lambda: engine.deepen(stream))
+        return await self.deepening(stream)
+
+    async def deepening(self, stream: str) -> dict[str, Any]:
+        standing = await self._call(lambda engine: engine.deepening(stream))
+        failure = self._installs.failure(stream)
+        if standing is None:
+            history = await self._call(lambda engine: engine.history(stream))
+            return {"state": "none", "history": history, "failure": failure}
+        state = "failed" if failure is not None and standing.state == "building" else standing.state
+        return {**dataclasses.asdict(standing), "state": state, "failure": standing.failure or failure}
+
+    async def give_up_deepening(self, stream: str) -> None:
+        await self._call(lambda engine: engine.give_up_deepening(stream))
 
     async def status(self) -> dict[str, Any]:
         return await self._call(lambda engine: dataclasses.asdict(engine.status()))

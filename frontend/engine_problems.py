@@ -7,6 +7,7 @@ from railgun.engine.errors import (
     DifferentDefinitionsError,
     EngineError,
     EventError,
+    HistoryRefusedError,
     OpenFilesError,
     UnknownNameError,
 )
@@ -21,6 +22,8 @@ def as_problem(error: EngineError) -> ProblemError:
             return refusal(422, detail, list(error.errors))
         case OpenFilesError():
             return refusal(422, detail, [(("partitions",), "its tasks need too many open files")])
+        case HistoryRefusedError():
+            return refusal(409, detail)
         case UnknownNameError():
             return refusal(404, detail)
         case DifferentDefinitionsError():

@@ -20,7 +20,7 @@ from railgun.registry.evolution import unknown_name
 _EVOLVABLE = ("fields", "lateness", "retention")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 _decode = msgspec.json.Decoder().decode
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
         "description": says,
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -39,7 +39,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def registry(backend: Backend) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix="/v1", responses=_PROBLEMS, dependencies=[Depends(_no_parameters)])
+    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(no_parameters)])
     _add_streams(router, backend)
     _add_metrics(router, backend)
     return router
@@ -51,11 +51,11 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
         status_code=201,
         response_model=Stream,
         response_model_exclude_none=True,
-        openapi_extra=_body(Stream),
+        openapi_extra=body_of(Stream),
     )
     async def create_stream(request: Request, response: Response) -> dict[str, Any]:
         """Register a stream; 200 where the same is registered already."""
-        definition = _checked(lambda body: stream_from_json(body), await _json(request))
+        definition = checked(lambda body: stream_from_json(body), await read_json(request))
         if not await backend.create_stream(definition):
             response.status_code = 200
         return stream_to_json(definition)
@@ -74,11 +74,11 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
         "/streams/{stream}",
         response_model=Stream,
         response_model_exclude_none=True,
-        openapi_extra=_body(StreamChange),
+        openapi_extra=body_of(StreamChange),
     )
     async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
         """Add fields, change lateness or retention."""
-        settings = _checked(_evolution, await _json(request))
+        settings = checked(_evolution, await read_json(request))
         return stream_to_json(await backend.evolve_stream(stream, settings))
 
     @router.delete("/streams/{stream}", status_code=204)
@@ -90,11 +90,11 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
 
 def _add_metrics(router: APIRouter, backend: Backend) -> None:
     @router.post(
-        "/streams/{stream}/metrics", status_code=201, response_model=MetricList, openapi_extra=_body(Query)
+        "/streams/{stream}/metrics", status_code=201, response_model=MetricList, openapi_extra=body_of(Query)
     )
     async def add_metrics(stream: str, request: Request, response: Response) -> dict[str, Any]:
         """Register the metrics of a query; 200 where the same are registered already."""
-        metrics, is_new = await backend.add_metrics(stream, _checked(_sql, await _json(request)))
+        metrics, is_new = await backend.add_metrics(stream, checked(_sql, await read_json(request)))
         if not is_new:
             response.status_code = 200
         return {"metrics": [asdict(each) for each in metrics]}
@@ -115,10 +115,10 @@ def _add_metrics(router: APIRouter, backend: Backend) -> None:
         await backend.drop_metric(stream, name)
         return Response(status_code=204)
 
-    @router.post("/streams/{stream}/explain", openapi_extra=_body(Query))
+    @router.post("/streams/{stream}/explain", openapi_extra=body_of(Query))
     async def explain(stream: str, request: Request) -> dict[str, Any]:
         """The plan of the stream as it would be with a query's metrics; nothing is registered."""
-        return await backend.explain(stream, _checked(_sql, await _json(request)))
+        return await backend.explain(stream, checked(_sql, await read_json(request)))
 
     @router.get("/status")
     async def status() -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _add_metrics(router: APIRouter, backend: Backend) -> None:
         return await backend.status()
 
 
-def _no_parameters(request: Request) -> None:
+def no_parameters(request: Request) -> None:
     """None of these routes takes one: what looks like a condition of a DELETE must not be passed over."""
     for name in request.query_params:
         said = f"unknown parameter {name[:80]!r}; this route takes none"
@@ -140,13 +140,14 @@ def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
     return by_name[name]
 
 
-def _body(model: type[Any]) -> dict[str, Any]:
+def body_of(model: type[Any]) -> dict[str, Any]:
     """How OpenAPI shows the body of a request that is read here."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-async def _json(request: Request) -> Any:
+async def read_json(request: Request) -> Any:
+    """The body of a request. Raises ProblemError."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
@@ -161,7 +162,8 @@ async def _json(request: Request) -> Any:
         raise refusal(400, "no JSON that can be read: nested too deep") from None
 
 
-def _checked(read: Any, body: object) -> Any:
+def checked(read: Any, body: object) -> Any:
+    """What `read` makes of a body. Raises ProblemError with the place of what is wrong."""
     try:
         return read(body)
     except DefinitionError as error:

@@ -49,6 +49,24 @@ class Metric(BaseModel):
     filled: float = Field(description="the share of the past that it has read, 0 to 1")
 
 
+class DeepeningStart(BaseModel):
+    """From when on the stream's own events are taken."""
+
+    cut_ms: int | None = Field(
+        None, description="the history is whole before then; left out: the least time that leaves no hole"
+    )
+
+
+class Deepening(BaseModel):
+    """How a deepening stands."""
+
+    state: str = Field(description="none, building, installing or failed")
+    history: str | None = Field(None, description="its id; once none is under way, that of the stream")
+    cut_ms: int | None = None
+    behind: int = Field(0, description="records of the log that the tasks have not followed yet")
+    failure: str | None = Field(None, description="why it was not installed")
+
+
 class StreamList(BaseModel):
     """All streams."""
 

@@ -18,6 +18,7 @@ from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import Files
 from reservoir.format import KEY_BYTES, SegmentHeader
 from reservoir.frames import SETS_MAX
+from reservoir.frozen import Frozen, FrozenSegment
 from reservoir.index import ChunkIndex, Span
 from reservoir.length import Length
 from reservoir.open_region import Derive, OpenRegion
@@ -324,10 +325,28 @@ class Reservoir:
         wanted = [self._open.columns[column] for column in columns]
         for chunk in range(self._index.base, self._index.next):
             yield self._source.scanned(chunk, wanted)
-        rows = self._open.all_rows()
-        if len(rows.slots):
-            held = tuple(rows.column(column) for column in wanted)
-            yield ScannedRows(rows.words("time"), rows.words("seq"), rows.ids(), *rows.payloads(), held)
+        yield from self._open_rows(wanted)
+
+    def frozen(self, durable_chunks: int) -> Frozen:
+        """What is kept now, to be read elsewhere while the reservoir goes on. Takes as long as there are segments.
+
+        durable_chunks: those before no recovery will cut off any more.
+        """
+        self._check()
+        self._collect()
+        index, chunk = self._index, self._index.base
+        segments: list[FrozenSegment] = []
+        fixed = index[durable_chunks - 1].place.segment if durable_chunks > chunk else -1
+        while chunk < index.next and index[chunk].place.segment >= 0:
+            place = index[chunk].place
+            behind = index.first_behind(place.segment)
+            last = index[behind - 1].place
+            path = segment_path(self._folder, place.segment)
+            segments.append(FrozenSegment(path, last.offset + last.size_bytes, place.segment < fixed))
+            chunk = behind
+        first_ms = index[index.base].span.first_time if index.base else None
+        rows = [self._source.scanned(number, ()) for number in range(chunk, index.next)]
+        return Frozen(segments, chunk - index.base, [*rows, *self._open_rows(())], first_ms)
 
     def stats(self) -> Stats:
         """Figures for monitoring."""
@@ -347,6 +366,12 @@ class Reservoir:
         self._reader.close()
 
     # --- inside ------------------------------------------------------------------------------------
+
+    def _open_rows(self, columns: Sequence[HotColumn]) -> Iterator[ScannedRows]:
+        rows = self._open.all_rows()
+        if len(rows.slots):
+            held = tuple(rows.column(column) for column in columns)
+            yield ScannedRows(rows.words("time"), rows.words("seq"), rows.ids(), *rows.payloads(), held)
 
     def _take_over(self, recovered: Recovered) -> None:
         if recovered.chunks:

@@ -21,6 +21,7 @@ from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.glance import at_a_glance
 from frontend.kafka.left_behind import left_behind
+from frontend.kafka.no_deepening import NoDeepening
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
@@ -80,7 +81,7 @@ class _Parts:
     replies: RecordedReplies
 
 
-class KafkaBackend:
+class KafkaBackend(NoDeepening):
     """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
 
     Used in one event loop; `start` waits for the broker, however long that takes.

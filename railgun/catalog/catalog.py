@@ -4,7 +4,15 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.changes import (
+    AddHistory,
+    AddMetric,
+    Change,
+    Deepen,
+    DropMetric,
+    DropStream,
+    PutStream,
+)
 from railgun.catalog.definitions import metrics_from_sql
 from railgun.catalog.errors import CatalogError
 from railgun.catalog.model import Definitions, StreamDefinition
@@ -19,14 +27,15 @@ class StreamEntry:
     """A stream in the catalogue.
 
     created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
-    the order added; each with the place of its `add`.  history: what its tasks began with, None where with nothing.
+    the order added; each with the place of its `add`.  history: what its tasks have from before
+    their logs; None: nothing.
     """
 
     stream: StreamDefinition
     created: int
     schemas: dict[int, Schema]
     metrics: dict[str, AddMetric] = field(default_factory=dict)
-    history: AddHistory | None = None
+    history: AddHistory | Deepen | None = None
 
     @property
     def schema(self) -> Schema:
@@ -107,6 +116,8 @@ class Catalog:
                 if entry.history is not None:
                     raise CatalogError(f"{change.stream} has a history already, {entry.history.history}")
                 entry.history = change
+            case Deepen():
+                self.entry(change.stream).history = change
         self.last_place = change.place
 
     def _put(self, change: PutStream) -> None:

@@ -89,7 +89,24 @@ class AddHistory:
         return {"stream": self.stream, "history": self.history, "cut_ms": self.cut_ms}
 
 
-Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory
+@dataclass(frozen=True, slots=True)
+class Deepen:
+    """From here on a stream's tasks are those that were built with older history, and have come to here.
+
+    history: which, by its id.  cut_ms: its events come before this time.
+    """
+
+    kind: ClassVar[str] = "deepen"
+    place: int
+    stream: str
+    history: str
+    cut_ms: int
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": self.stream, "history": self.history, "cut_ms": self.cut_ms}
+
+
+Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory | Deepen
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +146,9 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 return DropMetric(
                     _whole(body["place"]), str(body["stream"]), str(body["name"]), _whole(body["added"])
                 )
-            case AddHistory.kind:
-                return AddHistory(
+            case AddHistory.kind | Deepen.kind:
+                kind = AddHistory if body["kind"] == AddHistory.kind else Deepen
+                return kind(
                     _whole(body["place"]), str(body["stream"]), str(body["history"]), int(body["cut_ms"])
                 )
             case Warm.kind:

@@ -1,4 +1,4 @@
-"""`railgun backfill`: history becomes the beginning of a stream, with Spark."""
+"""`railgun backfill`: history becomes the beginning of a stream, or older history that of a live one, with Spark."""
 
 import argparse
 import json
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
-from railgun.cli.failures import EXIT_NO, needing_spark
+from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
-    from railgun.spark.backfill_target import BackfillTarget
+    from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "history",
         metavar="HISTORY",
-        nargs="+",
+        nargs="*",
         help="files, folders or globs that Spark reads; or one table's name",
     )
     parser.add_argument(
@@ -37,10 +37,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until",
         metavar="TIME",
-        required=True,
         type=_time,
-        help="the cut: events before it are taken, RFC 3339 or milliseconds",
+        help="the cut: events before it are taken, RFC 3339 or milliseconds; with --deepen it may be left out",
     )
+    parser.add_argument(
+        "--deepen", action="store_true", help="give older history to a stream that answers already"
+    )
+    parser.add_argument(
+        "--give-up", action="store_true", help="with --deepen: let go of one that is under way"
+    )
+    parser.add_argument("--url", metavar="U", help="with --deepen: the server that runs on the data folder")
     parser.add_argument("--stream", metavar="S", help="the stream; the only one of the file if left out")
     parser.add_argument(
         "--column",
@@ -77,12 +83,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Build and install; 1 where rows are refused and nothing was installed.
 
-    Raises UsageError, DefinitionError, OSError, EngineError, SparkSideError.
+    Raises UsageError, DefinitionError, OSError, EngineError, TaskError, ClientError, SparkSideError.
     """
     from railgun.catalog.definitions import load_definitions
     from railgun.catalog.model import Definitions
     from railgun.cli.streams import the_stream
 
+    _check(arguments)
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     with needing_spark("backfill"):
@@ -90,6 +97,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.progress import PiecesProgress
 
     target = _target(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))
+    if arguments.give_up:
+        print("given up" if _given_up(target) else f"no deepening of {stream.name} is under way")
+        return 0
     with PiecesProgress() as progress:
         report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
@@ -111,15 +121,18 @@ def _target(arguments: argparse.Namespace, definitions: "Definitions") -> "Backf
     from railgun.spark.backfill_target import BackfillRequest
 
     places = _places(arguments.history, arguments.format)
+    source = HistorySource((), "") if arguments.give_up else None
     request = BackfillRequest(
         data=Path(arguments.data).absolute(),
         definitions=definitions,
-        source=HistorySource.of(places, arguments.format, dict(arguments.option)),
+        source=source or HistorySource.of(places, arguments.format, dict(arguments.option)),
         columns=dict(arguments.column),
         cut_ms=arguments.until,
         work=None if arguments.work is None else Path(arguments.work).absolute(),
         scratch=None if arguments.scratch is None else Path(arguments.scratch).absolute(),
     )
+    if arguments.deepen:
+        return _deepening(arguments, request)
     if arguments.broker is None:
         from railgun.spark.backfill_engine import BackfillOfEngine
 
@@ -131,6 +144,41 @@ def _target(arguments: argparse.Namespace, definitions: "Definitions") -> "Backf
     flag = Flag("--broker", "cluster.broker", arguments.broker)
     settings = load_settings(arguments.config, os.environ, [flag])
     return BackfillOfCluster(request, kafka_settings(settings), settings.cluster.topic_prefix)
+
+
+def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
+    if arguments.url is None:
+        from railgun.spark.backfill_engine import DeepeningOfEngine
+
+        return DeepeningOfEngine(request)
+    from railgun.client.client import url_from
+    from railgun.spark.backfill_service import DeepeningOfService
+
+    return DeepeningOfService(request, url_from(arguments.url))
+
+
+def _given_up(target: "BackfillTarget") -> bool:
+    from railgun.spark.backfill_engine import DeepeningOfEngine
+    from railgun.spark.backfill_service import DeepeningOfService
+
+    assert isinstance(target, DeepeningOfEngine | DeepeningOfService)
+    return target.give_up()
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """What options go together. Raises UsageError."""
+    if arguments.give_up or arguments.url is not None:
+        if not arguments.deepen:
+            raise UsageError("--give-up and --url are for a deepening: --deepen")
+    if arguments.deepen and arguments.broker is not None:
+        raise UsageError(
+            "a stream whose log is Kafka is not deepened while it goes on: give it its history without --deepen, "
+            "as long as its topics still have its first event"
+        )
+    if not arguments.history and not arguments.give_up:
+        raise UsageError("name the history: files, folders or globs that Spark reads, or a table")
+    if arguments.until is None and not arguments.deepen:
+        raise UsageError("--until is needed: events before it are history, later ones are left to the log")
 
 
 def _places(history: list[str], format_: str | None) -> list[str]:
@@ -170,7 +218,11 @@ BACKFILL = Command(
         "without Spark's module. Its columns are the stream's fields, or --column says what they are made\n"
         "of (amount='CAST(cents AS DOUBLE) / 100'). Rows that the front-end would refuse are counted by\n"
         "reason; then nothing is installed unless --skip-bad.\n\n"
-        "Stop the server of the data folder while the stream is created and while the history is\n"
+        "A stream that answers already gets older history with --deepen: its own events and the history are\n"
+        "built anew beside it and take over when they have caught up. --url names the server on the data\n"
+        "folder, which goes on answering. --until is found where it is left out: the history then supplies\n"
+        "only what the stream lacks.\n\n"
+        "Without --deepen stop the server of the data folder while the stream is created and while the history is\n"
         "installed, which takes moments; it may run while tasks are built. A run that was cut off goes on\n"
         "where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
     ),

@@ -118,6 +118,22 @@ class Client:
         """Register the metrics of a query."""
         self._json("POST", f"{_place(stream)}/metrics", {"sql": sql})
 
+    def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
+        """Let older history be built for a stream; how that stands."""
+        return _table(self._json("POST", f"{_place(stream)}/deepening", {"cut_ms": cut_ms}))
+
+    def install_deepening(self, stream: str) -> None:
+        """Let what was built take over; `deepening` says how far that is."""
+        self._json("POST", f"{_place(stream)}/deepening/install", {})
+
+    def deepening(self, stream: str) -> dict[str, Any]:
+        """How the deepening of a stream stands: state, history, behind, failure."""
+        return _table(self._json("GET", f"{_place(stream)}/deepening"))
+
+    def give_up_deepening(self, stream: str) -> None:
+        """Let go of what there is of a deepening."""
+        self._asked("DELETE", f"{_place(stream)}/deepening", b"", _JSON)
+
     # --- events ------------------------------------------------------------------------------------
 
     def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
 from railgun.engine.folder import LOG
+from railgun.engine.installing import install
 from railgun.engine.intake import JsonText
 from railgun.engine.reply_forms import Reply
 from railgun.engine.scored import Scored
-from railgun.engine.status import EngineStatus, MetricStatus
+from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
@@ -245,6 +246,55 @@ class Engine:
         """
         with self._call():
             self._streams.add_history(stream)
+
+    @as_engine_errors()
+    def begin_deepening(self, stream: str, cut_ms: int | None = None) -> HistoryPlan:
+        """Let older history be built for a stream that goes on meanwhile; what it is built from.
+
+        cut_ms: the history is whole before then, and taken from it; None: the least time that leaves no hole.
+        Where one has begun already it is that one's plan. Raises HistoryRefusedError.
+        """
+        with self._call():
+            beginning = self._streams.begin_deepening(stream, cut_ms)
+        try:
+            if beginning is not None:
+                begun, plan = beginning
+                begun.write(plan)
+        finally:
+            with self._call():
+                self._streams.begun_deepening(stream)
+        with self._call():
+            return self._streams.deepenings.wanted(stream).plan
+
+    @as_engine_errors()
+    def deepen(self, stream: str) -> None:
+        """Let the tasks that `railgun backfill --deepen` built take the place of a stream's; returns once they have.
+
+        Events are answered meanwhile.  Raises HistoryRefusedError, and FolderError for what is damaged: nothing has
+        changed then.
+        """
+        install(self._call, self._streams, stream)
+
+    @as_engine_errors()
+    def deepening(self, stream: str) -> DeepeningStatus | None:
+        """How the deepening of a stream stands; None where none is under way."""
+        with self._call():
+            return self._streams.deepening_status(stream)
+
+    @as_engine_errors()
+    def history(self, stream: str) -> str | None:
+        """The id of the history that a stream has from before its log, or None."""
+        with self._call():
+            return self._streams.history(stream)
+
+    @as_engine_errors()
+    def give_up_deepening(self, stream: str) -> bool:
+        """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError."""
+        with self._call():
+            deepening = self._streams.give_up_deepening(stream)
+        if deepening is not None:
+            deepening.remove()
+        return deepening is not None
 
     @property
     def failure(self) -> str | None:

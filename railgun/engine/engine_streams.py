@@ -1,19 +1,35 @@
 """All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.catalog.changes import AddHistory, AddMetric, Change, DropMetric, DropStream, PutStream, Warm
+from railgun.catalog.changes import (
+    AddHistory,
+    AddMetric,
+    Change,
+    Deepen,
+    DropMetric,
+    DropStream,
+    PutStream,
+    Warm,
+    change_to_json,
+)
 from railgun.catalog.model import StreamDefinition
+from railgun.engine.deepening import Beginning, Deepening
+from railgun.engine.deepening_plan import deepening_folder
+from railgun.engine.deepenings import Deepenings
+from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
 from railgun.engine.status import (
+    DeepeningStatus,
     MetricStatus,
     StreamStatus,
     filled_share,
@@ -21,22 +37,25 @@ from railgun.engine.status import (
 )
 from railgun.engine.upkeep import Upkeep
 from railgun.messaging.embedded import Durability, EmbeddedLog
-from railgun.messaging.transport import TopicPartition
+from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topic_of, topics_of_stream
+from railgun.task.errors import HistoryMissingError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
-from railgun.task.processor import TaskIdentity
+from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import beside, current_folder
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.memory import MemoryShares
 from railgun.unit.reading import TaskReader
 from railgun.unit.start import Start
 from railgun.unit.task_log import TaskLog
+from railgun.wire.encode import encode_control
 from reservoir.files import DiskFiles
 
 
@@ -65,6 +84,7 @@ class EngineStreams:
         self._upkeep: dict[str, Upkeep] = {}
         self._reader, self._recording = TaskReader(), recording
         self._log = EmbeddedLog(self._folder.log, durability)
+        self.deepenings = Deepenings(self._folder, self._log, memory)
         try:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
                 raise without_log(folder)
@@ -152,6 +172,90 @@ class EngineStreams:
         manifest = check_history(entry, list(self._live[stream].members), folder)
         self.change([AddHistory(self.catalog.last_place + 1, stream, manifest.history, manifest.cut_ms)])
 
+    def begin_deepening(self, stream: str, cut_ms: int | None) -> tuple[Beginning, HistoryPlan] | None:
+        """Let a deepening begin; None where it has already. Raises UnknownNameError, HistoryRefusedError, OSError."""
+        entry, members = stream_entry(self.catalog, stream), list(self._live[stream].members)
+        place = self.catalog.last_place
+        return self.deepenings.begin(entry, self._changes.keys[stream], members, cut_ms, place)
+
+    def begun_deepening(self, stream: str) -> None:
+        """Its plan was written, or could not be."""
+        self.deepenings.begun(stream_entry(self.catalog, stream))
+
+    def installing(self, stream: str) -> tuple[Deepening, TaskSettings]:
+        """Somebody brings a deepening to its end: it, and what its tasks are to be opened with.
+
+        Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
+        """
+        tasks = _tasks_of(stream_entry(self.catalog, stream).stream)
+        deepening = self.deepenings.wanted(stream)
+        if deepening.is_installing:
+            raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
+        check_new_tasks(f"the deepening of {stream}", self._task_count(), tasks)
+        deepening.is_installing, deepening.failure = True, None
+        return deepening, self._memory.take(tasks)
+
+    def not_installed(self, deepening: Deepening, settings: TaskSettings) -> None:
+        """It came to nothing: all is as it was, and somebody may try again."""
+        if self.deepenings.of(deepening.stream) is deepening:
+            deepening.is_installing = False
+            deepening.close()
+            if deepening.taken_over is None:
+                self._memory.give_back([settings] * len(deepening.places))
+
+    def take_over(self, stream: str) -> LiveStream | None:
+        """Once a deepening's tasks have come near the ends of their logs they take over; what they replace is to be
+        closed, by whoever asks. None: not yet.
+
+        Raises HistoryRefusedError where they do not follow any more.
+        """
+        deepening, plan = self.deepenings.wanted(stream), self.deepenings.wanted(stream).plan
+        if deepening.failure is not None:
+            raise HistoryRefusedError(f"the deepening of {stream} cannot go on: {deepening.failure}")
+        if not deepening.is_near:
+            return None
+        for shadow in deepening.shadows:
+            shadow.catch_up()
+        replaced = self._live[stream]
+        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
+        return replaced
+
+    def deepening_status(self, stream: str) -> DeepeningStatus | None:
+        """How a deepening stands; None where none is under way. Raises UnknownNameError."""
+        stream_entry(self.catalog, stream)
+        found = self.deepenings.of(stream)
+        if found is None:
+            return None
+        plan = found.plan
+        state = "installing" if found.is_installing else "building"
+        return DeepeningStatus(
+            stream, plan.history, plan.cut_ms, state, str(found.folder), found.behind, found.failure
+        )
+
+    def history(self, stream: str) -> str | None:
+        """The id of what a stream has from before its log. Raises UnknownNameError."""
+        found = stream_entry(self.catalog, stream).history
+        return None if found is None else found.history
+
+    def give_up_deepening(self, stream: str) -> Deepening | None:
+        """Let go of a deepening, whose files the caller removes. Raises UnknownNameError, HistoryRefusedError."""
+        stream_entry(self.catalog, stream)
+        found = self.deepenings.of(stream)
+        if found is not None and found.is_installing:
+            raise HistoryRefusedError(f"{stream}: its deepening is being installed; wait for that")
+        return self.deepenings.forget(stream)
+
+    def is_durable(self, stream: str) -> bool:
+        """Have the tasks of a stream checkpoints behind the point where they took over? Hastens them."""
+        taken_over = self.deepenings.wanted(stream).taken_over
+        for member in self._live[stream].members:
+            checkpoints = member.task.checkpoints
+            if taken_over is None or checkpoints.durable_position < taken_over[member.log.where]:
+                if not member.task.checkpointer.is_in_flight:
+                    checkpoints.begin()
+                return False
+        return True
+
     def foresee(self, changes: Sequence[Change]) -> None:
         """Changes will be made soon: what tasks will need for them is read ahead."""
         for change in changes:
@@ -168,7 +272,7 @@ class EngineStreams:
         more = False
         for upkeep in self._upkeep.values():
             more |= upkeep.work()
-        return more
+        return self.deepenings.work() or more
 
     def close(self, *, checkpoint: bool) -> None:
         """Let go of everything, whatever fails; the first failure is raised."""
@@ -178,7 +282,7 @@ class EngineStreams:
                 steps.append(self._upkeep[stream].checkpoint)
             steps.append(live.close)
         failures: list[Exception] = []
-        for step in (*steps, self._log.close):
+        for step in (*steps, self.deepenings.close, self._log.close):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
@@ -199,19 +303,32 @@ class EngineStreams:
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
-        tasks = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
+        self.deepenings.find(self.catalog.streams.values())
+        tasks = self._task_count()
         check_opening(str(self._folder.path), tasks)
         if tasks:
             start.opening(tasks)
         self._open(list(self.catalog.streams.values()), start)
         self._force([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
+        for name, live in self._live.items():
+            self._end_deepening(name, live)
+
+    def _end_deepening(self, stream: str, live: LiveStream) -> None:
+        """At the start: what was left to do of a deepening whose tasks have taken over."""
+        deepening = self.deepenings.of(stream)
+        if deepening is None or any(each.task.history != deepening.plan.history for each in live.members):
+            return
+        self._upkeep[stream].checkpoint()
+        deepening.move()
+        deepening.remove()
+        self.deepenings.forget(stream)
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
         puts = [change.stream for change in changes if isinstance(change, PutStream)]
         new = [stream for stream in puts if stream.name not in self._live]
         if new:
-            existing = sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
+            existing = self._task_count()
             names = ", ".join(stream.name for stream in new)
             check_new_tasks(f"stream {names}", existing, sum(map(_tasks_of, new)))
 
@@ -229,7 +346,35 @@ class EngineStreams:
                 self._folder.take_history(stream)
             if stream not in self._live:
                 self._open([self.catalog.streams[stream]], Start())
-            self._live[stream].tell(own)
+            if isinstance(own[-1], Deepen):
+                self._replace(stream, own[-1])
+            else:
+                self._live[stream].tell(own)
+
+    def _replace(self, stream: str, change: Deepen) -> None:
+        """The tasks of a deepening take the place of a stream's, at the record that is written now."""
+        live, deepening = self._live[stream], self.deepenings.of(stream)
+        if all(member.task.history == change.history for member in live.members):
+            return
+        if deepening is None or deepening.plan.history != change.history:
+            raise HistoryMissingError(stream, change.history)
+        at_start = not deepening.shadows
+        if at_start:
+            deepening.shadows = self.deepenings.open(deepening, self._memory.take(len(deepening.places)))
+        record = [encode_control(change_to_json(change))]
+        self._log.submit([Entry(shadow.log.where, record) for shadow in deepening.shadows]).result()
+        for shadow in deepening.shadows:
+            shadow.catch_up()
+        self.deepenings.keep_all(stream)
+        shadows = deepening.shadows
+        self._memory.give_back(member.task.settings for member in live.members)
+        deepening.taken_over = {shadow.log.where: shadow.task.position for shadow in shadows}
+        self._begin_live(
+            self.catalog.streams[stream], [Member(each.partitioner, each.task, each.log) for each in shadows]
+        )
+        deepening.shadows = []
+        if at_start:
+            live.close()
 
     def _open(self, entries: Sequence[StreamEntry], start: Start) -> None:
         """Open the tasks of streams, several at once, and let them process what their logs hold."""
@@ -245,9 +390,12 @@ class EngineStreams:
         members = self._members(places, start)
         for entry in entries:
             name = entry.stream.name
-            own = Members(self._log, [each for each in members if each.task.identity.stream == name])
-            self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
-            self._upkeep[name] = Upkeep(own, self._may_warm)
+            self._begin_live(entry, [each for each in members if each.task.identity.stream == name])
+
+    def _begin_live(self, entry: StreamEntry, members: Sequence[Member]) -> None:
+        name, own = entry.stream.name, Members(self._log, members)
+        self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
+        self._upkeep[name] = Upkeep(own, self._may_warm, self.deepenings.kept)
 
     def _members(self, places: Sequence[tuple[TaskIdentity, TaskLog]], start: Start) -> list[Member]:
         """Tasks opened and caught up. Where one fails none is left open; the first failure is raised."""
@@ -268,16 +416,27 @@ class EngineStreams:
     def _member(
         self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int, start: Start
     ) -> Member:
-        folder = self._folder.task(identity.stream, identity.partitioner, identity.partition)
+        place = self._folder.place(identity.stream, identity.partitioner, identity.partition)
         sync = partial(_sync, self._log)
-        task = open_task(
-            folder, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
-        )
+
+        def opened(folder: Path) -> TaskProcessor:
+            task = open_task(
+                folder, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
+            )
+            try:
+                log.catch_up(task, readers, start)
+            except BaseException:
+                task.close()
+                raise
+            return task
+
         try:
-            log.catch_up(task, readers, start)
-        except BaseException:
-            task.close()
-            raise
+            task = opened(current_folder(place))
+        except HistoryMissingError as error:
+            if not beside(place, error.history).is_dir():
+                raise
+            # Another has taken over there, and was not moved to yet.
+            task = opened(beside(place, error.history))
         return Member(identity.partitioner, task, log)
 
     def _remove(self, stream: str) -> None:
@@ -287,6 +446,11 @@ class EngineStreams:
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
+        if self.deepenings.forget(stream) is not None:
+            shutil.rmtree(deepening_folder(self._folder.path, stream), ignore_errors=True)
+
+    def _task_count(self) -> int:
+        return sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
 
     def _let_go(self, stream: str) -> None:
         """Close a stream's tasks, if they are open."""
@@ -315,5 +479,5 @@ def _said(change: Change) -> str:
             return f"metric {change.stream}.{change.name}, dropped"
         case DropStream():
             return f"stream {change.name}, dropped"
-        case AddHistory():
+        case AddHistory() | Deepen():
             return f"history of stream {change.stream}"

@@ -1,6 +1,6 @@
 """History before a stream's log: what it is built from, and whether what was built can be put there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from railgun.engine.members import Member
 from railgun.plan.program import TIME_MAX
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import HistoryManifest, verified_manifest
+from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
 
 
@@ -39,6 +40,48 @@ def plan_of(
         chunk_events=settings.chunk_events,
         segment_bytes=settings.segment_bytes,
     )
+
+
+def deepening_plan(
+    entry: StreamEntry, key: bytes, settings: TaskSettings, own: Mapping[tuple[str, int], OwnEvents],
+    history: str, cut_ms: int | None, last_place: int,
+) -> HistoryPlan:  # fmt: skip
+    """What a live stream's tasks are built from anew, with older history.
+
+    own: by task, what it had accepted.  cut_ms: None: the least that leaves no hole.  Raises HistoryRefusedError.
+    """
+    check_identified(entry)
+    plan = plan_of(entry, key, settings, history, _cut(entry.stream.name, own, cut_ms), last_place)
+    return replace(plan, own=own)
+
+
+def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None) -> int:
+    begin_ms = min((each.least_ms for each in own.values() if each.least_ms is not None), default=None)
+    clock_ms = max((each.clock_ms for each in own.values() if each.clock_ms is not None), default=None)
+    if begin_ms is None or clock_ms is None:
+        raise HistoryRefusedError(
+            f"{name} has accepted no event yet: give it its history without --deepen, as its beginning"
+        )
+    held = {task: each.held_ms for task, each in own.items() if each.held_ms is not None}
+    least_ms = max(begin_ms, *held.values()) if held else begin_ms
+    found_ms = least_ms if cut_ms is None else cut_ms
+    if found_ms < begin_ms:
+        raise HistoryRefusedError(
+            f"{name}: its events begin at {begin_ms} ms, the history would end at {found_ms} ms: what came in between "
+            "would be missing; choose a later --until"
+        )
+    for (partitioner, partition), held_ms in held.items():
+        if found_ms < held_ms:
+            raise HistoryRefusedError(
+                f"{name}/{partitioner}/{partition} has let its events before {held_ms} ms go, the history would end at "
+                f"{found_ms} ms: what came in between would be missing; choose a later --until, or none"
+            )
+    if found_ms > clock_ms:
+        raise HistoryRefusedError(
+            f"{name} has come to {clock_ms} ms, the history would end at {found_ms} ms: what is still to come would be "
+            "late; choose an earlier --until"
+        )
+    return found_ms
 
 
 def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
@@ -96,14 +139,11 @@ def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str,
     least_ms: the least time of its log's events.
     """
     name = entry.stream.name
-    if entry.stream.id is None or entry.stream.time is None:
-        lacks = "id" if entry.stream.id is None else "time"
-        raise HistoryRefusedError(
-            f"{name} has no {lacks} field: events of history need their own times, and ids by which one that is in the "
-            "log too counts once"
-        )
+    check_identified(entry)
     if entry.history is not None:
-        raise HistoryRefusedError(f"{name} has a history already, {entry.history.history}: there can be one")
+        raise HistoryRefusedError(
+            f"{name} has a history already, {entry.history.history}: older history can be added with --deepen"
+        )
     for task, start in log_starts.items():
         if start > 0:
             raise HistoryRefusedError(
@@ -114,6 +154,16 @@ def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str,
         raise HistoryRefusedError(
             f"{name}: its log begins at {least_ms} ms, the history would end at {cut_ms} ms: what came in between "
             "would be missing; choose a later --until"
+        )
+
+
+def check_identified(entry: StreamEntry) -> None:
+    """Raise HistoryRefusedError for a stream whose events cannot be told from each other."""
+    if entry.stream.id is None or entry.stream.time is None:
+        lacks = "id" if entry.stream.id is None else "time"
+        raise HistoryRefusedError(
+            f"{entry.stream.name} has no {lacks} field: events of history need their own times, and ids by which one "
+            "that is in the log too counts once"
         )
 
 

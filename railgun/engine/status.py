@@ -52,6 +52,22 @@ class StreamStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DeepeningStatus:
+    """A deepening under way. state: building, or installing once its tasks follow the log.
+
+    folder: where it is prepared.  behind: records that the tasks have not followed yet.  failure: why they do not.
+    """
+
+    stream: str
+    history: str
+    cut_ms: int
+    state: str
+    folder: str
+    behind: int
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStatus:
     """All of an engine."""
 

@@ -1,18 +1,24 @@
 """What a stream's tasks need beside events: fills, checkpoints, `warm` records, trimmed logs; in short slices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from railgun.catalog.changes import Warm, change_to_json
 from railgun.engine.members import Member, Members
+from railgun.messaging.transport import TopicPartition
 from railgun.task.processor import TaskProcessor
 from railgun.wire.encode import encode_control
 
 
 class Upkeep:
-    """may_warm: whether a `warm` record that is due may be written; tests hold some back."""
+    """may_warm: whether a `warm` record that is due may be written; tests hold some back.
 
-    def __init__(self, members: Members, may_warm: Callable[[Warm], bool]) -> None:
-        self._members, self._may_warm = members, may_warm
+    kept: by log, the offset from which on others need it too.
+    """
+
+    def __init__(
+        self, members: Members, may_warm: Callable[[Warm], bool], kept: Mapping[TopicPartition, int]
+    ) -> None:
+        self._members, self._may_warm, self._kept = members, may_warm, kept
         self._trimmed = dict.fromkeys(members, 0)
 
     def work(self) -> bool:
@@ -57,7 +63,8 @@ class Upkeep:
         taken = member.task.checkpoints.taken
         if taken:
             self._trimmed[member] = taken
-            member.log.trim(member.task.checkpoints.durable_log_start)
+            before = member.task.checkpoints.durable_log_start
+            member.log.trim(min(before, self._kept.get(member.log.where, before)))
 
 
 def _cold(task: TaskProcessor) -> list[Warm]:

@@ -11,6 +11,7 @@ from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
     Change,
+    Deepen,
     DropMetric,
     DropStream,
     PutStream,
@@ -144,5 +145,5 @@ def change_stream(change: Change) -> str:
             return change.name
         case AddMetric():
             return change.metric.stream
-        case DropMetric() | AddHistory():
+        case DropMetric() | AddHistory() | Deepen():
             return change.stream

@@ -29,11 +29,12 @@ from railgun.spark.backfill_tasks import (
     building,
     manifests_of,
     remove_unfinished,
-    write_whole,
 )
 from railgun.spark.errors import BackfillFailedError, HistoryError
+from railgun.spark.own_rows import PIECES_SQL, own_pieces, reading_own
 from railgun.spark.sessions import own_session
 from railgun.spark.worker_errors import own_errors
+from railgun.task.durable_files import write_whole
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import MIB, TaskSettings
 
@@ -45,6 +46,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
 }
 PLAN, TASKS = "backfill.json", "tasks"
+# What a live stream had accepted is read by at most so many Spark tasks.
+_OWN_TASKS = 256
 # Caches and buffers of one task under way in an executor: 208 MiB.
 _TASK_SETTINGS = replace(
     TaskSettings(),
@@ -103,6 +106,7 @@ class Backfill:
             "schemas": {str(version): stream_to_json(each) for version, each in plan.schemas.items()},
             "metrics": [[each.place, each.metric.sql] for each in plan.metrics],
             "of": [plan.key.hex(), plan.created, plan.cut_ms, plan.chunk_events, plan.segment_bytes],
+            "deepens": plan.history if plan.own else None,
         }
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
@@ -166,6 +170,10 @@ def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace)
     # A task without events is built too: a mark before all time says that it is there.
     marks = [(number, TIME_MIN, b"", b"") for number in [*rules.tasks.values(), rules.counts]]
     marked = routed.union(session.createDataFrame(marks, ROWS_SQL).coalesce(1))
+    pieces = own_pieces(plan, rules.tasks) if plan.own else []
+    if pieces:
+        read = session.createDataFrame(pieces, PIECES_SQL).repartition(min(len(pieces), _OWN_TASKS))
+        marked = marked.union(read.mapInArrow(reading_own(plan, rules.tasks), ROWS_SQL))
     spread = marked.repartitionById(rules.counts + 1, F.col(TASK))
     # A Spark partition has one task's records alone; and the first column is what Spark compares fast.
     ordered = spread.sortWithinPartitions(TIME, ID, RECORD)

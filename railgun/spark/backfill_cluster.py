@@ -45,10 +45,10 @@ class BackfillOfCluster(BackfillTarget):
             snapshot = registry.snapshot()
             entry = snapshot.catalog.entry(request.stream)
             logs = registry.topics.partitions(entry.stream)
-            check_possible(entry, request.cut_ms, _starts(transport, logs), _least_ms(transport, logs))
+            check_possible(entry, request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs))
             settings = request.settings or TaskSettings()
             key, last_place = snapshot.keys[request.stream], snapshot.catalog.last_place
-            return plan_of(entry, key, settings, new_history_id(), request.cut_ms, last_place)
+            return plan_of(entry, key, settings, new_history_id(), request.stated_cut_ms, last_place)
 
     def install(self) -> None:
         self.bring()

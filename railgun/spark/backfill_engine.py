@@ -1,9 +1,9 @@
-"""A backfill of a stream in an embedded engine's data folder: created, built beside it, put in place."""
+"""A backfill of a stream in an embedded engine's data folder: built beside it, put in place."""
 
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderLockedError
 from railgun.spark.backfill import new_history_id
-from railgun.spark.backfill_target import BackfillTarget
+from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
 from railgun.task.history_build import HistoryPlan
 
@@ -14,7 +14,7 @@ class BackfillOfEngine(BackfillTarget):
     def plan(self) -> HistoryPlan:
         with self._open() as engine:
             engine.apply(self.request.definitions, wait=False)
-            return engine.history_plan(self.request.stream, new_history_id(), self.request.cut_ms)
+            return engine.history_plan(self.request.stream, new_history_id(), self.request.stated_cut_ms)
 
     def install(self) -> None:
         self.bring()
@@ -22,9 +22,33 @@ class BackfillOfEngine(BackfillTarget):
             engine.add_history(self.request.stream)
 
     def _open(self) -> Engine:
-        try:
-            return Engine(self.request.data, settings=self.request.settings)
-        except FolderLockedError as error:
-            raise HistoryError(
-                f"{error}; stop the server that runs there for a moment, then run this again: what was built is kept"
-            ) from error
+        return opened(self.request, "stop the server that runs there for a moment")
+
+
+class DeepeningOfEngine(BackfillTarget):
+    """A live stream of an engine that nobody runs just now. Raises EngineError; HistoryError where it is in use."""
+
+    def plan(self) -> HistoryPlan:
+        with self._open() as engine:
+            return engine.begin_deepening(self.request.stream, self.request.cut_ms)
+
+    def install(self) -> None:
+        self.bring()
+        with self._open() as engine:
+            engine.deepen(self.request.stream)
+
+    def give_up(self) -> bool:
+        """Let go of what there is; False where none is under way."""
+        with self._open() as engine:
+            return engine.give_up_deepening(self.request.stream)
+
+    def _open(self) -> Engine:
+        return opened(self.request, "name the server that runs there with --url")
+
+
+def opened(request: BackfillRequest, remedy: str) -> Engine:
+    """The engine of a request's data folder. Raises EngineError; HistoryError, with the remedy, where it is in use."""
+    try:
+        return Engine(request.data, settings=request.settings)
+    except FolderLockedError as error:
+        raise HistoryError(f"{error}; {remedy}, then run this again: what was built is kept") from error

@@ -19,7 +19,7 @@ from railgun.engine.routing import Router
 from railgun.spark.backfill_source import REFUSED
 from railgun.wire.arrow_types import is_text
 from railgun.wire.arrow_values import Typed, read_array
-from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
 from railgun.wire.door import Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.encode import Records, encode_columns
@@ -169,11 +169,10 @@ class RowDoor:
     def _ids(self, events: EventColumns) -> pa.Array:
         """The bytes that ids sort by: of text its own, of numbers big-endian with the sign turned."""
         column = events.fields[self._id_place]
-        if column.type.kind is not Kind.LONG:
-            return _texts(events.ids)
-        words = (column.words ^ _SIGN).astype(">u8")
-        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(words), [None, pa.py_buffer(words)])
-        return fixed.cast(pa.binary())
+        if column.type.kind is Kind.LONG:
+            return long_ids(column.words)
+        assert events.ids.heap is not None
+        return text_ids(events.ids.words, events.ids.heap)
 
     def _unreadable(self, batch: pa.RecordBatch) -> tuple[NDArray[np.bool_], pa.RecordBatch]:
         """Which rows their file's reader could not read, counted, and the batch without that column."""
@@ -223,16 +222,22 @@ def _binary(records: Records, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(records), [None, places, data])
 
 
-def _texts(column: Column) -> pa.Array:
-    """A string column's bytes."""
-    assert column.heap is not None
-    lengths = (column.words & np.uint64(REF_LENGTH_MASK)).astype(np.int64)
-    starts = (column.words >> np.uint64(REF_LENGTH_BITS)).astype(np.int64)
+def long_ids(words: NDArray[np.uint64]) -> pa.Array:
+    """Ids that are numbers, as bytes that sort as they do."""
+    turned = (words ^ _SIGN).astype(">u8")
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(words), [None, pa.py_buffer(turned)])
+    return fixed.cast(pa.binary())
+
+
+def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
+    """Ids that are text: their bytes. words: references into the heap."""
+    lengths = (words & np.uint64(REF_LENGTH_MASK)).astype(np.int64)
+    starts = (words >> np.uint64(REF_LENGTH_BITS)).astype(np.int64)
     ends: NDArray[np.int64] = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     # Byte i of the result is that many bytes behind the start of its own string.
     within = np.arange(int(ends[-1])) - np.repeat(ends[:-1], lengths)
-    heap = column.heap[np.repeat(starts, lengths) + within]
+    heap = heap[np.repeat(starts, lengths) + within]
     places = pa.py_buffer(ends.astype(np.int32))
     return pa.Array.from_buffers(pa.binary(), len(lengths), [None, places, pa.py_buffer(heap)])
 

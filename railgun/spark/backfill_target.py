@@ -13,6 +13,7 @@ from railgun.spark.backfill import TASKS, Backfill, build
 from railgun.spark.backfill_progress import Progress
 from railgun.spark.backfill_report import BackfillReport
 from railgun.spark.backfill_source import HistorySource
+from railgun.spark.errors import HistoryError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
 from railgun.task.settings import TaskSettings
@@ -23,15 +24,15 @@ class BackfillRequest:
     """What is to be put before which stream.
 
     data: the data folder of an engine, or of a node.  definitions: of one stream and its metrics.  cut_ms: the
-    history's events are before then.  work: where tasks are built, if not in the data folder.  settings: what tasks
-    there are opened with.  For the rest see `Backfill`.
+    history's events are before then; None, for a deepening: the least that leaves no hole.  work: where tasks are
+    built, if not in the data folder.  settings: what tasks there are opened with.  For the rest see `Backfill`.
     """
 
     data: Path
     definitions: Definitions
     source: HistorySource
     columns: Mapping[str, str]
-    cut_ms: int
+    cut_ms: int | None
     work: Path | None = None
     scratch: Path | None = None
     settings: TaskSettings | None = None
@@ -40,6 +41,13 @@ class BackfillRequest:
     def stream(self) -> str:
         """The stream's name."""
         return next(iter(self.definitions.streams))
+
+    @property
+    def stated_cut_ms(self) -> int:
+        """The cut. Raises HistoryError where none was stated."""
+        if self.cut_ms is None:
+            raise HistoryError(f"{self.stream}: until when its history goes is to be stated: --until")
+        return self.cut_ms
 
 
 class BackfillTarget(ABC):

@@ -15,11 +15,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from railgun.catalog.names import column_name
-from railgun.spark.backfill_rows import RECORD, TASK, Counts, records_of
+from railgun.spark.backfill_rows import ID, RECORD, TASK, TIME, Counts, records_of
+from railgun.spark.own_rows import due_times
+from railgun.task.durable_files import make_durable, write_whole
 from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.history_manifest import HISTORY, MANIFEST, HistoryManifest, make_durable, read_manifest
+from railgun.task.history_manifest import HISTORY, MANIFEST, HistoryManifest, read_manifest
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
 
@@ -66,13 +69,13 @@ def building(
     def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         under_way: _Task | _Counts | None = None
         try:
-            for number, records in _by_task(batches):
+            for number, records, due in _by_task(batches, plan, len(place.numbers)):
                 if under_way is None or under_way.number != number:
                     if under_way is not None:
                         yield _said(under_way.number, under_way.finish())
                     is_task = number < len(place.numbers)
                     under_way = _Task(plan, place, number) if is_task else _Counts(place, number)
-                under_way.take(records)
+                under_way.take(records, due)
             if under_way is not None:
                 yield _said(under_way.number, under_way.finish())
                 under_way = None
@@ -103,8 +106,11 @@ class _Task:
         self._folder.mkdir(parents=True)
         self._build = HistoryBuild(self._folder, plan, *place.numbers[number], place.settings)
 
-    def take(self, records: Records) -> None:
-        """The next records; empty ones are marks that there is such a task."""
+    def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
+        """The next records; empty ones are marks that there is such a task. due: see `HistoryBuild.take_own`."""
+        if due is not None:
+            self._build.take_own(records, due)
+            return
         real = np.flatnonzero(np.diff(records.offsets) > 0)
         if len(real):
             # Marks come first, being before all time.
@@ -141,7 +147,7 @@ class _Counts:
     def __init__(self, place: BuildPlace, number: int) -> None:
         self.number, self._place, self._counts = number, place, Counts()
 
-    def take(self, records: Records) -> None:
+    def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
         """The next counts."""
         for each in records.to_list():
             if each:
@@ -162,25 +168,22 @@ def manifests_of(place: BuildPlace) -> list[HistoryManifest]:
     return [read_manifest(place.folder(number)) for number in range(len(place.numbers))]
 
 
-def write_whole(place: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
-    unfinished.write_text(text, encoding="utf-8")
-    make_durable(unfinished)
-    unfinished.rename(place)
-    make_durable(place.parent)
-
-
-def _by_task(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Records]]:
+def _by_task(
+    batches: Iterator[pa.RecordBatch], plan: HistoryPlan, tasks_end: int
+) -> Iterator[tuple[int, Records, NDArray[np.int64] | None]]:
+    """(task, records, when they counted), the last of a live stream's own events from the cut on alone."""
     for batch in batches:
         if not batch.num_rows:
             continue
         tasks = batch.column(TASK).to_numpy()
-        bounds = [0, *(np.flatnonzero(np.diff(tasks)) + 1).tolist(), len(tasks)]
+        is_own = (batch.column(TIME).to_numpy() == plan.cut_ms) & (tasks < tasks_end) & bool(plan.own)
+        changes = np.flatnonzero((np.diff(tasks) != 0) | (np.diff(is_own.astype(np.int8)) != 0))
+        bounds = [0, *(changes + 1).tolist(), len(tasks)]
         records = records_of(batch.column(RECORD))
         for begin, end in pairwise(bounds):
-            yield int(tasks[begin]), records.part(begin, end)
+            keys = batch.column(ID).slice(begin, end - begin)
+            due = due_times(keys.cast(pa.binary())) if is_own[begin] else None
+            yield int(tasks[begin]), records.part(begin, end), due
 
 
 def _said(number: int, text: str) -> pa.RecordBatch:

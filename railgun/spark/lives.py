@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    Deepen,
     DropMetric,
     DropStream,
     PutStream,
@@ -106,9 +107,9 @@ def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
                     span = life.spans.get(task)
                     if span is not None and span.dropped is None:
                         span.dropped = number
-            case AddHistory():
+            case AddHistory() | Deepen():
                 raise PlaceError(
-                    f"stream {change.stream} begins with history (backfill {change.history}), which is not in its log: "
+                    f"stream {change.stream} has history (backfill {change.history}), which is not in its log: "
                     "its replies cannot be computed again from the log alone"
                 )
             case _:

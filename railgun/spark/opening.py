@@ -18,6 +18,8 @@ from railgun.spark.options import ReadOptions, SourceKind
 from railgun.spark.record_log import RecordLog, StreamSchemas
 from railgun.spark.reservoir_log import ReservoirRecordLog
 from railgun.spark.topic_log import embedded_log
+from railgun.task.errors import TaskError
+from railgun.task.task_folder import current_folder
 
 _VERSION_FILE, _STREAMS, _RESERVOIR = "VERSION", "streams", "reservoir"
 
@@ -39,7 +41,7 @@ class FolderPlace:
         self._data: Path | None = path if (path / _VERSION_FILE).is_file() else None
         stream, partitioner = options.stream, options.partitioner
         if self._data is None:
-            if not (path / _RESERVOIR).is_dir():
+            if not _reservoir(path).is_dir():
                 raise PlaceError(
                     f"{path}: it is no data folder (there is no {_VERSION_FILE} in it) and no task's folder (there is "
                     f"no {_RESERVOIR}/ in it)"
@@ -64,11 +66,11 @@ class FolderPlace:
             return embedded_log(self._data, stream.name, self.partitioner)
         if self._task is not None:
             number = int(self._task.name) if self._task.name.isdigit() else 0
-            return ReservoirRecordLog(name, {number: self._task / _RESERVOIR})
+            return ReservoirRecordLog(name, {number: _reservoir(self._task)})
         assert self._data is not None
         below = self._data / _STREAMS / stream.name / name
         folders = {
-            each: below / str(each) / _RESERVOIR for each in range(stream.partitions_of(self.partitioner))
+            each: _reservoir(below / str(each)) for each in range(stream.partitions_of(self.partitioner))
         }
         return ReservoirRecordLog(name, {each: folder for each, folder in folders.items() if folder.is_dir()})
 
@@ -83,6 +85,13 @@ class FolderPlace:
         catalog = read_catalog(self._data)
         entry = catalog.streams[chosen_stream(list(catalog.streams), stream, str(self._data))]
         return StreamSchemas(entry.stream, dict(entry.schemas))
+
+
+def _reservoir(task: Path) -> Path:
+    try:
+        return current_folder(task) / _RESERVOIR
+    except (TaskError, OSError) as error:
+        raise PlaceError(str(error)) from error
 
 
 Place = FolderPlace | BrokerPlace

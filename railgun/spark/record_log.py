@@ -29,7 +29,7 @@ class Bounds:
         """(first, last) offset wanted of a partition."""
         first, last = self.first_offset or {}, self.last_offset or {}
         return (
-            max(0, first.get(partition, first.get(-1, 0))),
+            first.get(partition, first.get(-1, INT64_MIN)),
             last.get(partition, last.get(-1, INT64_MAX)),
         )
 

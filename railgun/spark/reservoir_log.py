@@ -59,6 +59,10 @@ class ReservoirRecordLog:
         finally:
             reader.close()
 
+    def chunks(self, piece: Piece) -> int:
+        """How many chunks of a piece are there."""
+        return sum(piece.first <= chunk.number < piece.end for chunk in self._all(piece.partition))
+
     def end_offsets(self) -> dict[int, int]:
         raise OptionError(
             "a reservoir is in order of time and cannot be followed as a stream; read the log: option source=log"

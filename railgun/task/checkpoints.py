@@ -26,7 +26,8 @@ def used_s() -> float:
 class CheckpointWork:
     """The checkpoints of one task. `sync_log` makes the log durable up to an offset, where the log is ours.
 
-    taken: how many became durable.  last_s: how long the last of them took.
+    taken: how many became durable.  last_s: how long the last of them took.  durable_chunks: those before no recovery
+    will cut off.
     """
 
     def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
@@ -34,9 +35,10 @@ class CheckpointWork:
         self._sync_log = sync_log
         self._ended_s = task.now()
         self._note_clocks()
-        self._closing: tuple[int, int | None, int, list[int]] | None = None
+        self._closing: tuple[int, int, int, int, list[int]] | None = None
         self.durable_position = task.position
-        self.durable_log_start = task.position
+        self.durable_log_start = task.journal.log_start(task.position)
+        self.durable_chunks = task.reservoir.chunks
         self.taken = 0
         self.last_s = 0.0
 
@@ -86,10 +88,10 @@ class CheckpointWork:
         task = self._task
         self._note_clocks()
         chunks, position = task.reservoir.chunks, task.position
-        oldest = task.journal.first_offset
+        log_start = task.journal.log_start(position)
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
-        self._closing = position, oldest, needed_ms, full
+        self._closing = position, log_start, chunks, needed_ms, full
         sync_log = self._sync_log
 
         def make_durable() -> bytes:
@@ -134,12 +136,12 @@ class CheckpointWork:
 
     def _committed(self) -> None:
         assert self._closing is not None
-        position, oldest, needed_ms, full = self._closing
+        position, log_start, chunks, needed_ms, full = self._closing
         self._closing = None
         self._ended_s = self._task.now()
         self.last_s = self._ended_s - self._begun_s
         self.durable_position = position
-        self.durable_log_start = position if oldest is None else oldest
+        self.durable_log_start, self.durable_chunks = log_start, chunks
         self.taken += 1
         for generation in full:
             fill = self._task.metrics.fills.get(generation)

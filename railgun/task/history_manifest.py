@@ -1,11 +1,11 @@
 """What a task's history says of itself: which task it is for, what is in it, and a checksum of each file."""
 
-import os
 import zlib
 from pathlib import Path
 
 import msgspec
 
+from railgun.task.durable_files import make_durable
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.identity import TaskIdentity
 
@@ -29,6 +29,7 @@ class HistoryManifest(msgspec.Struct, frozen=True):
     first_ms: int | None
     last_ms: int | None
     remembered_ms: int | None
+    position: int = 0
     files: tuple[tuple[str, int, int], ...] = ()
     version: int = VERSION
 
@@ -111,12 +112,3 @@ def _checksum(path: Path) -> int:
         while piece := file.read(_PIECE_BYTES):
             found = zlib.crc32(piece, found)
     return found
-
-
-def make_durable(path: Path) -> None:
-    """Wait until what a file holds, or which names a folder has, is on the disk. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -51,6 +51,13 @@ class Journal:
         """Where a recovery would begin to read the log; None: nothing is open."""
         return self.pages[0].first_offset if self.pages else None
 
+    def log_start(self, position: int) -> int:
+        """The first offset of the log that a recovery would read, `position` being the one it would go on at.
+
+        What lies before offset 0 is history, which is in no log.
+        """
+        return min((page.first_offset for page in self.pages if page.first_offset >= 0), default=position)
+
     def begin(self, offset: int, clock_ms: int, floor_ms: int, lateness_ms: int, discard: bool) -> None:
         """Records from `offset` on are about to be admitted under these; a new page begins where one is due."""
         last = self.pages[-1] if self.pages else None

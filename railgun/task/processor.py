@@ -12,6 +12,7 @@ from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
     Change,
+    Deepen,
     DropMetric,
     PutStream,
     Warm,
@@ -300,7 +301,7 @@ class TaskProcessor:
                 accepted = self.admission.has_accepted
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self._is_built = False
-        elif isinstance(change, AddHistory):
+        elif isinstance(change, AddHistory | Deepen):
             if change.history != self.history:
                 raise HistoryMissingError(str(self.identity), change.history)
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):

@@ -69,8 +69,7 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
     """Before anything is cut: can the log give what is needed after this checkpoint?"""
     needed = 0
     if meta is not None:
-        journal = Journal.from_json(meta.journal)
-        needed = max(0, meta.position if journal.first_offset is None else journal.first_offset)
+        needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
     if log_start > needed:
         what = "its checkpoint is lost" if meta is None else "its newest checkpoint is lost"
         raise LogGapError(

@@ -42,7 +42,7 @@ def play(server: Server, examples: int) -> tuple[int, int]:
 
 def test_requests(shared: Server) -> None:
     routes, sent = play(shared, 12)
-    assert routes == 15
+    assert routes == 19
     assert sent >= 12 * routes // 2
 
 
@@ -50,6 +50,6 @@ def test_requests(shared: Server) -> None:
 @pytest.mark.timeout(7200)
 def test_ten_thousand_requests(shared: Server) -> None:
     routes, sent = play(shared, 1_100)
-    assert routes == 15
+    assert routes == 19
     # Some routes have few different requests.
     assert sent >= 10_000

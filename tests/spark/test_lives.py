@@ -9,6 +9,7 @@ from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
     Change,
+    Deepen,
     DropMetric,
     DropStream,
     PutStream,
@@ -68,8 +69,9 @@ def test_a_metric_that_goes_and_comes_again_has_two_lives() -> None:
 
 
 def test_what_cannot_be_followed_is_said() -> None:
-    history = AddHistory(3, "s", "ab12", 1_000)
-    with pytest.raises(PlaceError, match="begins with history"):
-        told(records(*((0, offset, each) for offset, each in enumerate((*FIRST, history)))), "card")
+    for kind in (AddHistory, Deepen):
+        history = kind(3, "s", "ab12", 1_000)
+        with pytest.raises(PlaceError, match="has history"):
+            told(records(*((0, offset, each) for offset, each in enumerate((*FIRST, history)))), "card")
     with pytest.raises(RecordError, match="partition 1 offset 7: a control record"):
         told([(1, number_of(1, 7), json.dumps({"kind": "new"}))], "card")

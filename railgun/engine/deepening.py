@@ -1,0 +1,174 @@
+"""Deepening a live stream: its plan, the tasks that are built with older history, until they take over.
+
+docs/decisions/0012 has the way of it.
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.names import column_name
+from railgun.engine.deepening_plan import OWN, deepening_folder, read_plan, write_plan
+from railgun.engine.errors import HistoryRefusedError
+from railgun.engine.members import Member
+from railgun.engine.shadow import Shadow
+from railgun.messaging.errors import TransportError
+from railgun.messaging.transport import TopicPartition
+from railgun.state.errors import StateError
+from railgun.task.errors import HistoryDamagedError, TaskError
+from railgun.task.history_build import HistoryPlan
+from railgun.task.history_manifest import ready_folder, verified_manifest
+from railgun.task.identity import TaskIdentity
+from railgun.task.own_events import Freezing, OwnEvents
+from railgun.task.task_folder import beside, move_to, remove_others, take_in
+from reservoir.errors import ReservoirError
+
+_NEAR_RECORDS = 64
+_OF_A_SHADOW = (TaskError, ReservoirError, StateError, TransportError, OSError)
+
+_log = logging.getLogger("railgun.engine")
+
+TaskName = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Deepening:
+    """That of one stream, under way.
+
+    data: the engine's folder.  places: of the stream's tasks.  is_installing: somebody brings it to its end.
+    shadows: opened, following the log.  failure: why they do not any more.  taken_over: by log, the offset from which
+    on they answer; None before.
+    """
+
+    stream: str
+    data: Path
+    plan: HistoryPlan
+    places: dict[TaskName, Path]
+    is_installing: bool = False
+    shadows: list[Shadow] = field(default_factory=list)
+    failure: str | None = None
+    taken_over: dict[TopicPartition, int] | None = None
+    _turn: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """Where it is prepared."""
+        return deepening_folder(self.data, self.stream)
+
+    @property
+    def behind(self) -> int:
+        """Records that the shadows have not seen."""
+        return sum(shadow.behind for shadow in self.shadows)
+
+    @property
+    def is_near(self) -> bool:
+        """Can the shadows be where the logs end in a moment?"""
+        return bool(self.shadows) and all(
+            shadow.behind <= _NEAR_RECORDS and not shadow.is_filling for shadow in self.shadows
+        )
+
+    def bring(self) -> None:
+        """Look at every byte of what was built, and bring it beside the tasks; what is there already stays.
+
+        Raises HistoryRefusedError, HistoryDamagedError, OSError.
+        """
+        found: list[tuple[Path, Path]] = []
+        for name, place in self.places.items():
+            if beside(place, self.plan.history).is_dir():
+                continue
+            partitioner, partition = name
+            made = ready_folder(self.data, self.stream) / column_name(partitioner) / str(partition)
+            if not made.is_dir():
+                raise HistoryRefusedError(
+                    f"{made}: no history was made ready there; run railgun backfill --deepen to its end"
+                )
+            identity = TaskIdentity(self.stream, partitioner, partition, self.plan.key)
+            manifest = verified_manifest(made, identity, self.plan.created)
+            if (manifest.history, manifest.position) != (self.plan.history, self.plan.own[name].position):
+                raise HistoryDamagedError(str(made), "it was built for another deepening; build it again")
+            found.append((made, place))
+        for made, place in found:
+            take_in(made, place, self.plan.history)
+
+    def work(self) -> bool:
+        """A brief step of one shadow. True: there is more to do now."""
+        if not self.shadows:
+            return False
+        self._turn = (self._turn + 1) % len(self.shadows)
+        try:
+            return self.shadows[self._turn].step() or self.behind > 0
+        except _OF_A_SHADOW as error:
+            # The tasks that answer have nothing to do with it.
+            self.failure = " ".join(str(error).split())
+            _log.error("the deepening of %s cannot go on: %s", self.stream, self.failure)
+            self.close()
+            return False
+
+    def close(self) -> None:
+        """Let the shadows go."""
+        shadows, self.shadows = self.shadows, []
+        for shadow in shadows:
+            shadow.task.close()
+
+    def move(self) -> None:
+        """The shadows have taken over, durably: from now on their folders are the tasks'. Raises OSError."""
+        for place in self.places.values():
+            move_to(place, self.plan.history)
+
+    def remove(self) -> None:
+        """Remove what is not needed any more: what tasks are not in, and what the deepening was made of."""
+        for place in self.places.values():
+            remove_others(place)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Beginning:
+    """A deepening that begins: made while the tasks stand still, in no time; `write` may take its time.
+
+    Raises OSError.
+    """
+
+    def __init__(self, data: Path, stream: str, members: Sequence[Member]) -> None:
+        self._folder = deepening_folder(data, stream)
+        self._freezing: dict[TaskName, Freezing] = {}
+        # One that was cut off before it had begun.
+        shutil.rmtree(self._folder / OWN, ignore_errors=True)
+        try:
+            for member in members:
+                who = member.task.identity
+                place = self._folder / OWN / column_name(who.partitioner) / str(who.partition)
+                self._freezing[who.partitioner, who.partition] = Freezing(member.task, place)
+        except BaseException:
+            self.give_up()
+            raise
+
+    @property
+    def own(self) -> dict[TaskName, OwnEvents]:
+        """By task, what it had accepted."""
+        return {name: each.own for name, each in self._freezing.items()}
+
+    def write(self, plan: HistoryPlan) -> None:
+        """Make all of it durable, and last the plan: with that it has begun."""
+        try:
+            own = {name: each.finish() for name, each in self._freezing.items()}
+            write_plan(self._folder, replace(plan, own=own))
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """Leave nothing of it."""
+        for each in self._freezing.values():
+            each.give_up()
+        shutil.rmtree(self._folder / OWN, ignore_errors=True)
+
+
+def deepening_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> Deepening | None:
+    """The deepening that has begun of a stream in a folder, if there is one. Raises HistoryDamagedError, OSError."""
+    plan = read_plan(deepening_folder(data, entry.stream.name))
+    if plan is None or plan.created != entry.created:
+        return None
+    return Deepening(entry.stream.name, data, plan, places)

@@ -1,0 +1,75 @@
+"""The plan of a deepening as a file: who builds it is another process, and a restart finds it again."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from railgun.catalog.changes import AddMetric, change_from_json, change_to_json
+from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.task.durable_files import write_whole
+from railgun.task.errors import HistoryDamagedError
+from railgun.task.history_build import HistoryPlan
+from railgun.task.own_events import OwnEvents
+
+PLAN, OWN = "deepening.json", "own"
+VERSION = 1
+
+
+def deepening_folder(data: Path, stream: str) -> Path:
+    """Where a deepening of a stream is prepared in a data folder."""
+    return data / "backfill" / stream
+
+
+def write_plan(folder: Path, plan: HistoryPlan) -> None:
+    """Durably; with it the deepening has begun. Raises OSError."""
+    body = {
+        "version": VERSION,
+        "history": plan.history,
+        "key": plan.key.hex(),
+        "created": plan.created,
+        "schemas": {str(version): stream_to_json(each) for version, each in plan.schemas.items()},
+        "metrics": [change_to_json(each) for each in plan.metrics],
+        "last_place": plan.last_place,
+        "cut_ms": plan.cut_ms,
+        "chunk_events": plan.chunk_events,
+        "segment_bytes": plan.segment_bytes,
+        "own": [[*task, msgspec.to_builtins(own)] for task, own in plan.own.items()],
+    }
+    write_whole(folder / PLAN, msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n")
+
+
+def read_plan(folder: Path) -> HistoryPlan | None:
+    """None where no deepening has begun there. Raises HistoryDamagedError, OSError."""
+    try:
+        text = (folder / PLAN).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return _plan(folder, msgspec.json.decode(text))
+    except (msgspec.MsgspecError, KeyError, ValueError, TypeError) as error:
+        raise HistoryDamagedError(
+            str(folder / PLAN), f"it cannot be read ({error}); remove {folder} and begin the deepening again"
+        ) from error
+
+
+def _plan(folder: Path, body: Mapping[str, Any]) -> HistoryPlan:
+    if body["version"] > VERSION:
+        raise ValueError(f"it has version {body['version']}, this program reads up to {VERSION}")
+    schemas = {int(version): stream_from_json(each) for version, each in body["schemas"].items()}
+    stream = schemas[max(schemas)]
+    metrics = [change_from_json(each, {stream.name: stream}) for each in body["metrics"]]
+    return HistoryPlan(
+        history=body["history"],
+        key=bytes.fromhex(body["key"]),
+        created=body["created"],
+        schemas=schemas,
+        metrics=[each for each in metrics if isinstance(each, AddMetric)],
+        last_place=body["last_place"],
+        cut_ms=body["cut_ms"],
+        chunk_events=body["chunk_events"],
+        segment_bytes=body["segment_bytes"],
+        own={(name, number): msgspec.convert(own, OwnEvents) for name, number, own in body["own"]},
+        own_folder=folder / OWN,
+    )

@@ -1,0 +1,168 @@
+"""The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended."""
+
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
+from railgun.engine.deepening_plan import OWN, deepening_folder
+from railgun.engine.errors import HistoryRefusedError
+from railgun.engine.folder import DataFolder
+from railgun.engine.history import deepening_plan
+from railgun.engine.members import Member
+from railgun.engine.shadow import Shadow
+from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.topics import topic_of
+from railgun.task.history_build import HistoryPlan
+from railgun.task.identity import TaskIdentity
+from railgun.task.recovery import open_task
+from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import beside, remove_others
+from railgun.unit.memory import MemoryShares
+from railgun.unit.task_log import TaskLog
+from reservoir.files import DiskFiles
+
+
+class Deepenings:
+    """One thread at a time uses it, but for `open`. kept: by log, the offset from which on it must not be trimmed."""
+
+    def __init__(self, folder: DataFolder, log: EmbeddedLog, memory: MemoryShares) -> None:
+        self._folder, self._log, self._memory = folder, log, memory
+        self._files = DiskFiles()
+        self._under_way: dict[str, Deepening] = {}
+        self._beginning: set[str] = set()
+        self.kept: dict[TopicPartition, int] = {}
+        self._logs: dict[str, list[TopicPartition]] = {}
+
+    def find(self, entries: Iterable[StreamEntry]) -> None:
+        """Take up what had begun before a restart. Raises HistoryDamagedError, OSError."""
+        for entry in entries:
+            self._note(deepening_of(self._folder.path, entry, self._places(entry)))
+            if entry.stream.name not in self._under_way:
+                folder = deepening_folder(self._folder.path, entry.stream.name)
+                shutil.rmtree(folder / OWN, ignore_errors=True)
+                for place in self._places(entry).values():
+                    remove_others(place)
+
+    def of(self, stream: str) -> Deepening | None:
+        """The one under way, if there is one."""
+        return self._under_way.get(stream)
+
+    def wanted(self, stream: str) -> Deepening:
+        """The one under way. Raises HistoryRefusedError where there is none."""
+        found = self._under_way.get(stream)
+        if found is None:
+            raise HistoryRefusedError(
+                f"{stream}: no deepening has begun; railgun backfill --deepen begins one"
+            )
+        return found
+
+    def begin(
+        self, entry: StreamEntry, key: bytes, members: Sequence[Member], cut_ms: int | None, last_place: int
+    ) -> tuple[Beginning, HistoryPlan] | None:
+        """Let one begin; None where it has already. Raises HistoryRefusedError, OSError, having changed nothing."""
+        name = entry.stream.name
+        known = self._under_way.get(name)
+        if name in self._beginning or (known is not None and cut_ms not in (None, known.plan.cut_ms)):
+            until = "now" if known is None else f"until {known.plan.cut_ms} ms"
+            raise HistoryRefusedError(
+                f"{name}: a deepening {until} is under way; let it come to its end, or give it up "
+                "(railgun backfill --deepen --give-up)"
+            )
+        if known is not None:
+            return None
+        begun = Beginning(self._folder.path, name, members)
+        try:
+            history, settings = uuid.uuid4().hex, members[0].task.settings
+            plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
+        except BaseException:
+            begun.give_up()
+            raise
+        self._beginning.add(name)
+        self._keep(name, {task: own.position for task, own in begun.own.items()})
+        return begun, plan
+
+    def begun(self, entry: StreamEntry) -> None:
+        """It was written, or could not be."""
+        self._beginning.discard(entry.stream.name)
+        self._release(entry.stream.name)
+        self._note(deepening_of(self._folder.path, entry, self._places(entry)))
+
+    def open(self, deepening: Deepening, settings: TaskSettings) -> list[Shadow]:
+        """Open the tasks that were built. Raises what tasks raise, having left nothing open."""
+        shadows: list[Shadow] = []
+        try:
+            for (partitioner, partition), place in deepening.places.items():
+                identity = TaskIdentity(deepening.stream, partitioner, partition, deepening.plan.key)
+                log = TaskLog(self._log, _log_of(deepening.stream, (partitioner, partition)))
+                made = beside(place, deepening.plan.history)
+                sync = partial(_sync, self._log)
+                task = open_task(
+                    made, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
+                )
+                shadows.append(Shadow(partitioner, task, log))
+        except BaseException:
+            for shadow in shadows:
+                shadow.task.close()
+            raise
+        return shadows
+
+    def keep_all(self, stream: str) -> None:
+        """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
+        self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
+
+    def work(self) -> bool:
+        """A brief step. True: there is more to do now."""
+        more = False
+        for deepening in self._under_way.values():
+            more |= deepening.work()
+        return more
+
+    def forget(self, stream: str) -> Deepening | None:
+        """It is at its end, or given up: its shadows are closed. What is on the disk is for the caller."""
+        deepening = self._under_way.pop(stream, None)
+        self._release(stream)
+        if deepening is not None and deepening.shadows:
+            self._memory.give_back(shadow.task.settings for shadow in deepening.shadows)
+            deepening.close()
+        return deepening
+
+    def close(self) -> None:
+        """Let all shadows go."""
+        for deepening in self._under_way.values():
+            deepening.close()
+
+    def _note(self, deepening: Deepening | None) -> None:
+        if deepening is not None:
+            self._under_way[deepening.stream] = deepening
+            own = deepening.plan.own.items()
+            self._keep(deepening.stream, {task: each.position for task, each in own})
+
+    def _keep(self, stream: str, first: dict[TaskName, int]) -> None:
+        logs = {_log_of(stream, task): offset for task, offset in first.items()}
+        self.kept.update(logs)
+        self._logs[stream] = list(logs)
+
+    def _release(self, stream: str) -> None:
+        for where in self._logs.pop(stream, ()):
+            self.kept.pop(where, None)
+
+    def _places(self, entry: StreamEntry) -> dict[TaskName, Path]:
+        stream = entry.stream
+        return {
+            (name, number): self._folder.place(stream.name, name, number)
+            for name in stream.partitioners
+            for number in range(stream.partitions_of(name))
+        }
+
+
+def _log_of(stream: str, task: TaskName) -> TopicPartition:
+    return TopicPartition(topic_of(stream, task[0]), task[1])
+
+
+def _sync(log: EmbeddedLog, position: int) -> None:
+    log.sync()

@@ -1,0 +1,60 @@
+"""Bringing a deepening to its end: what takes long is done while the engine goes on, the rest in its turns."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.live_stream import LiveStream
+
+_BETWEEN_S = 0.005
+
+
+def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str) -> None:
+    """Returns once a stream's tasks are those that were built. call: a turn of the engine's.
+
+    Raises HistoryRefusedError, HistoryDamagedError, what tasks raise: nothing has changed then, and it can be done
+    again.  EngineStoppedError.
+    """
+    with call():
+        deepening, settings = streams.installing(stream)
+    try:
+        deepening.bring()
+        shadows = streams.deepenings.open(deepening, settings)
+        try:
+            with call():
+                deepening.shadows = shadows
+        except BaseException:
+            for shadow in shadows:
+                shadow.task.close()
+            raise
+        _taken_over(call, streams, stream).close()
+        while not _is_durable(call, streams, stream):
+            time.sleep(_BETWEEN_S)
+        deepening.move()
+    except BaseException:
+        with call():
+            streams.not_installed(deepening, settings)
+        raise
+    with call():
+        streams.deepenings.forget(stream)
+    deepening.remove()
+
+
+def _taken_over(
+    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str
+) -> LiveStream:
+    """What the new tasks have replaced."""
+    while True:
+        with call():
+            replaced = streams.take_over(stream)
+        if replaced is not None:
+            return replaced
+        time.sleep(_BETWEEN_S)
+
+
+def _is_durable(
+    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str
+) -> bool:
+    with call():
+        return streams.is_durable(stream)

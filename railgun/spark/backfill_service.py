@@ -1,0 +1,58 @@
+"""Deepening a stream that `railgun serve` answers for: built in the server's data folder, installed by the server."""
+
+import time
+
+from railgun.client.client import Client
+from railgun.engine.deepening_plan import deepening_folder, read_plan
+from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
+from railgun.spark.errors import HistoryError
+from railgun.task.history_build import HistoryPlan
+
+_ASK_S = 0.2
+
+
+class DeepeningOfService(BackfillTarget):
+    """url: of the server.
+
+    Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, and where it says
+    that it cannot install.
+    """
+
+    def __init__(self, request: BackfillRequest, url: str) -> None:
+        super().__init__(request)
+        self._url = url
+
+    def plan(self) -> HistoryPlan:
+        stream = self.request.stream
+        with Client(self._url) as client:
+            begun = client.begin_deepening(stream, self.request.cut_ms)
+        plan = read_plan(deepening_folder(self.request.data, stream))
+        if plan is None or plan.history != begun["history"]:
+            raise HistoryError(
+                f"{self.request.data}: the server at {self._url} has begun a deepening in another folder; name its "
+                "data folder, as this machine sees it, with --data"
+            )
+        return plan
+
+    def install(self) -> None:
+        stream = self.request.stream
+        self.bring()
+        with Client(self._url) as client:
+            wanted = client.deepening(stream)["history"]
+            client.install_deepening(stream)
+            while True:
+                standing = client.deepening(stream)
+                if standing["state"] == "none" and standing["history"] == wanted:
+                    return
+                if standing["state"] in ("none", "failed"):
+                    reason = standing["failure"] or "it was given up"
+                    raise HistoryError(f"{stream} was not deepened: {reason}")
+                time.sleep(_ASK_S)
+
+    def give_up(self) -> bool:
+        """Let go of what there is; False where none is under way."""
+        with Client(self._url) as client:
+            if client.deepening(self.request.stream)["state"] == "none":
+                return False
+            client.give_up_deepening(self.request.stream)
+        return True

@@ -1,0 +1,24 @@
+"""Files and names that survive a loss of power, and files that are there as a whole or not at all."""
+
+import os
+import uuid
+from pathlib import Path
+
+
+def make_durable(path: Path) -> None:
+    """Make a file's bytes, or a folder's names, durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(place: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all, with its folder. Raises OSError."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+    unfinished.write_text(text, encoding="utf-8")
+    make_durable(unfinished)
+    unfinished.rename(place)
+    make_durable(place.parent)

@@ -1,0 +1,56 @@
+"""Where in its place a task's files are: right there, or in a folder beside that a deepening made. See HISTORY.md."""
+
+import shutil
+from pathlib import Path
+
+from railgun.task.durable_files import make_durable, write_whole
+from railgun.task.errors import HistoryDamagedError
+
+_POINTER = "moved_to"
+_OF_A_TASK = ("reservoir", "state", "history")
+
+
+def current_folder(place: Path) -> Path:
+    """The folder that the task of a place is in. Raises HistoryDamagedError, OSError."""
+    try:
+        name = (place / _POINTER).read_text("ascii").strip()
+    except FileNotFoundError:
+        return place
+    except UnicodeDecodeError:
+        name = ""
+    if not name or "/" in name or not (place / name).is_dir():
+        raise HistoryDamagedError(
+            str(place / _POINTER), "it names no folder that is there; restore the folder from a copy"
+        )
+    return place / name
+
+
+def beside(place: Path, history: str) -> Path:
+    """Where the folder that a deepening made goes."""
+    return place / history
+
+
+def take_in(made: Path, place: Path, history: str) -> None:
+    """Bring a folder that was made ready beside the task's own, durably. Raises OSError."""
+    made.rename(beside(place, history))
+    make_durable(place)
+    make_durable(made.parent)
+
+
+def move_to(place: Path, history: str) -> None:
+    """From now on the task is in the folder beside; from one moment to the next, durably. Raises OSError."""
+    write_whole(place / _POINTER, history + "\n")
+
+
+def remove_others(place: Path) -> None:
+    """Remove what the task of a place is not in: what it has left, what it never came to. Nothing of it is open."""
+    current = current_folder(place)
+    others = [
+        path
+        for path in place.iterdir()
+        if path.is_dir() and path != current and not (current == place and path.name in _OF_A_TASK)
+    ]
+    for path in others:
+        shutil.rmtree(path, ignore_errors=True)
+    if others:
+        make_durable(place)

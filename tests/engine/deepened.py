@@ -1,0 +1,95 @@
+"""A deepening built without Spark: the history and the stream's own events, in the order that Spark gives them."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from railgun.catalog.names import column_name
+from railgun.engine.routing import Router
+from railgun.engine.tasks import Portion
+from railgun.spark.record_log import Bounds
+from railgun.spark.reservoir_log import ReservoirRecordLog
+from railgun.task.history_build import HistoryBuild, HistoryPlan
+from railgun.task.own_events import SEGMENTS, read_rows
+from railgun.task.settings import TaskSettings
+from railgun.wire.door import Roles
+from railgun.wire.door_table import TableDoor
+from railgun.wire.encode import Records, encode_columns
+
+Key = tuple[int, int, bytes]
+
+
+def build_deepening(folder: Path, plan: HistoryPlan, table: pa.Table, settings: TaskSettings) -> None:
+    """All tasks of a plan in a folder. table: the history's rows, those from the cut on among them maybe."""
+    for task, rows in _history(plan, table).items():
+        partitioner, partition = task
+        place = folder / column_name(partitioner) / str(partition)
+        place.mkdir(parents=True)
+        build = HistoryBuild(place, plan, partitioner, partition, settings)
+        rows += _own(plan, task)
+        rows.sort(key=lambda row: row[0])
+        for is_own, each in groupby(rows, key=lambda row: row[0][0] == plan.cut_ms):
+            part = list(each)
+            for first in range(0, len(part), 64):
+                some = part[first : first + 64]
+                records = _records([record for _, _, record in some])
+                if is_own:
+                    build.take_own(records, np.array([time_ms for _, time_ms, _ in some], np.int64))
+                else:
+                    build.take(records)
+        build.finish()
+
+
+def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[tuple[Key, int, bytes]]]:
+    stream, version = plan.stream, max(plan.schemas)
+    assert stream.id is not None
+    roles = Roles(
+        stream.schema(version), stream.time, stream.id, tuple(x for x in stream.partitioners if x != "*")
+    )
+    found: dict[tuple[str, int], list[tuple[Key, int, bytes]]] = {task: [] for task in plan.tasks}
+    for batch in table.combine_chunks().to_batches():
+        admitted = TableDoor(roles).admit(batch)
+        assert admitted.first_bad is None
+        records = encode_columns(version, admitted.events)
+        for shares in Router(stream).shares(admitted.events):
+            for share in shares:
+                portion = Portion.of(share, records).records
+                texts = portion.to_list() if isinstance(portion, Records) else portion
+                found[share.partitioner, share.partition] += [
+                    row for row in map(_row, texts) if row[1] < plan.cut_ms
+                ]
+    return found
+
+
+def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[tuple[Key, int, bytes]]:
+    own, folder = plan.own[task], plan.own_folder / column_name(task[0]) / str(task[1])
+    rows: list[tuple[int, int, bytes]] = []
+    log = ReservoirRecordLog(task[0], {0: folder / SEGMENTS})
+    for piece in log.pieces(Bounds(), 1_000):
+        for raw in log.read(piece, Bounds(), payloads=True):
+            assert raw.times is not None
+            assert raw.buffer is not None
+            assert raw.bounds is not None
+            texts = Records(raw.buffer, raw.bounds).to_list()
+            rows += zip(raw.times.tolist(), raw.offsets.tolist(), texts, strict=True)
+    rows += [tuple(row.values()) for row in read_rows(folder, own).to_pylist()]
+    for time_ms, offset, record in rows:
+        if time_ms < plan.cut_ms:
+            yield _row(record)
+        else:
+            yield (plan.cut_ms, offset, b""), time_ms, record
+
+
+def _row(record: bytes) -> tuple[Key, int, bytes]:
+    body = msgspec.msgpack.decode(record[1:])
+    return (body[2], 0, str(body[1]).encode()), body[2], record
+
+
+def _records(texts: list[bytes]) -> Records:
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(each) for each in texts], out=offsets[1:])
+    return Records(np.frombuffer(b"".join(texts), np.uint8), offsets)

@@ -1,0 +1,81 @@
+"""Deepening with Spark: a live stream's own events and older history, sorted as if both had come through its log."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from railgun.catalog.definitions import parse_definitions
+from railgun.spark.backfill_engine import DeepeningOfEngine
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.errors import HistoryError
+from tests.spark.folders import SMALL, START_MS, STEP_MS, payments, small_engine
+from tests.spark.test_backfill import METRICS, NOW_MS, parquet, shuffled
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+BEGIN, CUT, NOW = 300, 340, 3_000
+CUT_MS = START_MS + CUT * STEP_MS
+LONG_IDS = METRICS.replace('id = "string"', 'id = "long"')
+
+
+def request(data: Path, place: Path, definitions: str, cut_ms: int | None = CUT_MS) -> BackfillRequest:
+    source = HistorySource.of([str(place)])
+    return BackfillRequest(data, parse_definitions(definitions), source, {}, cut_ms, settings=SMALL)
+
+
+def with_ids(table: pa.Table, definitions: str) -> pa.Table:
+    if definitions is not LONG_IDS:
+        return table
+    # Negative and positive numbers: as text they would sort otherwise.
+    numbers = [int(text[1:]) - 320 for text in table.column("id").to_pylist()]
+    return table.set_column(0, "id", pa.array(numbers, pa.int64()))
+
+
+def own_rows() -> pa.Table:
+    """Live events: swapped pairs, and some that come so late that they count later."""
+    numbers = list(range(BEGIN, NOW))
+    for at in range(9, len(numbers) - 40, 12):
+        numbers[at], numbers[at + 4] = numbers[at + 4], numbers[at]
+    for at in range(30, len(numbers) - 60, 100):
+        numbers.insert(at + 30, numbers.pop(at))
+    return payments(0, NOW).take(numbers)
+
+
+@pytest.mark.parametrize("definitions", [METRICS, LONG_IDS])
+def test_it_answers_as_if_history_had_come_through_the_log(
+    spark: SparkSession, tmp_path: Path, definitions: str
+) -> None:
+    own, history = (with_ids(each, definitions) for each in (own_rows(), payments(0, CUT + 20)))
+    data = tmp_path / "data"
+    with small_engine(data) as engine:
+        engine.apply(definitions)
+        engine.score_table("payments", own)
+    made = DeepeningOfEngine(request(data, parquet(tmp_path, shuffled(history)), definitions))
+    report = made.build(lambda: spark, now_ms=NOW_MS)
+    assert report.counts.after_cut == 20 + sum(row % 10 == 0 for row in range(CUT, CUT + 20))
+    with small_engine(data) as engine:
+        meanwhile = with_ids(payments(NOW, 200), definitions)
+        engine.score_table("payments", meanwhile)
+    assert made.build(lambda: spark).built == 0
+    with small_engine(data), pytest.raises(HistoryError, match="--url"):
+        made.install()
+    made.install()
+    before = pa.concat_tables([t.filter(pc.less(t.column("ts"), CUT_MS)) for t in (history, own)])
+    with small_engine(data) as engine, small_engine(tmp_path / "log") as reference:
+        reference.apply(definitions)
+        reference.score_table("payments", before.sort_by([("ts", "ascending"), ("id", "ascending")]))
+        reference.score_table("payments", own.filter(pc.greater_equal(own.column("ts"), CUT_MS)))
+        reference.score_table("payments", meanwhile)
+        after = with_ids(payments(NOW + 200, 300), definitions)
+        assert engine.score_table("payments", after).equals(reference.score_table("payments", after))
+    table = spark.read.format("railgun").option("partitioner", "card").option("source", "reservoir")
+    assert 0 < table.load(str(data)).where(f"event_time < '{_when(BEGIN)}'").count() <= BEGIN
+    assert not (data / "backfill" / "payments").exists()
+
+
+def _when(row: int) -> str:
+    return pc.strftime(pa.scalar(START_MS + row * STEP_MS, pa.timestamp("ms"))).as_py() + "Z"
