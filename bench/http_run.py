@@ -91,6 +91,27 @@ class Target:
 
     def with_metrics_added(self, metrics: int, rate_per_s: float, before_s: float, rest_s: float) -> "Added":
         """Single events at a rate, and after a while so many metrics, each registered by a request of its own."""
+        registered: list[float] = []
+
+        def add() -> None:
+            begun_s = time.monotonic()
+            for place in range(metrics):
+                over = f"SLIDING {30 + place} SECONDS"
+                sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
+                self.service.ask("POST", "/v1/streams/payments/metrics", {"sql": sql})
+            registered.append(time.monotonic() - begun_s)
+            while any(
+                each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")["metrics"]
+            ):
+                time.sleep(0.05)
+
+        found = self.while_doing(add, rate_per_s, before_s, rest_s)
+        return Added(found.before_ms, found.during_ms, found.after_ms, registered[0], found.seconds)
+
+    def while_doing(
+        self, do: Callable[[], None], rate_per_s: float, before_s: float, rest_s: float
+    ) -> "Beside":
+        """Single events at a rate, and after a while something done beside them. rest_s: from then to the end."""
         slices = round(rest_s / _SLICE_S)
         schedule = Schedule(
             (
@@ -103,25 +124,18 @@ class Target:
             start_ns = injection.start()
             time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9 + before_s))
             begun_s = time.monotonic()
-            for place in range(metrics):
-                over = f"SLIDING {30 + place} SECONDS"
-                sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
-                self.service.ask("POST", "/v1/streams/payments/metrics", {"sql": sql})
-            registered_s = time.monotonic() - begun_s
-            while any(
-                each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")["metrics"]
-            ):
-                time.sleep(0.05)
-            warm_s = time.monotonic() - begun_s
+            do()
+            seconds = time.monotonic() - begun_s
         except BaseException:
             injection.stop()
             raise
         found = injection.outcome()
         check(found)
-        adding = 1 + math.ceil(warm_s / _SLICE_S)
-        parts = found.by_phase[:1], found.by_phase[1:adding], found.by_phase[adding:]
+        doing = 1 + math.ceil(seconds / _SLICE_S)
+        parts = found.by_phase[:1], found.by_phase[1:doing], found.by_phase[doing:]
         before, during, after = (merged(each).quantile_ms(0.999) for each in parts)
-        return Added(before, during, after, registered_s, warm_s)
+        greatest_ms = merged(parts[1]).greatest_ms if parts[1] else math.nan
+        return Beside(before, during, after, greatest_ms, seconds)
 
     def killed(self, rate_per_s: float, lines: int, steady_s: float) -> float:
         """Kill the server under a rate, in requests of so many lines, so many seconds after a checkpoint has become
@@ -153,6 +167,19 @@ class Target:
         (stream,) = self.service.ask("GET", "/v1/status")["streams"]
         tasks: list[dict[str, int]] = stream["tasks"]
         return tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """p99.9 of live events before something was done, while it was, and after that (NaN where the load ended sooner);
+    the slowest of those meanwhile; and how long it took.
+    """
+
+    before_ms: float
+    during_ms: float
+    after_ms: float
+    greatest_ms: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,9 +222,9 @@ BACKFILL = Command(
         "built anew beside it and take over when they have caught up. --url names the server on the data\n"
         "folder, which goes on answering. --until is found where it is left out: the history then supplies\n"
         "only what the stream lacks.\n\n"
-        "Without --deepen stop the server of the data folder while the stream is created and while the history is\n"
-        "installed, which takes moments; it may run while tasks are built. A run that was cut off goes on\n"
-        "where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
+        "Without --deepen stop the server of the data folder while the stream is created and while the\n"
+        "history is installed, which takes moments; it may run while tasks are built. A run that was cut\n"
+        "off goes on where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
     ),
     example="railgun backfill definitions.toml 'lake/*.parquet' --data data --until 2024-02-01T00:00:00Z",
     configure=configure,

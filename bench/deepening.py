@@ -1,0 +1,83 @@
+"""What live events feel of a deepening: Spark's job and the taking over beside 500 events/s, on the same machine.
+
+    python -m bench.deepening [--runs N] [--scale F]
+
+Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
+docs/benchmarks.md says what each figure is.
+"""
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.children import ChildFailedError
+from bench.command_line import measure
+from bench.http import Scaled
+from bench.http_run import Target
+from bench.payments import blocks
+from bench.process import compile_modules
+from bench.report import Report
+from bench.service import Service
+from bench.unit_cases import THROUGHPUT
+
+_DAYS_MS = 7 * 24 * 3_600_000
+_HISTORY_EVENTS, _OWN_EVENTS = 1_000_000, 300_000
+_RATE_PER_S, _BEFORE_S, _REST_S = 500, 40.0, 240.0
+_WORKLOAD = replace(THROUGHPUT["payments_1x3"], window_ms=_DAYS_MS)
+
+
+def _deepening(report: Report) -> None:
+    scaled = Scaled(report.scale)
+    found: dict[str, list[float]] = {}
+    for _ in range(report.runs):
+        with tempfile.TemporaryDirectory(prefix="railgun-bench-") as name:
+            folder, events = Path(name), scaled.events(_HISTORY_EVENTS)
+            history = _history(folder, events)
+            compile_modules()
+            with Service(folder, _WORKLOAD.definitions, "os") as service:
+                service.start()
+                target = Target(service, _WORKLOAD.payments, events)
+                target.bulk(scaled.events(_OWN_EVENTS))
+                beside = target.while_doing(
+                    partial(_job, folder, history, service),
+                    _RATE_PER_S,
+                    scaled.seconds(_BEFORE_S, 20.0),
+                    scaled.seconds(_REST_S, 150.0),
+                )
+                service.stop()
+        for key, value in (
+            ("deepening_s", beside.seconds),
+            ("p999_ms_before_deepening", beside.before_ms),
+            ("p999_ms_deepening", beside.during_ms),
+            ("p999_ms_after_deepening", beside.after_ms),
+            ("greatest_ms_deepening", beside.greatest_ms),
+        ):
+            found.setdefault(key, []).append(value)
+    for key, values in found.items():
+        report.note(key, values, 3)
+
+
+def _history(folder: Path, events: int) -> Path:
+    """The events before the stream's first."""
+    table = pa.Table.from_batches(list(blocks(replace(_WORKLOAD.payments, events=events))))
+    pq.write_table(table, folder / "history.parquet", row_group_size=250_000)
+    return folder / "history.parquet"
+
+
+def _job(folder: Path, history: Path, service: Service) -> None:
+    command = ["nice", "-n", "19", sys.executable, "-m", "railgun", "backfill"]
+    command += [str(folder / "definitions.toml"), str(history), "--data", str(folder / "data"), "--deepen"]
+    command += ["--url", f"http://{service.host}:{service.port}", "--cores", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ChildFailedError(f"railgun backfill: code {done.returncode}: {done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    sys.exit(measure("deepening", __doc__, {"deepening": _deepening}))
