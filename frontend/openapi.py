@@ -6,7 +6,14 @@ from fastapi import FastAPI
 
 from frontend import registry_models as models
 
-_MODELS = (models.Stream, models.StreamChange, models.Query, models.Problem, models.Reply)
+_MODELS = (
+    models.Stream,
+    models.DeepeningStart,
+    models.StreamChange,
+    models.Query,
+    models.Problem,
+    models.Reply,
+)
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
