@@ -46,7 +46,8 @@ from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
-_STARTING = Readiness(False, "starting: the catalogue is being read from the broker")
+_STARTING = Readiness(False, "starting: kernels are loaded, or compiled where this is the first start")
+_READING = Readiness(False, "starting: the catalogue is being read from the broker")
 _UNITS_START = Readiness(
     False,
     "starting: the units of the node are not ready yet; kernels are compiled at the first start, about a minute",
@@ -102,7 +103,7 @@ class KafkaBackend(NoDeepening):
         self._thread: ScoringThread | None = None
         self._requests: Requests | None = None
         self._open = ExitStack()
-        self._standing = _STARTING
+        self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka)
         self.recording = Recording()
 
@@ -122,6 +123,7 @@ class KafkaBackend(NoDeepening):
         warm_up()
         while True:
             self._wait.until_there()
+            self._starting = _READING
             try:
                 return self._parts_of(self._cluster)
             except TransportUnavailableError as error:
@@ -166,8 +168,8 @@ class KafkaBackend(NoDeepening):
 
     def readiness(self) -> Readiness:
         parts, waits = self._parts, self._wait.reason
-        if self._standing is _STARTING and waits is not None:
-            return Readiness(False, f"starting: {waits}")
+        if self._standing is _STARTING:
+            return self._starting if waits is None else Readiness(False, f"starting: {waits}")
         if self._standing.ready and parts is not None:
             failure = parts.exchange.failure or (
                 None if parts.follower.error is None else str(parts.follower.error)
