@@ -27,7 +27,7 @@ from bench.unit_cases import THROUGHPUT, Workload
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
 _BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
 _STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
-_ADDED, _ADDED_BEFORE_S, _ADDED_REST_S = 100, 20.0, 80.0
+_ADDED, _ADDED_BEFORE_S, _ADDED_REST_S, _IN_TURN_EVERY_S = 100, 20.0, 80.0, 1.5
 # Ten events lie above a p99.9 then, and a checkpoint is under way before and after.
 _ADDED_FLOOR_S = 20.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
@@ -99,26 +99,32 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
     return traffic
 
 
-def _added(report: Report) -> None:
-    """Metrics registered under load."""
-    scaled = Scaled(report.scale)
-    found: list[Added] = []
-    for _ in range(report.runs):
-        with _served(_NARROW, "os") as (target, _):
-            target.bulk(_NARROW.warm_up)
-            metrics = max(3, int(_ADDED * min(1.0, report.scale)))
-            before_s, rest_s = (
-                scaled.seconds(each, _ADDED_FLOOR_S) for each in (_ADDED_BEFORE_S, _ADDED_REST_S)
-            )
-            found.append(target.with_metrics_added(metrics, _STEADY_RATE_PER_S, before_s, rest_s))
-    report.note("metrics_added_p999_ratio", [each.during_ms / each.before_ms for each in found], 3)
-    report.note("metrics_added_p999_before_ms", [each.before_ms for each in found], 3)
-    report.note("metrics_added_p999_ms", [each.during_ms for each in found], 3)
-    after_ms = [each.after_ms for each in found if not math.isnan(each.after_ms)]
-    if after_ms:
-        report.note("metrics_added_p999_after_ms", after_ms, 3)
-    report.note("metrics_added_registered_s", [each.registered_s for each in found], 3)
-    report.note("metrics_added_warm_s", [each.warm_s for each in found], 3)
+def _added(prefix: str, every_s: float | None) -> Case:
+    """Metrics registered under load: all at once and to stay, or one after another, each dropped when it answers."""
+
+    def added(report: Report) -> None:
+        scaled = Scaled(report.scale)
+        found: list[Added] = []
+        metrics = max(3, int(_ADDED * min(1.0, report.scale)))
+        before_s, rest_s = (scaled.seconds(each, _ADDED_FLOOR_S) for each in (_ADDED_BEFORE_S, _ADDED_REST_S))
+        if every_s is not None:
+            rest_s = max(_ADDED_FLOOR_S, metrics * every_s)
+        for _ in range(report.runs):
+            with _served(_NARROW, "os") as (target, _):
+                target.bulk(_NARROW.warm_up)
+                found.append(
+                    target.with_metrics_added(metrics, _STEADY_RATE_PER_S, before_s, rest_s, every_s=every_s)
+                )
+        report.note(f"{prefix}_p999_ratio", [each.during_ms / each.before_ms for each in found], 3)
+        report.note(f"{prefix}_p999_before_ms", [each.before_ms for each in found], 3)
+        report.note(f"{prefix}_p999_ms", [each.during_ms for each in found], 3)
+        after_ms = [each.after_ms for each in found if not math.isnan(each.after_ms)]
+        if after_ms:
+            report.note(f"{prefix}_p999_after_ms", after_ms, 3)
+        report.note(f"{prefix}_registered_s", [each.registered_s for each in found], 3)
+        report.note(f"{prefix}_warm_s", [each.warm_s for each in found], 3)
+
+    return added
 
 
 def _killed(durability: str, prefix: str) -> Case:
@@ -150,7 +156,8 @@ CASES: dict[str, Case] = {
     "fsync": _traffic("fsync_", _NARROW, "fsync"),
     "wide": _traffic("wide_", _WIDE, "os"),
     "fsync_wide": _traffic("fsync_wide_", _WIDE, "fsync"),
-    "metrics_added": _added,
+    "metrics_added": _added("metrics_added", None),
+    "metrics_in_turn": _added("metrics_in_turn", _IN_TURN_EVERY_S),
     "killed": _killed("os", ""),
     "fsync_killed": _killed("fsync", "fsync_"),
 }

@@ -16,6 +16,7 @@ from bench.payments import Payments
 from bench.service import Service
 
 PATH = "/v1/streams/payments/events"
+_METRICS = "/v1/streams/payments/metrics"
 LIMIT_P999_MS = 100.0
 
 _BULK_LINES, _BULK_CONNECTIONS, _BULK_RUN_VALUES = 5_000, 4, 2_500_000
@@ -24,7 +25,7 @@ CONNECTIONS = 128
 _SETTLE_S = 1.0
 _STEADY_SECONDS_MAX, _STATUS_S = 40.0, 0.25
 _RATE_MAX_PER_S = 100_000
-_SLICE_S = 0.5
+_SLICE_S, _WARM_POLL_S = 0.5, 0.05
 
 
 @dataclass(slots=True)
@@ -89,8 +90,14 @@ class Target:
             _RATE_MAX_PER_S,
         )
 
-    def with_metrics_added(self, metrics: int, rate_per_s: float, before_s: float, rest_s: float) -> "Added":
-        """Single events at a rate, and after a while so many metrics, each registered by a request of its own."""
+    def with_metrics_added(
+        self, metrics: int, rate_per_s: float, before_s: float, rest_s: float, *, every_s: float | None = None
+    ) -> "Added":
+        """Single events at a rate, and after a while so many metrics, each registered by a request of its own.
+
+        every_s: one after so long each; one that answers is dropped before the next, so that events do not become
+        dearer. Without it they are registered as fast as is answered, and stay.
+        """
         registered: list[float] = []
 
         def add() -> None:
@@ -98,15 +105,20 @@ class Target:
             for place in range(metrics):
                 over = f"SLIDING {30 + place} SECONDS"
                 sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
-                self.service.ask("POST", "/v1/streams/payments/metrics", {"sql": sql})
+                self.service.ask("POST", _METRICS, {"sql": sql})
+                if every_s is not None:
+                    self._await_warm()
+                    self.service.ask("DELETE", f"{_METRICS}/added_{place}")
+                    time.sleep(max(0.0, begun_s + (place + 1) * every_s - time.monotonic()))
             registered.append(time.monotonic() - begun_s)
-            while any(
-                each["warming"] for each in self.service.ask("GET", "/v1/streams/payments/metrics")["metrics"]
-            ):
-                time.sleep(0.05)
+            self._await_warm()
 
         found = self.while_doing(add, rate_per_s, before_s, rest_s)
         return Added(found.before_ms, found.during_ms, found.after_ms, registered[0], found.seconds)
+
+    def _await_warm(self) -> None:
+        while any(each["warming"] for each in self.service.ask("GET", _METRICS)["metrics"]):
+            time.sleep(_WARM_POLL_S)
 
     def while_doing(
         self, do: Callable[[], None], rate_per_s: float, before_s: float, rest_s: float

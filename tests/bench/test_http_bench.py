@@ -76,4 +76,13 @@ def test_an_event_that_was_refused_is_no_figure() -> None:
 
 
 def test_every_durability_and_width_has_its_case() -> None:
-    assert {"os", "fsync", "wide", "fsync_wide", "metrics_added", "killed", "fsync_killed"} == set(CASES)
+    assert {
+        "os",
+        "fsync",
+        "wide",
+        "fsync_wide",
+        "metrics_added",
+        "metrics_in_turn",
+        "killed",
+        "fsync_killed",
+    } == set(CASES)
