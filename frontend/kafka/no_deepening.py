@@ -1,12 +1,12 @@
-"""What a stream whose log is Kafka cannot have yet: older history while it goes on."""
+"""Deepening, where streams' logs are Kafka: between the job and the units, not over HTTP."""
 
 from typing import Any
 
 from frontend.problems import refusal
 
 _SAID = (
-    "a stream whose log is Kafka is not deepened while it goes on; give it its history before its log loses its "
-    "beginning (railgun backfill --broker), or make a stream anew"
+    "a stream whose log is Kafka is deepened by its units: railgun backfill --deepen --broker HOST:PORT --data with "
+    "the data folder of their node"
 )
 
 

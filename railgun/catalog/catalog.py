@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    BeginDeepening,
     Change,
     Deepen,
     DropMetric,
@@ -116,6 +117,8 @@ class Catalog:
                 if entry.history is not None:
                     raise CatalogError(f"{change.stream} has a history already, {entry.history.history}")
                 entry.history = change
+            case BeginDeepening():
+                self.entry(change.stream)
             case Deepen():
                 self.entry(change.stream).history = change
         self.last_place = change.place

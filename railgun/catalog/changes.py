@@ -106,7 +106,23 @@ class Deepen:
         return {"stream": self.stream, "history": self.history, "cut_ms": self.cut_ms}
 
 
-Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory | Deepen
+@dataclass(frozen=True, slots=True)
+class BeginDeepening:
+    """What the tasks of a stream have accepted up to here is put aside, so that they can be built anew from it.
+
+    history: the id of what will be built.
+    """
+
+    kind: ClassVar[str] = "begin_deepening"
+    place: int
+    stream: str
+    history: str
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": self.stream, "history": self.history}
+
+
+Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory | BeginDeepening | Deepen
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +167,8 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 return kind(
                     _whole(body["place"]), str(body["stream"]), str(body["history"]), int(body["cut_ms"])
                 )
+            case BeginDeepening.kind:
+                return BeginDeepening(_whole(body["place"]), str(body["stream"]), str(body["history"]))
             case Warm.kind:
                 return Warm(str(body["stream"]), str(body["name"]), _whole(body["added"]))
             case unknown:

@@ -12,6 +12,7 @@ from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
+    from railgun.messaging.kafka_settings import KafkaSettings
     from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 
 
@@ -137,16 +138,26 @@ def _target(arguments: argparse.Namespace, definitions: "Definitions") -> "Backf
         from railgun.spark.backfill_engine import BackfillOfEngine
 
         return BackfillOfEngine(request)
-    from railgun.config.loading import Flag, load_settings
     from railgun.spark.backfill_cluster import BackfillOfCluster
+
+    return BackfillOfCluster(request, *_cluster(arguments))
+
+
+def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
+    """How to reach the cluster, and the prefix of its topics."""
+    from railgun.config.loading import Flag, load_settings
     from railgun.unit.configured import kafka_settings
 
     flag = Flag("--broker", "cluster.broker", arguments.broker)
     settings = load_settings(arguments.config, os.environ, [flag])
-    return BackfillOfCluster(request, kafka_settings(settings), settings.cluster.topic_prefix)
+    return kafka_settings(settings), settings.cluster.topic_prefix
 
 
 def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
+    if arguments.broker is not None:
+        from railgun.spark.deepening_cluster import DeepeningOfCluster
+
+        return DeepeningOfCluster(request, *_cluster(arguments))
     if arguments.url is None:
         from railgun.spark.backfill_engine import DeepeningOfEngine
 
@@ -160,8 +171,9 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "Ba
 def _given_up(target: "BackfillTarget") -> bool:
     from railgun.spark.backfill_engine import DeepeningOfEngine
     from railgun.spark.backfill_service import DeepeningOfService
+    from railgun.spark.deepening_cluster import DeepeningOfCluster
 
-    assert isinstance(target, DeepeningOfEngine | DeepeningOfService)
+    assert isinstance(target, DeepeningOfEngine | DeepeningOfService | DeepeningOfCluster)
     return target.give_up()
 
 
@@ -170,11 +182,8 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.give_up or arguments.url is not None:
         if not arguments.deepen:
             raise UsageError("--give-up and --url are for a deepening: --deepen")
-    if arguments.deepen and arguments.broker is not None:
-        raise UsageError(
-            "a stream whose log is Kafka is not deepened while it goes on: give it its history without --deepen, "
-            "as long as its topics still have its first event"
-        )
+    if arguments.url is not None and arguments.broker is not None:
+        raise UsageError("--url is for the server of an embedded engine; with --broker leave it out")
     if not arguments.history and not arguments.give_up:
         raise UsageError("name the history: files, folders or globs that Spark reads, or a table")
     if arguments.until is None and not arguments.deepen:

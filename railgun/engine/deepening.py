@@ -11,19 +11,19 @@ from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
-from railgun.engine.deepening_plan import OWN, deepening_folder, read_plan, write_plan
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.members import Member
-from railgun.engine.shadow import Shadow
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition
 from railgun.state.errors import StateError
+from railgun.task.deepening_plan import OWN, deepening_folder, read_plan, write_plan
 from railgun.task.errors import HistoryDamagedError, TaskError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder, verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.own_events import Freezing, OwnEvents
 from railgun.task.task_folder import beside, move_to, remove_others, take_in
+from railgun.unit.shadow import Shadow
 from reservoir.errors import ReservoirError
 
 _NEAR_RECORDS = 64

@@ -8,21 +8,21 @@ from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
-from railgun.engine.deepening_plan import OWN, deepening_folder
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder
 from railgun.engine.history import deepening_plan
 from railgun.engine.members import Member
-from railgun.engine.shadow import Shadow
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
+from railgun.task.deepening_plan import OWN, deepening_folder
 from railgun.task.history_build import HistoryPlan
 from railgun.task.identity import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, remove_others
 from railgun.unit.memory import MemoryShares
+from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
 
@@ -104,7 +104,7 @@ class Deepenings:
                 task = open_task(
                     made, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
                 )
-                shadows.append(Shadow(partitioner, task, log))
+                shadows.append(Shadow(task, log, partial(self._log.end_offset, *log.where)))
         except BaseException:
             for shadow in shadows:
                 shadow.task.close()

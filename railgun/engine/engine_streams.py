@@ -10,6 +10,7 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    BeginDeepening,
     Change,
     Deepen,
     DropMetric,
@@ -20,7 +21,6 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.deepening import Beginning, Deepening
-from railgun.engine.deepening_plan import deepening_folder
 from railgun.engine.deepenings import Deepenings
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
@@ -42,6 +42,7 @@ from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topic_of, topics_of_stream
+from railgun.task.deepening_plan import deepening_folder
 from railgun.task.errors import HistoryMissingError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
@@ -370,7 +371,8 @@ class EngineStreams:
         self._memory.give_back(member.task.settings for member in live.members)
         deepening.taken_over = {shadow.log.where: shadow.task.position for shadow in shadows}
         self._begin_live(
-            self.catalog.streams[stream], [Member(each.partitioner, each.task, each.log) for each in shadows]
+            self.catalog.streams[stream],
+            [Member(each.task.identity.partitioner, each.task, each.log) for each in shadows],
         )
         deepening.shadows = []
         if at_start:
@@ -479,5 +481,5 @@ def _said(change: Change) -> str:
             return f"metric {change.stream}.{change.name}, dropped"
         case DropStream():
             return f"stream {change.name}, dropped"
-        case AddHistory() | Deepen():
+        case AddHistory() | BeginDeepening() | Deepen():
             return f"history of stream {change.stream}"

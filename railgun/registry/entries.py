@@ -10,6 +10,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    BeginDeepening,
     Change,
     Deepen,
     DropMetric,
@@ -145,5 +146,5 @@ def change_stream(change: Change) -> str:
             return change.name
         case AddMetric():
             return change.metric.stream
-        case DropMetric() | AddHistory() | Deepen():
+        case DropMetric() | AddHistory() | BeginDeepening() | Deepen():
             return change.stream

@@ -3,9 +3,9 @@
 import time
 
 from railgun.client.client import Client
-from railgun.engine.deepening_plan import deepening_folder, read_plan
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
+from railgun.task.deepening_plan import deepening_folder, read_plan
 from railgun.task.history_build import HistoryPlan
 
 _ASK_S = 0.2

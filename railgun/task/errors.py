@@ -18,15 +18,18 @@ class LogGapError(TaskError):
 
 
 class HistoryMissingError(TaskError):
-    """The log says that history lies before it, and the task's folder does not have it. `history`: its id."""
+    """The log says that history lies before it, and the task's folder does not have it.
 
-    def __init__(self, place: str, history: str) -> None:
+    history: its id.  takes_over: from here on a task that was built with it is to go on.
+    """
+
+    def __init__(self, place: str, history: str, *, takes_over: bool = False) -> None:
         super().__init__(
             place,
             f"history {history} was put before its log, and its folder lacks it: restore the folder from a copy, or "
             "install the history's folder again",
         )
-        self.history = history
+        self.history, self.takes_over = history, takes_over
 
 
 class HistoryDamagedError(TaskError):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -141,7 +142,10 @@ class HistoryBuild:
             remembered_ms=self._remembered_ms(),
             position=0 if own is None else own.position,
         )
-        task.position, task.inputs = 0 if own is None else own.position, InputMemory()
+        task.position, task.inputs = 0, InputMemory()
+        if own is not None:
+            task.position = own.position
+            task.inputs = InputMemory.from_json(msgspec.msgpack.decode(own.inputs) if own.inputs else {})
         task.checkpoints.take()
         task.close()
         return write_manifest(self._folder, manifest)

@@ -12,6 +12,7 @@ from railgun.task.identity import TaskIdentity
 VERSION = 1
 HISTORY = "history"
 MANIFEST = "manifest.json"
+MANIFEST_PLACE = f"{HISTORY}/{MANIFEST}"
 _PIECE_BYTES = 1 << 20
 
 

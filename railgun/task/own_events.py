@@ -25,7 +25,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
 
     position: all events before it are there that were accepted, and have not been let go.  held_ms: all from this
     time on; None: nothing was let go.  least_ms, clock_ms, floor_ms: the least time ever accepted, T and F there; None
-    before the first event.  chunks: in the segments.
+    before the first event.  chunks: in the segments.  inputs: what is remembered of input topics, as MessagePack.
     """
 
     position: int
@@ -34,6 +34,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
     clock_ms: int | None
     floor_ms: int
     chunks: int
+    inputs: bytes = b""
     rows_crc32: int = 0
 
 
@@ -56,6 +57,7 @@ class Freezing:
             clock_ms=admission.clock_ms if has_any else None,
             floor_ms=admission.floor_ms,
             chunks=frozen.chunks,
+            inputs=msgspec.msgpack.encode(task.inputs.to_json()),
         )
         (folder / SEGMENTS).mkdir(parents=True)
         try:

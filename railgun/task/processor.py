@@ -11,6 +11,7 @@ import numpy as np
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    BeginDeepening,
     Change,
     Deepen,
     DropMetric,
@@ -74,7 +75,7 @@ class TaskProcessor:
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
     `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `upkeep_s`: in `work`.
+    `upkeep_s`: in `work`.  `puts_aside`: called at a record that says so, at its position.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class TaskProcessor:
         self.position = 0
         self.history = ""
         self.unreadable_records = 0
+        self.puts_aside: Callable[[BeginDeepening], None] | None = None
         self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
@@ -301,9 +303,14 @@ class TaskProcessor:
                 accepted = self.admission.has_accepted
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self._is_built = False
+        elif isinstance(change, BeginDeepening):
+            if self.puts_aside is not None:
+                self.puts_aside(change)
         elif isinstance(change, AddHistory | Deepen):
             if change.history != self.history:
-                raise HistoryMissingError(str(self.identity), change.history)
+                raise HistoryMissingError(
+                    str(self.identity), change.history, takes_over=isinstance(change, Deepen)
+                )
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
 

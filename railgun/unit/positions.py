@@ -77,6 +77,8 @@ class Positions:
             "end": position + host.lag,
             "warming": [] if running is None else sorted(running.metrics.warming),
             "filled": {} if running is None else _filled(self._reader.filled(running)),
+            "history": "" if running is None else running.history,
+            "following": host.following,
             "unreadable": 0 if running is None else running.unreadable_records,
         }
 

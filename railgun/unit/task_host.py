@@ -5,27 +5,25 @@ import logging
 import shutil
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from railgun.catalog.changes import Warm, change_to_json
+from railgun.catalog.changes import BeginDeepening, Warm, change_to_json
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.messaging.errors import TransportError
-from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.state.errors import StateError, StoreError, StoreLockedError
 from railgun.task.errors import HistoryMissingError, LogGapError, TaskError
 from railgun.task.history_manifest import verified_manifest
-from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
+from railgun.unit.host_deepening import HostDeepening, folder_of
 from railgun.unit.outstanding import Outstanding
+from railgun.unit.place import Place as Place
 from railgun.unit.sending import DeadLetter, Sending
-from railgun.unit.spread import TaskKey
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records, encode_control
 from railgun.wire.msgpack import Status
@@ -36,17 +34,6 @@ from reservoir.files import DiskFiles
 ACKNOWLEDGED_S = 180.0
 
 _log = logging.getLogger("railgun.unit")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a task lives: its key and identity, its log, its folder; and where a history for it would be ready."""
-
-    key: TaskKey
-    identity: TaskIdentity
-    where: TopicPartition
-    folder: Path
-    history: Path
 
 
 # What would come again wherever the task is run, and says nothing of the others.
@@ -67,6 +54,9 @@ class TaskHost:
         self._known_position = 0
         self._ready_at = 0
         self._warming: dict[Warm, Future[list[int]]] = {}
+        self._deepening = HostDeepening(
+            place, self._log, settings, self._await_replies, lambda: self.position
+        )
 
     def open(self) -> bool:
         """Recover the task as its last checkpoint left it. False: another process holds its folder for now."""
@@ -74,7 +64,7 @@ class TaskHost:
         place.folder.mkdir(parents=True, exist_ok=True)
         try:
             task = open_task(
-                place.folder,
+                folder_of(place.folder, place.history.parents[2]),
                 place.identity,
                 DiskFiles(),
                 self._log.read,
@@ -87,7 +77,7 @@ class TaskHost:
         except _OF_ONE_TASK as error:
             self.failed(error)
             return True
-        self._task, self._known_position = task, task.position
+        self._run(task)
         self._ready_at = self._transport.end_offset(*place.where)
         if task.position > self._ready_at:
             reason = f"its state is at offset {task.position}, its log ends at {self._ready_at}"
@@ -135,10 +125,12 @@ class TaskHost:
         try:
             self._check_whole(fetched)
             if len(fetched):
-                self.task.process(Records(fetched.buffer, fetched.bounds), self.position, self._deliver)
+                first, records = self.position, Records(fetched.buffer, fetched.bounds)
+                self.task.process(records, first, self._deliver)
                 self._note(fetched, begun_s, now_ms)
+                self._deepening.feed(records, first)
         except HistoryMissingError as error:
-            self._take_history(error)
+            self._take_over(error) if error.takes_over else self._take_history(error)
         except _OF_ONE_TASK as error:
             self.failed(error)
 
@@ -150,7 +142,8 @@ class TaskHost:
             more = self._task.work()
             if self._task.metrics.warming:
                 self._warm(self._task)
-            return more and not _only_waits(self._task)
+            more = more and not _only_waits(self._task)
+            return self._deepening.work(self._task) or more
         except _OF_ONE_TASK as error:
             self.failed(error)
             return False
@@ -162,6 +155,7 @@ class TaskHost:
 
     def close(self) -> None:
         """Let the task go, without a checkpoint."""
+        self._deepening.close()
         task, self._task = self._task, None
         self._outstanding.give_up()
         if task is not None:
@@ -179,6 +173,30 @@ class TaskHost:
         # Whatever else is wrong with it has no more to say.
         with contextlib.suppress(Exception):
             self.close()
+
+    @property
+    def following(self) -> dict[str, object] | None:
+        """Of one that is deepened: how far what was built follows it."""
+        return self._deepening.following
+
+    def _run(self, task: TaskProcessor) -> None:
+        self._task, self._known_position = task, task.position
+        task.puts_aside = self._puts_aside
+
+    def _puts_aside(self, change: BeginDeepening) -> None:
+        self._deepening.put_aside(self.task, change)
+
+    def _take_over(self, missing: HistoryMissingError) -> None:
+        """The log says that from here on the task is the one that was built with older history."""
+        before = self.task
+        try:
+            task = self._deepening.replacement(before, missing)
+        except _OF_ONE_TASK as error:
+            self.failed(error)
+            return
+        before.close()
+        self._run(task)
+        _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
     def _take_history(self, missing: HistoryMissingError) -> None:
         """The log says that history lies before it: the folder made ready takes the place of the task's own, and the

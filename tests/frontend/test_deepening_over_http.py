@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from railgun.engine.deepening_plan import deepening_folder, read_plan
 from railgun.engine.engine import Engine
+from railgun.task.deepening_plan import deepening_folder, read_plan
 from railgun.task.settings import TaskSettings
 from tests.engine.deepened import build_deepening
 from tests.frontend.conftest import PAYMENTS

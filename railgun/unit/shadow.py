@@ -1,5 +1,8 @@
 """A task built with older history that follows the log of the one it is to take the place of. Nobody waits for it."""
 
+from collections.abc import Callable
+
+from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import unanswered
 from railgun.unit.task_log import TaskLog
@@ -11,17 +14,17 @@ _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 
 
 class Shadow:
-    """task: opened from its folder.  log: of the task that answers. One thread uses it."""
+    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow. One thread uses it."""
 
-    def __init__(self, partitioner: str, task: TaskProcessor, log: TaskLog) -> None:
-        self.partitioner, self.task, self.log = partitioner, task, log
+    def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
+        self.task, self.log, self._end = task, log, end
         self._ahead: Records | None = None
         self._first = task.position
 
     @property
     def behind(self) -> int:
-        """Records of the log that it has not seen."""
-        return self.log.log.end_offset(*self.log.where) - self.task.position
+        """Records of the log that it has not seen, as far as it may."""
+        return self._end() - self.task.position
 
     @property
     def is_filling(self) -> bool:
@@ -35,8 +38,13 @@ class Shadow:
             self._process(_STEP_RECORDS)
         return self.task.work(brief=True) or self.behind > 0
 
+    def feed(self, records: Records, first_offset: int) -> None:
+        """Records that the other task has just processed; passed over where they are not the next."""
+        if first_offset == self.task.position and not self.is_filling:
+            self.task.process(records, first_offset, unanswered)
+
     def catch_up(self) -> None:
-        """Process all that the log has."""
+        """Process all that the log has, as far as it may."""
         while self.behind > 0:
             self._process(_READ_RECORDS)
 
@@ -46,7 +54,12 @@ class Shadow:
             if self.behind <= 0:
                 return
             fetched = self.log.log.read(*self.log.where, position, _READ_RECORDS, _READ_BYTES)
+            offsets = fetched.offsets
+            if not len(offsets) or offsets[0] != position or offsets[-1] != position + len(offsets) - 1:
+                raise LogGapError(
+                    str(self.log.where), f"offset {position} is next, and the log has a gap there"
+                )
             self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
         done = position - self._first
-        records = self._ahead.part(done, min(len(self._ahead), done + at_most))
+        records = self._ahead.part(done, min(len(self._ahead), done + min(at_most, self.behind)))
         self.task.process(records, position, unanswered)

@@ -13,13 +13,35 @@ from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.own_events import OwnEvents
 
-PLAN, OWN = "deepening.json", "own"
+PLAN, OWN, OWN_FILE = "deepening.json", "own", "own.json"
 VERSION = 1
 
 
 def deepening_folder(data: Path, stream: str) -> Path:
     """Where a deepening of a stream is prepared in a data folder."""
     return data / "backfill" / stream
+
+
+def history_of(file: Path) -> str | None:
+    """The id of the history that a plan, or what a task had accepted, is for; None where it is not there."""
+    try:
+        found = msgspec.json.decode(file.read_bytes())["history"]
+    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, KeyError, TypeError):
+        return None
+    return str(found)
+
+
+def write_own(folder: Path, history: str, own: OwnEvents) -> None:
+    """What a task had accepted is all there. Raises OSError."""
+    body = {"history": history, "own": msgspec.to_builtins(own)}
+    write_whole(folder / OWN_FILE, msgspec.json.encode(body).decode() + "\n")
+
+
+def read_own(folder: Path, history: str) -> OwnEvents | None:
+    """What a task had accepted, once it is all there. Raises OSError."""
+    if history_of(folder / OWN_FILE) != history:
+        return None
+    return msgspec.convert(msgspec.json.decode((folder / OWN_FILE).read_bytes())["own"], OwnEvents)
 
 
 def write_plan(folder: Path, plan: HistoryPlan) -> None:

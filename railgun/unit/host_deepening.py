@@ -1,0 +1,240 @@
+"""One task of a unit that is deepened: put aside, followed by the one that was built of it, replaced by that one.
+
+docs/decisions/0012 has the way of it.
+"""
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from railgun.catalog.changes import BeginDeepening
+from railgun.messaging.errors import TransportError
+from railgun.state.errors import StateError
+from railgun.task.deepening_plan import OWN, OWN_FILE, PLAN, history_of, write_own
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError, TaskError
+from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
+from railgun.task.own_events import Freezing
+from railgun.task.processor import TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.settings import MIB, TaskSettings
+from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
+from railgun.unit.place import Place
+from railgun.unit.shadow import Shadow
+from railgun.unit.task_log import TaskLog
+from railgun.wire.encode import Records
+from reservoir.errors import ReservoirError
+from reservoir.files import DiskFiles
+
+_LOOK_S, _AGAIN_S = 0.5, 10.0
+# Of the caches of the task that answers: both are there for a while.
+_CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
+_OF_IT = (TaskError, ReservoirError, StateError, TransportError, OSError)
+
+_log = logging.getLogger("railgun.unit")
+
+
+class HostDeepening:
+    """One thread uses it. position: of the task that answers.  sync_log: as for that one.
+
+    failure: why what was built cannot be followed, for now.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        log: TaskLog,
+        settings: TaskSettings,
+        sync_log: Callable[[int], None],
+        position: Callable[[], int],
+    ) -> None:
+        self._place, self._log, self._sync_log, self._position = place, log, sync_log, position
+        self._settings = _smaller(settings)
+        self._base = place.history.parents[2]
+        self._shadow: Shadow | None = None
+        self._opening: threading.Thread | None = None
+        self._writing: threading.Thread | None = None
+        self._opened: TaskProcessor | None = None
+        self._moving: tuple[str, int] | None = None
+        self._look_s = 0.0
+        self.failure: str | None = None
+
+    @property
+    def following(self) -> dict[str, object] | None:
+        """For whoever waits for it: which history, how far behind the task that answers; or why not."""
+        if self.failure is not None:
+            return {"failure": self.failure}
+        shadow = self._shadow
+        return None if shadow is None else {"history": shadow.task.history, "behind": shadow.behind}
+
+    def put_aside(self, task: TaskProcessor, change: BeginDeepening) -> None:
+        """At the record that says so: keep what the task has accepted; it is written while the task goes on."""
+        folder = self._base / OWN / self._place.history.parent.name / self._place.history.name
+        if history_of(folder / OWN_FILE) == change.history:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        freezing = Freezing(task, folder)
+
+        def write() -> None:
+            try:
+                write_own(folder, change.history, freezing.finish())
+            except OSError as error:
+                _log.error("%s cannot be put aside: %s", self._place.identity, error)
+
+        self._writing = threading.Thread(target=write, name="put-aside", daemon=True)
+        self._writing.start()
+
+    def feed(self, records: Records, first_offset: int) -> None:
+        """What the task that answers has just processed."""
+        if self._shadow is not None:
+            self._guarded(lambda shadow: shadow.feed(records, first_offset))
+
+    def work(self, task: TaskProcessor) -> bool:
+        """A brief step beside the task that answers. True: there is more to do now."""
+        if self._moving is not None:
+            self._move(task, *self._moving)
+        if time.monotonic() >= self._look_s:
+            self._look_s = time.monotonic() + _LOOK_S
+            self._look()
+        more: list[bool] = []
+        if self._shadow is not None:
+            self._guarded(lambda shadow: more.append(shadow.step()))
+        return any(more)
+
+    def replacement(self, task: TaskProcessor, missing: HistoryMissingError) -> TaskProcessor:
+        """The task that goes on in another's stead, which has come to the record that says so; it takes its time where
+        nobody has followed yet. Raises HistoryMissingError, what tasks raise.
+        """
+        if self._opening is not None:
+            self._opening.join()
+        self._take_opened()
+        if self._shadow is None or self._shadow.task.history != missing.history:
+            self.close()
+            if not self._has_one(missing.history):
+                raise missing
+            self._shadow = self._following(self._open(missing.history))
+        shadow, self._shadow = self._shadow, None
+        try:
+            shadow.catch_up()
+        except BaseException:
+            shadow.task.close()
+            raise
+        # What was answered to records of an input topic is answered again, not what it would be now.
+        shadow.task.inputs = task.inputs
+        self._moving = missing.history, task.position
+        return shadow.task
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        for thread in (self._opening, self._writing):
+            if thread is not None:
+                thread.join()
+        self._take_opened()
+        shadow, self._shadow, self._moving = self._shadow, None, None
+        if shadow is not None:
+            shadow.task.close()
+
+    def _look(self) -> None:
+        """Is something built for this task, or given up?"""
+        if self._opening is not None:
+            if not self._opening.is_alive():
+                self._take_opened()
+            return
+        wanted = history_of(self._base / PLAN)
+        if self._shadow is not None and self._shadow.task.history != wanted:
+            self.close()
+            remove_others(self._place.folder)
+        if self._shadow is None and wanted is not None and self._moving is None and self._has_one(wanted):
+            self._opening = threading.Thread(
+                target=self._try_to_open, args=(wanted,), name="deepening", daemon=True
+            )
+            self._opening.start()
+
+    def _has_one(self, history: str) -> bool:
+        made = beside(self._place.folder, history)
+        if made.is_dir():
+            return current_folder(self._place.folder) != made
+        return (self._place.history / MANIFEST_PLACE).is_file()
+
+    def _try_to_open(self, history: str) -> None:
+        try:
+            self._opened = self._open(history)
+            self.failure = None
+        except _OF_IT as error:
+            self.failure = " ".join(str(error).split())
+            self._look_s = time.monotonic() + _AGAIN_S
+            _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
+
+    def _open(self, history: str) -> TaskProcessor:
+        place = self._place
+        made = beside(place.folder, history)
+        if not made.is_dir():
+            manifest = verified_manifest(place.history, place.identity, place.key.created)
+            if manifest.history != history:
+                raise HistoryDamagedError(
+                    str(place.history), f"it was built for another deepening, {manifest.history}"
+                )
+            take_in(place.history, place.folder, history)
+        return open_task(
+            made,
+            place.identity,
+            DiskFiles(),
+            self._log.read,
+            self._settings,
+            sync_log=self._sync_log,
+            log_start=self._log.start,
+        )
+
+    def _take_opened(self) -> None:
+        self._opening = None
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self._shadow = self._following(opened)
+
+    def _following(self, task: TaskProcessor) -> Shadow:
+        return Shadow(task, self._log, self._position)
+
+    def _guarded(self, do: Callable[[Shadow], object]) -> None:
+        """The task that answers has nothing to do with what goes wrong here."""
+        assert self._shadow is not None
+        try:
+            do(self._shadow)
+        except _OF_IT as error:
+            self.failure = " ".join(str(error).split())
+            self._look_s = time.monotonic() + _AGAIN_S
+            _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
+            shadow, self._shadow = self._shadow, None
+            shadow.task.close()
+
+    def _move(self, task: TaskProcessor, history: str, after: int) -> None:
+        """Once a checkpoint is behind the record, the task is in its new folder for good."""
+        if task.checkpoints.durable_position > after:
+            move_to(self._place.folder, history)
+            self._moving = None
+            threading.Thread(
+                target=remove_others, args=(self._place.folder,), name="remove", daemon=True
+            ).start()
+        elif not task.checkpointer.is_in_flight:
+            task.checkpoints.begin()
+
+
+def folder_of(place: Path, base: Path) -> Path:
+    """The folder that a task is in; what else is there is removed where no deepening is under way."""
+    current = current_folder(place)
+    if current != place and history_of(base / PLAN) is None:
+        remove_others(place)
+    return current
+
+
+def _smaller(settings: TaskSettings) -> TaskSettings:
+    names = ("row_cache_bytes", "page_cache_bytes", "chunk_cache_bytes", "block_cache_bytes")
+    return replace(
+        settings,
+        **{
+            name: max(_CACHE_BYTES_MIN, getattr(settings, name) // _CACHE_SHARE)
+            for name in (*names, "write_buffer_bytes")
+        },
+    )

@@ -1,0 +1,148 @@
+"""Deepening on Kafka: tasks are put aside and followed by units of a node, and taken over at one record."""
+
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from railgun.catalog.definitions import parse_definitions
+from railgun.engine.engine import Engine
+from railgun.engine.errors import HistoryRefusedError
+from railgun.registry import evolution
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.deepening_cluster import DeepeningOfCluster
+from railgun.spark.errors import HistoryError
+from railgun.unit.host_deepening import HostDeepening
+from tests.engine.deepened import build_deepening
+from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
+from tests.engine.test_history import START_MS, definitions, rows
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import SMALL, awaited, local_units, quick_settings
+
+SETTINGS = replace(SMALL, chunk_events=32, segment_bytes=1 << 13)
+BEGIN, CUT, NOW = 400, 440, 900
+CUT_MS = START_MS + CUT * 500
+
+
+def target(kafka: str, prefix: str, folder: Path, cut_ms: int | None = CUT_MS) -> DeepeningOfCluster:
+    source = HistorySource.of(["h.parquet"])
+    request = BackfillRequest(folder, parse_definitions(definitions()), source, {}, cut_ms, settings=SETTINGS)
+    return DeepeningOfCluster(request, quick_settings(kafka), prefix)
+
+
+def said(replies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: each[name] for name in ("id", "metrics", "duplicate") if name in each} for each in replies]
+
+
+def scored(player: ClusterPlayer, table: pa.Table) -> list[dict[str, Any]]:
+    """The replies to events of a table, all of them awaited."""
+    before = len(player.front_end.replies())
+    stream = player.registry.snapshot().catalog.streams["s"]
+    player.front_end.send(stream, table.to_pylist())
+    player.front_end.await_all()
+    return said(player.front_end.replies()[before:])
+
+
+def wanted(folder: Path, before: pa.Table, events: pa.Table) -> list[dict[str, Any]]:
+    with Engine(folder, durability="os") as reference:
+        reference.apply(definitions())
+        reference.score_table("s", before)
+        return said([dict(each) for each in reference.score_many("s", events.to_pylist())])
+
+
+@pytest.mark.timeout(600)
+def test_units_take_over_what_was_built(kafka: str, tmp_path: Path) -> None:
+    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 100), live_rows(NOW + 100, NOW + 300)
+    made = target(kafka, prefix, node)
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with local_units(kafka, prefix, node, 2, SETTINGS) as units:
+            scored(player, own)
+            with pytest.raises(HistoryRefusedError, match="would be missing"):
+                target(kafka, prefix, node, START_MS).plan()
+            plan = made.plan()
+            assert made.plan() == plan
+            with pytest.raises(HistoryError, match="is under way"):
+                target(kafka, prefix, node, CUT_MS + 1).plan()
+            old = scored(player, meanwhile)
+            build_deepening(made.ready, plan, history_rows(), SETTINGS)
+            made.install()
+            assert not made.give_up()
+            new = scored(player, after.slice(0, 150))
+            held = [h.task.history for u in units for h in u.loop.hosts.values()]
+            assert held == [plan.history] * 3
+        with local_units(kafka, prefix, node, 1, SETTINGS):
+            new += scored(player, after.slice(150))
+        places = list((node / "tasks").glob("*/*/*"))
+        assert len(places) == 3
+        awaited(lambda: all((place / "moved_to").is_file() for place in places))
+    finally:
+        player.close()
+    assert not (node / "backfill" / "s").exists()
+    assert old == wanted(tmp_path / "old", own, meanwhile)
+    order = pa.concat_tables([through_the_log(history_rows(), accepted_rows(own)), meanwhile])
+    assert new == wanted(tmp_path / "new", order, after)
+
+
+@pytest.mark.timeout(600)
+def test_a_unit_that_meets_the_record_again_catches_up_first(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is gone before its new folder is the task's: the old task comes to the record, and hands over again."""
+    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 100), live_rows(NOW + 100, NOW + 300)
+    made = target(kafka, prefix, node)
+    player = ClusterPlayer(kafka, prefix)
+    never = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with local_units(kafka, prefix, node, 1, never) as units:
+            scored(player, own)
+            plan = made.plan()
+            build_deepening(made.ready, plan, history_rows(), SETTINGS)
+            awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
+            old = scored(player, meanwhile)
+            with monkeypatch.context() as patch:
+                patch.setattr(HostDeepening, "_move", lambda *_: None)
+                made.install()
+                new = scored(player, after.slice(0, 100))
+                units[0].halt()
+            units[0].loop.abandon()
+            units[0].loop.hosts.clear()
+        assert not list(node.glob("tasks/*/*/*/moved_to"))
+        with local_units(kafka, prefix, node, 1, never):
+            new += scored(player, after.slice(100))
+            awaited(lambda: len(list(node.glob("tasks/*/*/*/moved_to"))) == 3)
+    finally:
+        player.close()
+    assert old == wanted(tmp_path / "old", own, meanwhile)
+    order = pa.concat_tables([through_the_log(history_rows(), accepted_rows(own)), meanwhile])
+    assert new == wanted(tmp_path / "new", order, after)
+
+
+@pytest.mark.timeout(600)
+def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
+    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    own = live_rows(BEGIN, NOW)
+    made = target(kafka, prefix, node, None)
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with local_units(kafka, prefix, node, 1, SETTINGS) as units:
+            scored(player, own)
+            assert made.plan().cut_ms == START_MS + BEGIN * 500
+            build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
+            hosts = units[0].loop.hosts.values()
+            awaited(lambda: all(host.following for host in hosts))
+            assert made.give_up()
+            awaited(lambda: not any(host.following for host in hosts))
+            awaited(lambda: not [p for h in hosts for p in h.place.folder.iterdir() if len(p.name) == 32])
+            assert scored(player, rows(NOW, 50)) == wanted(tmp_path / "old", own, rows(NOW, 50))
+    finally:
+        player.close()
