@@ -63,8 +63,8 @@ def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None
             f"{name} has accepted no event yet: give it its history without --deepen, as its beginning"
         )
     held = {task: each.held_ms for task, each in own.items() if each.held_ms is not None}
-    least_ms = max(begin_ms, *held.values()) if held else begin_ms
-    found_ms = least_ms if cut_ms is None else cut_ms
+    # Of the first millisecond there may be events that came before the stream's first.
+    found_ms = max([begin_ms + 1, *held.values()]) if cut_ms is None else cut_ms
     if found_ms < begin_ms:
         raise HistoryRefusedError(
             f"{name}: its events begin at {begin_ms} ms, the history would end at {found_ms} ms: what came in between "
@@ -76,7 +76,7 @@ def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None
                 f"{name}/{partitioner}/{partition} has let its events before {held_ms} ms go, the history would end at "
                 f"{found_ms} ms: what came in between would be missing; choose a later --until, or none"
             )
-    if found_ms > clock_ms:
+    if found_ms > clock_ms + 1:
         raise HistoryRefusedError(
             f"{name} has come to {clock_ms} ms, the history would end at {found_ms} ms: what is still to come would be "
             "late; choose an earlier --until"

@@ -20,7 +20,7 @@ from railgun.registry.topics import PREFIX, Topics
 from railgun.spark.backfill import new_history_id
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
-from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_plan
+from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_offer, write_plan
 from railgun.task.history_build import HistoryPlan
 from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
@@ -75,11 +75,17 @@ class DeepeningOfCluster(BackfillTarget):
             raise
         return read_plan(self._folder) or plan
 
-    def install(self) -> None:
-        self.bring()
-        plan, stream = read_plan(self._folder), self.request.stream
+    def offer(self) -> HistoryPlan:
+        """All is built: the units may take it. Its plan."""
+        plan = read_plan(self._folder)
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
+        write_offer(self._folder, plan.history)
+        return plan
+
+    def install(self) -> None:
+        self.bring()
+        plan, stream = self.offer(), self.request.stream
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             tasks = _Tasks(transport, registry.topics, stream, plan)
             if not _is_deepened(registry.snapshot().catalog, stream, plan):

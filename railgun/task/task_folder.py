@@ -5,6 +5,7 @@ from pathlib import Path
 
 from railgun.task.durable_files import make_durable, write_whole
 from railgun.task.errors import HistoryDamagedError
+from railgun.task.history_manifest import MANIFEST_PLACE
 
 _POINTER = "moved_to"
 _OF_A_TASK = ("reservoir", "state", "history")
@@ -31,8 +32,13 @@ def beside(place: Path, history: str) -> Path:
 
 
 def take_in(made: Path, place: Path, history: str) -> None:
-    """Bring a folder that was made ready beside the task's own, durably. Raises OSError."""
+    """Bring a folder that was made ready beside the task's own, durably. Raises OSError.
+
+    Its manifest stays behind as well: for whoever made it, it is made.
+    """
     made.rename(beside(place, history))
+    (made / MANIFEST_PLACE).parent.mkdir(parents=True)
+    shutil.copyfile(beside(place, history) / MANIFEST_PLACE, made / MANIFEST_PLACE)
     make_durable(place)
     make_durable(made.parent)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from railgun.catalog.changes import BeginDeepening
 from railgun.messaging.errors import TransportError
 from railgun.state.errors import StateError
-from railgun.task.deepening_plan import OWN, OWN_FILE, PLAN, history_of, write_own
+from railgun.task.deepening_plan import OFFER, OWN, OWN_FILE, PLAN, history_of, write_own
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError, TaskError
 from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.own_events import Freezing
@@ -143,7 +143,7 @@ class HostDeepening:
             if not self._opening.is_alive():
                 self._take_opened()
             return
-        wanted = history_of(self._base / PLAN)
+        wanted = history_of(self._base / OFFER)
         if self._shadow is not None and self._shadow.task.history != wanted:
             self.close()
             remove_others(self._place.folder)

@@ -141,10 +141,22 @@ def test_the_cut_is_found_and_a_hole_is_refused(tmp_path: Path) -> None:
             opened.begin_deepening("s", START_MS + 2 * NOW * 500)
         assert not (tmp_path / "backfill" / "s" / "own").exists()
         assert opened.deepening("s") is None
-        assert opened.begin_deepening("s").cut_ms == START_MS + BEGIN * 500
+        assert opened.begin_deepening("s").cut_ms == START_MS + BEGIN * 500 + 1
         standing = opened.deepening("s")
         assert standing is not None
-        assert (standing.state, standing.cut_ms) == ("building", START_MS + BEGIN * 500)
+        assert (standing.state, standing.cut_ms) == ("building", START_MS + BEGIN * 500 + 1)
+
+
+def test_the_first_millisecond_is_no_hole(tmp_path: Path) -> None:
+    """Events of history at the very time of the stream's first."""
+    both = rows(0, 60).set_column(1, "ts", pa.array([START_MS + i // 8 for i in range(60)], pa.int64()))
+    with engine(tmp_path / "live") as opened:
+        opened.apply(definitions())
+        scored(opened, both.slice(20))
+        built(tmp_path / "live", opened, cut_ms=None, history=both.slice(0, 40))
+        opened.deepen("s")
+        with reference(tmp_path / "log", both) as wanted:
+            assert scored(opened, rows(60, 100)).equals(scored(wanted, rows(60, 100)))
 
 
 def test_events_that_were_let_go_must_be_in_the_history(tmp_path: Path) -> None:

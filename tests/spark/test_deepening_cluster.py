@@ -106,6 +106,7 @@ def test_a_unit_that_meets_the_record_again_catches_up_first(
             scored(player, own)
             plan = made.plan()
             build_deepening(made.ready, plan, history_rows(), SETTINGS)
+            made.offer()
             awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
             old = scored(player, meanwhile)
             with monkeypatch.context() as patch:
@@ -136,8 +137,9 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
         player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
         with local_units(kafka, prefix, node, 1, SETTINGS) as units:
             scored(player, own)
-            assert made.plan().cut_ms == START_MS + BEGIN * 500
+            assert made.plan().cut_ms == START_MS + BEGIN * 500 + 1
             build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
+            made.offer()
             hosts = units[0].loop.hosts.values()
             awaited(lambda: all(host.following for host in hosts))
             assert made.give_up()

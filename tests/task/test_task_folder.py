@@ -1,0 +1,50 @@
+"""Where a task's files are: beside its place once it was deepened, and nothing else is left there."""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.task.errors import HistoryDamagedError
+from railgun.task.history_manifest import MANIFEST_PLACE
+from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
+
+OWN = ("reservoir", "state", "history")
+
+
+def made_task(folder: Path) -> Path:
+    for name in OWN:
+        (folder / name).mkdir(parents=True)
+    (folder / MANIFEST_PLACE).write_text("{}")
+    return folder
+
+
+def test_a_folder_is_taken_in_and_moved_to(tmp_path: Path) -> None:
+    place, ready = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0")
+    assert current_folder(place) == place
+    take_in(ready, place, "h1")
+    assert sorted(path.name for path in ready.rglob("*")) == ["history", "manifest.json"]
+    assert current_folder(place) == place
+    move_to(place, "h1")
+    assert current_folder(place) == beside(place, "h1")
+    remove_others(place)
+    assert sorted(path.name for path in place.iterdir()) == ["h1", "moved_to"]
+    take_in(made_task(tmp_path / "again" / "0"), place, "h2")
+    move_to(place, "h2")
+    remove_others(place)
+    assert sorted(path.name for path in place.iterdir()) == ["h2", "moved_to"]
+    assert sorted(path.name for path in current_folder(place).iterdir()) == sorted(OWN)
+
+
+def test_what_was_never_moved_to_is_removed(tmp_path: Path) -> None:
+    place = made_task(tmp_path / "0")
+    take_in(made_task(tmp_path / "ready" / "0"), place, "h1")
+    remove_others(place)
+    assert sorted(path.name for path in place.iterdir()) == sorted(OWN)
+
+
+@pytest.mark.parametrize("text", [b"", b"gone", b"../0", b"\xff"])
+def test_a_pointer_to_nowhere_is_damage(tmp_path: Path, text: bytes) -> None:
+    place = made_task(tmp_path / "0")
+    (place / "moved_to").write_bytes(text)
+    with pytest.raises(HistoryDamagedError, match="restore the folder from a copy"):
+        current_folder(place)
