@@ -23,25 +23,18 @@ class _Rows(Protocol):
 
 
 class ResultFile:
-    """A file of results, its format by its suffix. Leaving the `with` block without an error makes it appear.
+    """A file of results, its format by its suffix. Leaving the `with` block without an error makes it appear; before
+    the block nothing is on the disk.
 
     integers: columns of decimal128(38, 0) that are integers of 128 bits, which JSON has as numbers.
     Whatever was there under its name before stays until then, and for good if anything goes wrong.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, integers: frozenset[str] = frozenset()) -> None:
-        """Raises SuffixError, UnwritableFileError."""
-        format_ = writable_format(path)
+        """Raises SuffixError."""
+        self._format, self._schema, self._integers = writable_format(path), schema, integers
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        with self._failures():
-            if path.is_dir():
-                raise IsADirectoryError("a folder has this name")
-            try:
-                self._rows = _open(format_, self._partial, schema, integers)
-            except BaseException:
-                self._partial.unlink(missing_ok=True)
-                raise
 
     def write(self, table: pa.Table) -> None:
         """Append rows. Raises UnwritableFileError."""
@@ -49,6 +42,16 @@ class ResultFile:
             self._rows.write(table)
 
     def __enter__(self) -> "ResultFile":
+        """Raises UnwritableFileError."""
+        # A signal's exception may come at any call: none is made between here and the block.
+        try:
+            with self._failures():
+                if self._path.is_dir():
+                    raise IsADirectoryError("a folder has this name")
+                self._rows = _open(self._format, self._partial, self._schema, self._integers)
+        except BaseException:
+            self._partial.unlink(missing_ok=True)
+            raise
         return self
 
     def __exit__(

@@ -115,7 +115,7 @@ def read_timestamp(value: Any) -> int:
             )
         return time_ms
     if isinstance(value, datetime):
-        if value.utcoffset() is None:
+        if value.tzinfo is None or value.utcoffset() is None:
             raise MisfitError(f"the datetime {value} has no time zone: give it one, as in tzinfo=UTC")
         return (value - _EPOCH) // _MILLISECOND
     if not isinstance(value, int) or isinstance(value, bool):

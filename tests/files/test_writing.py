@@ -174,6 +174,14 @@ def test_nothing_but_the_result_is_left(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["scores.parquet"]
 
 
+def test_before_its_block_nothing_is_there(tmp_path: Path) -> None:
+    """Whatever ends the program then leaves nothing behind."""
+    results = ResultFile(tmp_path / "scores.csv", SCHEMA)
+    assert list(tmp_path.iterdir()) == []
+    with results:
+        assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("name", ["scores.avro", "scores", "scores.xls"])
 def test_a_suffix_that_is_not_written(name: str, tmp_path: Path) -> None:
     with pytest.raises(SuffixError, match=r"results are written to files ending in \.parquet, \.csv"):
@@ -183,15 +191,21 @@ def test_a_suffix_that_is_not_written(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".ndjson", ".csv"])
 def test_a_place_that_cannot_be_written_to(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "gone" / f"scores{suffix}"
-    with pytest.raises(UnwritableFileError, match=r"it cannot be written: .*name another place") as caught:
-        ResultFile(path, SCHEMA)
+    with (
+        pytest.raises(UnwritableFileError, match=r"it cannot be written: .*name another place") as caught,
+        ResultFile(path, SCHEMA),
+    ):
+        pass
     assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").mkdir()
-    with pytest.raises(UnwritableFileError, match="a folder has this name"):
-        ResultFile(tmp_path / "scores.csv", SCHEMA)
+    with (
+        pytest.raises(UnwritableFileError, match="a folder has this name"),
+        ResultFile(tmp_path / "scores.csv", SCHEMA),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".ndjson", ".csv"])
