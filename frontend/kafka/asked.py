@@ -29,12 +29,13 @@ Settle = Callable[[list["Asked"]], None]
 @dataclass(frozen=True, slots=True)
 class Homes:
     """The metrics of a stream when its events were published. order: names, as added.  metrics: by partitioner.
-    has_id: whether its events bring ids of their own.
+    has_id: whether its events bring ids of their own.  created: tells the stream from others of its name.
     """
 
     order: tuple[str, ...]
     metrics: dict[str, tuple[Metric, ...]]
     has_id: bool = True
+    created: int = 0
 
     @classmethod
     def of(cls, entry: StreamEntry) -> "Homes":
@@ -42,7 +43,7 @@ class Homes:
         found: dict[str, tuple[Metric, ...]] = dict.fromkeys(entry.stream.partitioners, ())
         for add in entry.metrics.values():
             found[add.metric.home] += ((add.metric.name, add.metric.resolved.result_type),)
-        return cls(tuple(entry.metrics), found, entry.stream.id is not None)
+        return cls(tuple(entry.metrics), found, entry.stream.id is not None, entry.created)
 
 
 @dataclass(slots=True, eq=False)

@@ -49,7 +49,7 @@ class Exchange:
         self._replies_topic = topics.replies(self.front_end.number)
         self.waiting = Waiting(self.front_end.incarnation, limits.events, limits.size_bytes)
         self._transport = KafkaTransport(settings)
-        self._entries: dict[str, tuple[StreamEntry, Homes]] = {}
+        self._homes: dict[str, Homes] = {}
         try:
             self._collector = Collector(self._transport, self._replies_topic, self.waiting)
         except BaseException:
@@ -70,8 +70,12 @@ class Exchange:
         return self._collector.failure
 
     def know(self, streams: dict[str, StreamEntry]) -> None:
-        """The streams there are, as the catalogue says now."""
-        self._entries = {name: (entry, Homes.of(entry)) for name, entry in streams.items()}
+        """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
+        self._homes = {name: Homes.of(entry) for name, entry in streams.items()}
+        for asked in self.waiting.all():
+            if self._is_gone(asked) and self.waiting.remove(asked):
+                asked.error = _gone(asked.stream)
+                self._collector.settle(asked)
 
     def submit(
         self, stream: str, taken: Taken, positions: Sequence[Position] | None, timeout_ms: int
@@ -103,7 +107,7 @@ class Exchange:
         that settled by the same records. context: for the caller to know them by."""
         if len(taken) > EVENTS_MAX:
             raise refusal(413, f"{len(taken)} events together; at most {EVENTS_MAX} are taken")
-        homes, number = self._homes(stream), self.waiting.number()
+        homes, number = self._homes_of(stream), self.waiting.number()
         front_end = self.front_end
         correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
         portions = taken.portions(correlation)
@@ -115,6 +119,8 @@ class Exchange:
             return asked
         self.waiting.add(asked)
         try:
+            if self._is_gone(asked):
+                raise ProblemError(_gone(stream))
             sent = self._send(stream, taken, portions)
         except BaseException:
             self.waiting.remove(asked)
@@ -124,7 +130,7 @@ class Exchange:
 
     def publish(self, stream: str, taken: Taken) -> Future[list[int]]:
         """Publish events that want no answers; the future is done once they are durable."""
-        self._homes(stream)
+        self._homes_of(stream)
         return self._send(stream, taken, taken.portions(UNASKED))
 
     def close(self) -> None:
@@ -142,11 +148,16 @@ class Exchange:
         finally:
             self._transport.close()
 
-    def _homes(self, stream: str) -> Homes:
-        found = self._entries.get(stream)
+    def _homes_of(self, stream: str) -> Homes:
+        found = self._homes.get(stream)
         if found is None:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
-        return found[1]
+        return found
+
+    def _is_gone(self, asked: Asked) -> bool:
+        """Whether its stream was dropped since its events were taken."""
+        homes = self._homes.get(asked.stream)
+        return homes is None or homes.created != asked.homes.created
 
     def _send(self, stream: str, taken: Taken, portions: Sequence[Sequence[Portion]]) -> Future[list[int]]:
         entries = [
@@ -173,6 +184,10 @@ class Exchange:
     def _fail(self, asked: Asked, why: str) -> None:
         asked.error = problem(503, f"{why}; the event {may_count(has_id=asked.homes.has_id)}")
         self.waiting.remove(asked)
+
+
+def _gone(stream: str) -> Problem:
+    return problem(404, f"the stream {stream[:80]!r} was dropped, and the event with it")
 
 
 def _unavailable(error: TransportError) -> ProblemError:

@@ -119,6 +119,7 @@ class KafkaTransport:
         self._closed = True
         self._writing.close(self.settings.answer_timeout_s)
         self._reading.close()
+        self._topics.close()
 
     def _check_open(self) -> None:
         if self._closed:

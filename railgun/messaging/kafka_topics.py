@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -18,9 +18,11 @@ from railgun.messaging.errors import (
     TopicExistsError,
     TopicMissingError,
     TopicSettingsError,
-    TransportUnavailableError,
+    TransportClosedError,
+    TransportError,
 )
-from railgun.messaging.kafka_errors import Complaints, as_transport_error, is_passing, made
+from railgun.messaging.kafka_admin import KafkaAdmin, shared_admin
+from railgun.messaging.kafka_errors import as_transport_error, is_passing
 from railgun.messaging.kafka_settings import MESSAGE_LIMIT_BYTES, KafkaSettings
 from railgun.messaging.transport import TopicPartition, TopicSettings
 
@@ -39,13 +41,23 @@ class KafkaTopics:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._timeout_s = settings.answer_timeout_s
-        self.complaints = Complaints()
-        configuration: dict[str, Any] = {**settings.admin(), "error_cb": self.complaints}
-        self._client = made(settings.broker, lambda: AdminClient(configuration))
+        self._admin: KafkaAdmin | None = shared_admin(settings)
+        self.complaints = self._admin.complaints
         self._known: dict[str, int] = {}
         self._led: set[str] = set()
         self._asked_at = 0.0
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Ask no more. What is being asked gets its answer."""
+        self._admin = None
+
+    @property
+    def _client(self) -> AdminClient:
+        admin = self._admin
+        if admin is None:
+            raise TransportClosedError(self._settings.broker)
+        return admin.client
 
     def all(self, timeout_s: float | None = None) -> Mapping[str, int]:
         """Partitions by topic, asked anew. Raises TransportError."""
@@ -68,10 +80,15 @@ class KafkaTopics:
         return known
 
     def refresh(self) -> None:
-        """Notice, now and then, what other processes deleted: of that a consumer hears nothing."""
+        """Notice, now and then, what other processes deleted: of that a consumer hears nothing. Whoever reads does not
+        wait for it."""
         if time.monotonic() - self._asked_at > REFRESH_S:
-            with contextlib.suppress(TransportUnavailableError):
-                self.all(_REFRESH_LIMIT_S)
+            self._asked_at = time.monotonic()
+            threading.Thread(target=self._refresh, name="kafka-topics", daemon=True).start()
+
+    def _refresh(self) -> None:
+        with contextlib.suppress(TransportError):
+            self.all(_REFRESH_LIMIT_S)
 
     def check(self, where: TopicPartition) -> None:
         """Raises TopicMissingError where there is no such partition."""

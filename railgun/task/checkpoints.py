@@ -15,6 +15,8 @@ from railgun.task.view import TaskView
 
 _BURY_PAGES = 64
 _FILLS_APART_S = 1.0
+# A slice of a checkpoint shall hold events up for no longer; it is halved where it does.
+_SLICE_S, _SLICE_LEAST_BYTES = 0.01, 8 * 1024
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -36,6 +38,7 @@ class CheckpointWork:
         self._ended_s = task.now()
         self._note_clocks()
         self._closing: tuple[int, int, int, int, list[int]] | None = None
+        self._slice_bytes = task.settings.trickle_bytes
         self.durable_position = task.position
         self.durable_log_start = task.journal.log_start(task.position)
         self.durable_chunks = task.reservoir.chunks
@@ -47,17 +50,28 @@ class CheckpointWork:
         now.
         """
         task, checkpointer = self._task, self._task.checkpointer
-        trickle_bytes = max(1, task.settings.trickle_bytes // share)
         if checkpointer.is_in_flight:
-            if checkpointer.step(trickle_bytes):
+            if self._trickle(share):
                 self._committed()
             return True
         task.pool.bury(_BURY_PAGES)
         if (self._is_due() and task.position > self.durable_position) or self._is_due_for_fill():
             self.begin()
             return True
-        checkpointer.step(trickle_bytes)
+        checkpointer.step(task.settings.trickle_bytes)
         return False
+
+    def _trickle(self, share: int) -> bool:
+        """A slice of a checkpoint in flight. What a byte costs varies: what it overwrites is read."""
+        task, checkpointer = self._task, self._task.checkpointer
+        is_writing, begun_s = not checkpointer.is_committing, task.now()
+        is_durable = checkpointer.step(max(1, self._slice_bytes // share))
+        slice_s = (task.now() - begun_s) * share
+        if is_writing and slice_s > _SLICE_S:
+            self._slice_bytes = max(min(_SLICE_LEAST_BYTES, self._slice_bytes), self._slice_bytes // 2)
+        elif is_writing and slice_s < _SLICE_S / 4:
+            self._slice_bytes = min(2 * self._slice_bytes, task.settings.trickle_bytes)
+        return is_durable
 
     def _is_due(self) -> bool:
         """By the clock; or earlier, where what a recovery would have to process again has grown long.

@@ -1,5 +1,6 @@
 """What Kafka brings that the embedded log has not: other clients, transactions, settings, limits of its own."""
 
+import os
 import threading
 import time
 import uuid
@@ -17,10 +18,12 @@ from railgun.messaging.errors import (
     TopicExistsError,
     TopicMissingError,
     TopicSettingsError,
+    TransportClosedError,
     TransportRefusedError,
     TransportUnavailableError,
 )
 from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_admin import shared_admin
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
 from railgun.wire.partition import partition_of
@@ -263,6 +266,31 @@ def test_a_broker_that_is_not_there() -> None:
     settings = KafkaSettings("127.0.0.1:1", answer_timeout_s=1.0)
     with pytest.raises(TransportUnavailableError, match=r"127\.0\.0\.1:1.*Check that the broker runs"):
         KafkaTransport(settings)
+
+
+def test_closed_ones_leave_no_threads_and_share_what_asks(kafka: str, t: str) -> None:
+    def threads() -> set[str]:
+        return set(os.listdir("/proc/self/task"))
+
+    def ended(since: set[str]) -> None:
+        deadline = time.monotonic() + 60
+        while threads() - since:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    settings = KafkaSettings(kafka, pass_through={**_QUICK, "client.id": t})
+    before = threads()
+    with KafkaTransport(settings) as first:
+        first.create_topic(t, 1)
+        with KafkaTransport(settings) as second:
+            second.submit([Entry(TopicPartition(t, 0), [b"a"] * 10)]).result(60)
+            assert shared_admin(settings) is shared_admin(settings)
+        assert len(_read_all(first, TopicPartition(t, 0))) == 10
+        with pytest.raises(TransportClosedError):
+            second.topics()
+    with pytest.raises(TransportClosedError):
+        first.submit([Entry(TopicPartition(t, 0), [b"a"])])
+    ended(before)
 
 
 def test_settings_pass_through_but_for_those_that_are_relied_on(kafka: str) -> None:

@@ -1,5 +1,6 @@
 """When a checkpoint begins: by the clock, and earlier where there is much to do again and time to spare."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,34 @@ def test_never_means_never(tmp_path: Path) -> None:
     never = float("inf")
     with pytest.raises(AssertionError, match="never began"):
         began_after_s(tmp_path, 0.5, settings=TaskSettings(checkpoint_interval_s=never, replay_s=never))
+
+
+def test_slices_of_a_checkpoint_that_take_long_become_smaller(tmp_path: Path) -> None:
+    clock_s, slow = 0.0, True
+    limits: list[int] = []
+
+    def step(limit_bytes: int) -> bool:
+        nonlocal clock_s
+        limits.append(limit_bytes)
+        clock_s += 1e-6 * limit_bytes if slow else 1e-9
+        return False
+
+    log = SmallLog(stream_text())
+    task = log.open(tmp_path, SETTINGS, now=lambda: clock_s)
+    real_step = task.checkpointer.step
+    try:
+        log.feed(task)
+        task.checkpoints.begin()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(task.checkpointer, "step", step)
+            for _ in range(10):
+                task.checkpoints.step()
+            slow = False
+            for _ in range(10):
+                task.checkpoints.step()
+    finally:
+        assert task.checkpointer.step == real_step
+        task.close()
+    assert limits[0] == SETTINGS.trickle_bytes == limits[-1]
+    assert limits[9] == 8_192
+    assert all(2 * after == before or after == before == 8_192 for before, after in pairwise(limits[:10]))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Party:
 
     def __init__(self, cluster: LocalCluster, name: str, limits: Limits | None = None) -> None:
         self._registry = KafkaRegistry(quick_settings(cluster.broker), cluster.prefix)
-        streams = self._registry.snapshot().catalog.streams
+        streams = self.streams = self._registry.snapshot().catalog.streams
         self.front_end = FrontEnd(name)
         self.exchange = Exchange(
             quick_settings(cluster.broker), self._registry.topics, self.front_end, limits or Limits()
@@ -120,6 +121,31 @@ def test_replies_to_an_older_run_and_repeats_are_dropped(cluster: LocalCluster, 
             transport.append(topic, 0, own)
             until(lambda: party.exchange.waiting.counts["late"] == 2)
             assert party.exchange.waiting.events == 0
+
+
+def test_what_waits_hears_at_once_that_its_stream_was_dropped(
+    kafka: str, tmp_path: Path, event: Event
+) -> None:
+    with LocalCluster(kafka, tmp_path) as cluster:
+        with KafkaRegistry(quick_settings(kafka), cluster.prefix) as registry:
+            registry.change(lambda catalog: evolution.missing(catalog, parse_definitions(PAYMENTS)))
+        with Party(cluster, "dropped") as party:
+            streams = party.streams
+            made_anew = {name: replace(entry, created=entry.created + 1) for name, entry in streams.items()}
+            for after in ({}, made_anew):
+                party.exchange.know(streams)
+                sent = [event(), event()]
+                waits = party.exchange.submit("payments", party.take(sent), None, 3_600_000)
+                party.exchange.know(streams)
+                assert party.exchange.waiting.events == 2
+                party.exchange.know(after)
+                said = [(each.status, each.id) for each in waits.result(60) if isinstance(each, Problem)]
+                assert said == [(404, each["tx_id"]) for each in sent]
+                assert party.exchange.waiting.events == 0
+            party.exchange.know({})
+            with pytest.raises(ProblemError) as refused:
+                party.submit([event()])
+            assert refused.value.problem.status == 404
 
 
 def test_a_unit_that_stands_still(kafka: str, tmp_path: Path, event: Event) -> None:
