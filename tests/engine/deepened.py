@@ -23,20 +23,21 @@ from railgun.wire.encode import Records, encode_columns
 Key = tuple[int, int, bytes]
 
 
+Row = tuple[Key, int, bytes]
+"""What it is sorted by, when it counted (own events) or is (history), its record."""
+
+
 def build_deepening(folder: Path, plan: HistoryPlan, table: pa.Table, settings: TaskSettings) -> None:
     """All tasks of a plan in a folder. table: the history's rows, those from the cut on among them maybe."""
-    for task, rows in _history(plan, table).items():
-        partitioner, partition = task
+    for (partitioner, partition), rows in rows_of_tasks(plan, table).items():
         place = folder / column_name(partitioner) / str(partition)
         place.mkdir(parents=True)
         build = HistoryBuild(place, plan, partitioner, partition, settings)
-        rows += _own(plan, task)
-        rows.sort(key=lambda row: row[0])
         for is_own, each in groupby(rows, key=lambda row: row[0][0] == plan.cut_ms):
             part = list(each)
             for first in range(0, len(part), 64):
                 some = part[first : first + 64]
-                records = _records([record for _, _, record in some])
+                records = records_of([record for _, _, record in some])
                 if is_own:
                     build.take_own(records, np.array([time_ms for _, time_ms, _ in some], np.int64))
                 else:
@@ -44,13 +45,22 @@ def build_deepening(folder: Path, plan: HistoryPlan, table: pa.Table, settings: 
         build.finish()
 
 
-def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[tuple[Key, int, bytes]]]:
+def rows_of_tasks(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[Row]]:
+    """What each task is built of, in order."""
+    found = _history(plan, table)
+    for task, rows in found.items():
+        rows += _own(plan, task)
+        rows.sort(key=lambda row: row[0])
+    return found
+
+
+def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[Row]]:
     stream, version = plan.stream, max(plan.schemas)
     assert stream.id is not None
     roles = Roles(
         stream.schema(version), stream.time, stream.id, tuple(x for x in stream.partitioners if x != "*")
     )
-    found: dict[tuple[str, int], list[tuple[Key, int, bytes]]] = {task: [] for task in plan.tasks}
+    found: dict[tuple[str, int], list[Row]] = {task: [] for task in plan.tasks}
     for batch in table.combine_chunks().to_batches():
         admitted = TableDoor(roles).admit(batch)
         assert admitted.first_bad is None
@@ -65,7 +75,7 @@ def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[t
     return found
 
 
-def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[tuple[Key, int, bytes]]:
+def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[Row]:
     own, folder = plan.own[task], plan.own_folder / column_name(task[0]) / str(task[1])
     rows: list[tuple[int, int, bytes]] = []
     log = ReservoirRecordLog(task[0], {0: folder / SEGMENTS})
@@ -84,12 +94,13 @@ def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[tuple[Key, int, b
             yield (plan.cut_ms, offset, b""), time_ms, record
 
 
-def _row(record: bytes) -> tuple[Key, int, bytes]:
+def _row(record: bytes) -> Row:
     body = msgspec.msgpack.decode(record[1:])
     return (body[2], 0, str(body[1]).encode()), body[2], record
 
 
-def _records(texts: list[bytes]) -> Records:
+def records_of(texts: list[bytes]) -> Records:
+    """Many in one buffer."""
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(each) for each in texts], out=offsets[1:])
     return Records(np.frombuffer(b"".join(texts), np.uint8), offsets)
