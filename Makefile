@@ -92,8 +92,9 @@ bench-quick: kernels  ## every figure at a small scale: does it run, roughly how
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.e2e --runs 1 --scale 0.02
 
-bench-spark: kernels  ## how fast Spark validates, and builds history: EVENTS=1000000
+bench-spark: kernels  ## how fast Spark validates, and builds history; what live events feel of it: EVENTS=1000000 RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.spark --events $(EVENTS)
+	@$(BIN)/python -m bench.deepening --runs $(RUNS) --scale $(SCALE)
 
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }

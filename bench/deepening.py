@@ -53,6 +53,7 @@ def _deepening(report: Report) -> None:
                 service.stop()
         for key, value in (
             ("deepening_s", beside.seconds),
+            ("deepening_p999_ratio", beside.during_ms / beside.before_ms),
             ("p999_ms_before_deepening", beside.before_ms),
             ("p999_ms_deepening", beside.during_ms),
             ("p999_ms_after_deepening", beside.after_ms),

@@ -58,11 +58,21 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
 def _stream(stream: Mapping[str, Any]) -> list[str]:
     tasks, metrics = stream.get("tasks") or [], stream.get("metrics") or []
     lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
+    if stream.get("deepening"):
+        lines.append(_deepening(stream["deepening"]))
     lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
     if tasks and "state" in tasks[0]:
         head: tuple[str, ...] = ("task", "node", "unit", "state", "position", "lag", "checkpoint")
         return lines + _table([head, *map(_cluster_task, tasks)])
     return lines + _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+
+
+def _deepening(deepening: Mapping[str, Any]) -> str:
+    behind = (
+        f", {counted(deepening['behind'], 'record')} behind" if deepening["state"] == "installing" else ""
+    )
+    until = time_text(deepening["cut_ms"])
+    return f"  deepening until {until}: {deepening['state']}{behind}; its log is kept meanwhile"
 
 
 def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:

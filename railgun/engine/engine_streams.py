@@ -136,7 +136,12 @@ class EngineStreams:
     def streams_status(self) -> tuple[StreamStatus, ...]:
         """How every stream stands, in the order created."""
         return tuple(
-            StreamStatus(name, tuple(map(task_status, live.members)), tuple(self.metrics(name)))
+            StreamStatus(
+                name,
+                tuple(map(task_status, live.members)),
+                tuple(self.metrics(name)),
+                self.deepening_status(name),
+            )
             for name, live in self._live.items()
         )
 

@@ -43,15 +43,6 @@ class TaskStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamStatus:
-    """One stream: its tasks and its metrics."""
-
-    name: str
-    tasks: tuple[TaskStatus, ...]
-    metrics: tuple[MetricStatus, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DeepeningStatus:
     """A deepening under way. state: building, or installing once its tasks follow the log.
 
@@ -65,6 +56,16 @@ class DeepeningStatus:
     folder: str
     behind: int
     failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """One stream: its tasks and its metrics; the deepening under way, if there is one."""
+
+    name: str
+    tasks: tuple[TaskStatus, ...]
+    metrics: tuple[MetricStatus, ...]
+    deepening: DeepeningStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,3 +67,14 @@ def test_a_cluster_at_a_glance() -> None:
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"
     )
+
+
+def test_a_deepening_under_way() -> None:
+    stream = {
+        "name": "s",
+        "deepening": {"cut_ms": 1_700_000_000_250, "state": "installing", "behind": 1_200},
+    }
+    lines = as_text({"streams": [stream]}).splitlines()
+    assert lines[3] == (
+        "  deepening until 2023-11-14T22:13:20.250Z: installing, 1,200 records behind; its log is kept meanwhile"
+    )
