@@ -86,11 +86,12 @@ class Deepenings:
         self._keep(name, {task: own.position for task, own in begun.own.items()})
         return begun, plan
 
-    def begun(self, entry: StreamEntry) -> None:
-        """It was written, or could not be."""
-        self._beginning.discard(entry.stream.name)
-        self._release(entry.stream.name)
-        self._note(deepening_of(self._folder.path, entry, self._places(entry)))
+    def begun(self, stream: str, entry: StreamEntry | None) -> None:
+        """It was written, or could not be. entry: None where the stream was dropped meanwhile."""
+        self._beginning.discard(stream)
+        self._release(stream)
+        if entry is not None:
+            self._note(deepening_of(self._folder.path, entry, self._places(entry)))
 
     def open(self, deepening: Deepening, settings: TaskSettings) -> list[Shadow]:
         """Open the tasks that were built. Raises what tasks raise, having left nothing open."""
@@ -110,6 +111,12 @@ class Deepenings:
                 shadow.task.close()
             raise
         return shadows
+
+    def follow(self, deepening: Deepening, shadows: list[Shadow]) -> None:
+        """They follow the log from now on. Raises HistoryRefusedError where the stream was dropped meanwhile."""
+        if self.wanted(deepening.stream) is not deepening:
+            raise HistoryRefusedError(f"{deepening.stream}: its deepening was given up")
+        deepening.shadows = shadows
 
     def keep_all(self, stream: str) -> None:
         """Nothing of a stream's logs is let go, until its tasks need nothing of before."""

@@ -256,13 +256,13 @@ class Engine:
         """
         with self._call():
             beginning = self._streams.begin_deepening(stream, cut_ms)
-        try:
-            if beginning is not None:
-                begun, plan = beginning
+        if beginning is not None:
+            begun, plan = beginning
+            try:
                 begun.write(plan)
-        finally:
-            with self._call():
-                self._streams.begun_deepening(stream)
+            finally:
+                with self._call():
+                    self._streams.begun_deepening(stream)
         with self._call():
             return self._streams.deepenings.wanted(stream).plan
 

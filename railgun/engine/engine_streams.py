@@ -186,7 +186,7 @@ class EngineStreams:
 
     def begun_deepening(self, stream: str) -> None:
         """Its plan was written, or could not be."""
-        self.deepenings.begun(stream_entry(self.catalog, stream))
+        self.deepenings.begun(stream, self.catalog.streams.get(stream))
 
     def installing(self, stream: str) -> tuple[Deepening, TaskSettings]:
         """Somebody brings a deepening to its end: it, and what its tasks are to be opened with.

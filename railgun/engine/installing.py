@@ -23,7 +23,7 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
         shadows = streams.deepenings.open(deepening, settings)
         try:
             with call():
-                deepening.shadows = shadows
+                streams.deepenings.follow(deepening, shadows)
         except BaseException:
             for shadow in shadows:
                 shadow.task.close()

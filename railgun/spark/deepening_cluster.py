@@ -47,8 +47,11 @@ class DeepeningOfCluster(BackfillTarget):
         return deepening_folder(self.request.data, self.request.stream)
 
     def plan(self) -> HistoryPlan:
-        known, request = read_plan(self._folder), self.request
-        if known is not None:
+        request, known = self.request, read_plan(self._folder)
+        with KafkaRegistry(self._kafka, self._prefix) as registry:
+            entry = registry.snapshot().catalog.entry(request.stream)
+        check_identified(entry)
+        if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
                 raise HistoryError(
                     f"{request.stream}: a deepening until {known.cut_ms} ms is under way; let it come to its end, or "
@@ -56,8 +59,8 @@ class DeepeningOfCluster(BackfillTarget):
                 )
             return known
         history = new_history_id()
+        shutil.rmtree(self._folder / OWN, ignore_errors=True)
         with KafkaRegistry(self._kafka, self._prefix) as registry:
-            check_identified(registry.snapshot().catalog.entry(request.stream))
             made = registry.change(
                 lambda known: [BeginDeepening(known.last_place + 1, request.stream, history)]
             )

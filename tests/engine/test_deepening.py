@@ -1,6 +1,8 @@
 """Deepening a live stream: until its tasks take over all replies are as they were, from then on as if the history had
 come through the log."""
 
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -347,3 +349,42 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
         assert not (tmp_path / "live" / "backfill" / "s").exists()
         with engine(tmp_path / "live") as opened:
             assert scored(opened, rows(NOW + 50, 200)).equals(scored(wanted, rows(NOW + 50, 200)))
+
+
+def test_it_may_be_begun_again_and_status_asked_while_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(tmp_path, live_rows(BEGIN, NOW))
+    with engine(tmp_path) as opened:
+        built(tmp_path, opened)
+        plan = opened.begin_deepening("s")
+        with monkeypatch.context() as patch:
+            patch.setattr(Deepening, "is_near", False)
+            installing = threading.Thread(target=opened.deepen, args=("s",))
+            installing.start()
+            try:
+                while not opened._streams.deepenings.wanted("s").shadows:
+                    time.sleep(0.01)
+                assert opened.begin_deepening("s") == plan
+                (stream,) = opened.status().streams
+                assert stream.deepening is not None
+                assert (stream.deepening.state, stream.deepening.behind) == ("installing", 0)
+                with pytest.raises(HistoryRefusedError, match="is being installed"):
+                    opened.deepen("s")
+                with pytest.raises(HistoryRefusedError, match="is being installed"):
+                    opened.give_up_deepening("s")
+            finally:
+                patch.undo()
+                installing.join()
+        assert [task.history for task in tasks(opened)] == [plan.history] * 3
+
+
+def test_a_stream_dropped_meanwhile_leaves_nothing(tmp_path: Path) -> None:
+    live(tmp_path, live_rows(BEGIN, NOW))
+    with engine(tmp_path) as opened:
+        built(tmp_path, opened)
+        opened.drop_stream("s")
+        assert not (tmp_path / "backfill" / "s").exists()
+        assert not opened._streams.deepenings.kept
+        opened.apply(definitions())
+        assert opened.deepening("s") is None
