@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from bench.children import ChildFailedError
-from bench.process import end_in_order, load
+from bench.process import compile_all, end_in_order, load
 from bench.report import Report
 
 Case = Callable[[Report], None]
@@ -32,11 +32,13 @@ def measure(bench: str, about: str | None, cases: Mapping[str, Case]) -> int:
     )
     arguments = parser.parse_args()
     end_in_order()
+    compile_all()
     report = Report(arguments.runs, arguments.scale)
     chosen: Sequence[str] = getattr(arguments, "only", None) or list(cases)
     failed = False
     print(f"at the start: {load()}")
     for name in chosen:
+        print(f"{name} ...", file=sys.stderr, flush=True)
         try:
             cases[name](report)
         except ChildFailedError as error:

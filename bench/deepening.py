@@ -21,7 +21,6 @@ from bench.command_line import measure
 from bench.http import Scaled
 from bench.http_run import Target
 from bench.payments import blocks
-from bench.process import compile_modules
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT
@@ -39,7 +38,6 @@ def _deepening(report: Report) -> None:
         with tempfile.TemporaryDirectory(prefix="railgun-bench-") as name:
             folder, events = Path(name), scaled.events(_HISTORY_EVENTS)
             history = _history(folder, events)
-            compile_modules()
             with Service(folder, _WORKLOAD.definitions, "os") as service:
                 service.start()
                 target = Target(service, _WORKLOAD.payments, events)

@@ -19,7 +19,6 @@ from pathlib import Path
 from bench.command_line import Case, measure
 from bench.http_run import Added, Target
 from bench.killing import INTERVAL_S
-from bench.process import compile_modules
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT, Workload
@@ -53,7 +52,6 @@ class Scaled:
 def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
     """A server on a clean folder, and the seconds until it was ready."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
-    compile_modules()
     try:
         with Service(folder, workload.definitions, durability) as service:
             ready_s = service.start()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.children import Child
-from bench.process import compile_modules
 from bench.report import Report
 
 INTERVAL_S = 10.0
@@ -21,7 +20,6 @@ def measure(report: Report) -> None:
     """`recovery_s` and `recovery_full_load_s`: from opening the folder to the first answer; `…_with_start_s`: with
     the start of Python."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
-    compile_modules()
     after = random.Random(1)
     try:
         for key, pace_per_s in PACES_PER_S.items():

@@ -4,6 +4,7 @@ import compileall
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,9 +17,10 @@ def resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def compile_modules() -> None:
-    """Have the bytecode of this tree, as an installed program has: else each start would compile every module anew
-    where the environment keeps Python from writing it."""
+def compile_all() -> None:
+    """Have the bytecode of this tree, and its kernels, as an installed program has: else each start would compile every
+    module anew where the environment keeps Python from writing it, and the first one kernels for a minute or more."""
+    subprocess.run([sys.executable, "-m", "railgun.kernels"], stdout=sys.stderr, check=True)
     for package in ("railgun", "reservoir", "frontend", "bench"):
         compileall.compile_dir(Path(__file__).resolve().parent.parent / package, quiet=1)
 

@@ -66,6 +66,7 @@ class KafkaDriver:
             left -= self._receive(trace)
         sender.join()
         self._consumer.close()
+        self._producer.purge()
         self._producer.close()
 
     def _end(self, place: TopicPartition) -> int:

@@ -1,22 +1,36 @@
 """The highest rate at which something holds."""
 
+import sys
 import time
 from collections.abc import Callable
 
 from bench.load.outcome import Outcome
 
+SEARCH_S = 180.0
 _FIRST_PER_S, _STEP, _CLOSE = 1_000.0, 1.5, 1.05
 
 
 def highest_rate(holds: Callable[[float], bool], at_most_per_s: float) -> float:
     """Tried in growing steps until it does not hold, then closed in on to a twentieth. 0 where nothing holds.
 
-    A rate that fails is tried once more: a single pause of the machine shall not end the search.
+    A rate that fails is tried once more: a single pause of the machine shall not end the search. After SEARCH_S it is
+    closed in on no further. Each step is told on standard error.
     """
     low, high = 0.0, 0.0
     rate_per_s = _FIRST_PER_S
+    until_s = time.monotonic() + SEARCH_S
+
+    def tried(rate_per_s: float) -> bool:
+        begun_s, held = time.monotonic(), holds(rate_per_s)
+        said = "holds" if held else "does not hold"
+        print(f"  {rate_per_s:,.0f}/s {said} ({time.monotonic() - begun_s:.0f} s)", file=sys.stderr)
+        return held
+
     while rate_per_s <= at_most_per_s and (not high or high / low > _CLOSE):
-        if holds(rate_per_s) or holds(rate_per_s):
+        if low and time.monotonic() > until_s:
+            print(f"  no further: {SEARCH_S:g} s have passed", file=sys.stderr)
+            break
+        if tried(rate_per_s) or tried(rate_per_s):
             low = rate_per_s
         elif low:
             high = rate_per_s
