@@ -15,8 +15,8 @@ from railgun.task.view import TaskView
 
 _BURY_PAGES = 64
 _FILLS_APART_S = 1.0
-# A slice of a checkpoint shall hold events up for no longer; it is halved where it does.
-_SLICE_S, _SLICE_LEAST_BYTES = 0.01, 8 * 1024
+# A slice of a checkpoint shall hold events up for no longer; it is halved where it does, grows where it is far from it.
+_SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -38,7 +38,7 @@ class CheckpointWork:
         self._ended_s = task.now()
         self._note_clocks()
         self._closing: tuple[int, int, int, int, list[int]] | None = None
-        self._slice_bytes = task.settings.trickle_bytes
+        self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
         self.durable_position = task.position
         self.durable_log_start = task.journal.log_start(task.position)
         self.durable_chunks = task.reservoir.chunks
