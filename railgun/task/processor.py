@@ -1,5 +1,6 @@
 """One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -66,6 +67,9 @@ _CONTROL = bytes((CONTROL,))
 _BRIEF_SHARE = 8
 # Rows that take on a new layout at a time, before they are wanted.
 _RENEWED_ROWS = 64
+# Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
+# that), since each change makes rows stale again, and metrics that begin together fill together.
+_SETTLED_S, _SETTLED_AT_LATEST_S = 0.1, 1.0
 # Slots looked at for rows of dropped groups.
 _LEAVING_SLOTS = 2_048
 
@@ -109,6 +113,7 @@ class TaskProcessor:
         self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
+        self._rebuilt_s, self._unsettled_s = -math.inf, math.inf
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now, self.used_s = now, used_s
@@ -160,12 +165,19 @@ class TaskProcessor:
         share = _BRIEF_SHARE if brief else 1
         touching = self.table.touch_ahead()
         leaving = self.table.let_go(_LEAVING_SLOTS)
-        renewing = self.table.renew(_RENEWED_ROWS)
-        filling = self.fills.step(share)
+        settled = self._is_settled(begun_s)
+        renewing = settled and self.table.renew(_RENEWED_ROWS)
+        filling = settled and self.fills.step(share)
         self.sweep.step()
         more = self.checkpoints.step(share) or filling or renewing or touching or leaving
         self.upkeep_s += self.now() - begun_s
         return more
+
+    def _is_settled(self, now_s: float) -> bool:
+        if now_s < self._rebuilt_s + _SETTLED_S:
+            return now_s >= self._unsettled_s + _SETTLED_AT_LATEST_S
+        self._unsettled_s = math.inf
+        return True
 
     @property
     def _batch_max(self) -> int:
@@ -344,6 +356,8 @@ class TaskProcessor:
         """What control records changed takes shape once, before the next event or the end of the call."""
         if not self._is_built:
             self.rebuild()
+            self._rebuilt_s = self.now()
+            self._unsettled_s = min(self._unsettled_s, self._rebuilt_s)
 
     def _warm(self, change: Warm) -> None:
         self._build()
