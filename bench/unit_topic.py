@@ -66,8 +66,9 @@ def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) 
         for fetched in log.fetch({positions: offset}, 1, 1 << 20, 1.0):
             replied, now_ms = json.loads(fetched.values()[0])["replied"], fetched.appended_ms
             offset = fetched.next_offset
-        if not begun[1] and replied >= first:
-            begun = now_ms, replied
+            # From the last report before `first` (or from the first of all): the next may be of the end already.
+            if replied < first or not begun[0]:
+                begun = now_ms, replied
     return (replied - begun[1]) / max(1, now_ms - begun[0]) * 1e3
 
 
