@@ -15,6 +15,7 @@ from railgun.task.history import check_tail
 from railgun.task.history_manifest import HISTORY, read_manifest
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
+from railgun.task.task_folder import POINTER, current_folder
 from reservoir.describe import FolderDescription, SegmentDescription, describe_folder
 from reservoir.errors import CorruptionError
 from reservoir.files import DiskFiles
@@ -44,11 +45,15 @@ class StateReport:
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What was put before a task's log. events: of its task; all of them are before cut_ms."""
+    """What a task has from before its log. events: of its task; those of history are before cut_ms.
+
+    position: of the log, where a live stream was deepened; 0 where history was put before its log.
+    """
 
     history: str
     cut_ms: int
     events: int
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,10 @@ def task_folders(folder: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise error
 
-    for above, below, _ in os.walk(folder, onerror=refuse):
+    for above, below, files in os.walk(folder, onerror=refuse):
+        if POINTER in files:
+            below[:] = [current_folder(Path(above)).name]
+            continue
         if RESERVOIR in below and STATE in below and _is_task(Path(above)):
             yield Path(above)
             below.clear()
@@ -178,7 +186,7 @@ def _history(folder: Path) -> HistoryReport | None:
         return None
     manifest = read_manifest(folder)
     check_tail(folder)
-    return HistoryReport(manifest.history, manifest.cut_ms, manifest.events)
+    return HistoryReport(manifest.history, manifest.cut_ms, manifest.events, manifest.position)
 
 
 def _metrics(meta: TaskMeta, *, warm: bool) -> tuple[str, ...]:

@@ -89,6 +89,9 @@ def _history(history: HistoryReport | None) -> list[str]:
     if history is None:
         return []
     events, cut = counted(history.events, "event"), time_text(history.cut_ms)
+    if history.position:
+        at = f"{history.position:,}"
+        return [f"  history     {history.history}: {events} up to log position {at}, older ones before {cut}"]
     return [f"  history     {history.history}: {events} before {cut}, before the log's first"]
 
 

@@ -12,6 +12,7 @@ from railgun.messaging.errors import OffsetOutOfRangeError, TransportError, Tran
 from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC
 from railgun.registry.topics import topic_of
+from railgun.task.task_folder import place_of
 
 _READ_RECORDS, _READ_BYTES = 1 << 16, 4 << 20
 
@@ -88,7 +89,7 @@ def _differing(log: ReadOnlyLog, task: TaskReport) -> Iterator[str]:
     folder = Path(task.folder)
     if not folder.is_dir():  # its stream was dropped meanwhile
         return
-    *_, stream, name, number = folder.parts
+    *_, stream, name, number = place_of(folder).parts
     partitioners = (ALL, name) if name == column_name(ALL) else (name,)
     topics = [each for each in (topic_of(stream, p) for p in partitioners) if each in log.topics()]
     if not topics or int(number) >= log.topics()[topics[0]]:

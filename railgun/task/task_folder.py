@@ -7,23 +7,28 @@ from railgun.task.durable_files import make_durable, write_whole
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_manifest import MANIFEST_PLACE
 
-_POINTER = "moved_to"
+POINTER = "moved_to"
 _OF_A_TASK = ("reservoir", "state", "history")
 
 
 def current_folder(place: Path) -> Path:
     """The folder that the task of a place is in. Raises HistoryDamagedError, OSError."""
     try:
-        name = (place / _POINTER).read_text("ascii").strip()
+        name = (place / POINTER).read_text("ascii").strip()
     except FileNotFoundError:
         return place
     except UnicodeDecodeError:
         name = ""
     if not name or "/" in name or not (place / name).is_dir():
         raise HistoryDamagedError(
-            str(place / _POINTER), "it names no folder that is there; restore the folder from a copy"
+            str(place / POINTER), "it names no folder that is there; restore the folder from a copy"
         )
     return place / name
+
+
+def place_of(folder: Path) -> Path:
+    """The place of a task that is in a folder."""
+    return folder.parent if (folder.parent / POINTER).is_file() else folder
 
 
 def beside(place: Path, history: str) -> Path:
@@ -45,7 +50,7 @@ def take_in(made: Path, place: Path, history: str) -> None:
 
 def move_to(place: Path, history: str) -> None:
     """From now on the task is in the folder beside; from one moment to the next, durably. Raises OSError."""
-    write_whole(place / _POINTER, history + "\n")
+    write_whole(place / POINTER, history + "\n")
 
 
 def remove_others(place: Path) -> None:

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from railgun.cli.inspection import inspect_task, task_folders
+from railgun.cli.inspection_text import as_text
+from railgun.cli.log_inspection import inspect_log
 from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
@@ -244,6 +247,13 @@ def test_a_second_one(tmp_path: Path) -> None:
         built(tmp_path / "live", opened, cut_ms=START_MS + 210 * 500)
         opened.deepen("s")
         assert scored(opened, rows(NOW, 300)).equals(scored(wanted, rows(NOW, 300)))
+    folders = list(task_folders(tmp_path / "live" / "streams"))
+    reports = [inspect_task(folder) for folder in folders]
+    assert [report.damage for report in reports] == [()] * 3
+    assert "events up to log position" in as_text(reports[0])
+    log = inspect_log(tmp_path / "live", reports)
+    assert log is not None
+    assert log.damage == ()
     with engine(tmp_path / "live") as opened:
         place = tmp_path / "live" / "streams" / "s" / "all" / "0"
         assert sorted(path.name for path in place.iterdir()) == sorted(

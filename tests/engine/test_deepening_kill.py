@@ -35,8 +35,9 @@ def deepened_under_kills(folder: Path, seed: int) -> None:
     history = pa.Table.from_pylist([event(number) for number in range(-HISTORY, 0)])
     build_deepening(folder / "backfill" / "s" / "tasks", plan, history, SETTINGS)
     with Nursery("tests.engine.deepening_process") as nursery:
-        for _ in range(200):
-            said = nursery.killed(folder, following, chance.randrange(1, 80), chance.random() * 0.05)
+        for life in range(200):
+            # Ever longer, so that a slow machine comes to the end too.
+            said = nursery.killed(folder, following, chance.randrange(1, 80), chance.random() * 0.03 * life)
             answers += [is_deepened(line) for line in said]
             following += len(said)
             if answers[-1] and chance.random() < 0.2:
