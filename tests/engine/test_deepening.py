@@ -292,7 +292,8 @@ def test_given_up_it_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(HistoryRefusedError, match="no deepening has begun"):
             opened.deepen("s")
         scored(opened, rows(NOW, 6000))
-        opened._streams.upkeep("s").checkpoint()
+        with opened._lock:
+            opened._streams.upkeep("s").checkpoint()
         now = [member.log.start for member in opened._streams.live("s").members]
         assert sum(now) > sum(starts) + 2000
 
