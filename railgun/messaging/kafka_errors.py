@@ -1,6 +1,7 @@
 """What librdkafka says went wrong, as errors of the transport: try again, open again, or change something first."""
 
 import logging
+import warnings
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -16,6 +17,10 @@ from railgun.messaging.errors import (
 )
 
 T = TypeVar("T")
+
+# A transaction's writer that was shut out complains once more when it goes. Said here once for all threads: where one
+# of several catches warnings, those of the others escape.
+warnings.filterwarnings("ignore", "Producer .* failed during close", RuntimeWarning)
 
 _log = logging.getLogger("railgun.kafka")
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -152,9 +151,7 @@ class TransactionalOutput:
             raise OutputAbortedError(str(error)) from error
 
     def close(self) -> None:
-        # A writer that was shut out complains once more when it goes.
-        with contextlib.suppress(KafkaException), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+        with contextlib.suppress(KafkaException):
             self._producer.close()
 
     def _ask(self, ask: Callable[[], None]) -> None:

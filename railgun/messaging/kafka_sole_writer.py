@@ -1,7 +1,6 @@
 """One writer at a time to a topic of Kafka: whoever takes over shuts out whoever wrote before."""
 
 import contextlib
-import warnings
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -89,9 +88,7 @@ class KafkaSoleWriter:
 
     def close(self) -> None:
         """Let go of the connection."""
-        # A writer that was shut out complains once more when it goes.
-        with contextlib.suppress(KafkaException), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+        with contextlib.suppress(KafkaException):
             self._producer.close()
 
     def _raised(self, error: KafkaError) -> Exception:
