@@ -185,7 +185,7 @@ class EmbeddedBackend:
         if standing is None:
             history = await self._call(lambda engine: engine.history(stream))
             return {"state": "none", "history": history, "failure": failure}
-        state = "failed" if failure is not None and standing.state == "building" else standing.state
+        state = "failed" if failure is not None else standing.state
         return {**dataclasses.asdict(standing), "state": state, "failure": standing.failure or failure}
 
     async def give_up_deepening(self, stream: str) -> None:

@@ -16,13 +16,13 @@ from railgun.engine.members import Member
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition
 from railgun.state.errors import StateError
-from railgun.task.deepening_plan import OWN, deepening_folder, read_plan, write_plan
+from railgun.task.deepening_plan import OWN, deepening_folder, doomed_folder, read_plan, write_plan
 from railgun.task.errors import HistoryDamagedError, TaskError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder, verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.own_events import Freezing, OwnEvents
-from railgun.task.task_folder import beside, move_to, remove_others, take_in
+from railgun.task.task_folder import beside, move_to, others, take_in
 from railgun.unit.shadow import Shadow
 from reservoir.errors import ReservoirError
 
@@ -52,6 +52,7 @@ class Deepening:
     failure: str | None = None
     taken_over: dict[TopicPartition, int] | None = None
     _turn: int = 0
+    _doomed: Path | None = None
 
     @property
     def folder(self) -> Path:
@@ -118,11 +119,22 @@ class Deepening:
         for place in self.places.values():
             move_to(place, self.plan.history)
 
+    def put_away(self, keep: str | None) -> None:
+        """Take out of the way, by renaming, what is not needed any more: what tasks are not in, and what the deepening
+        was made of. keep: the history that the catalogue names.  Raises OSError: it can be done again.
+        """
+        doomed = self._doomed = doomed_folder(self.data)
+        doomed.mkdir(parents=True)
+        for number, path in enumerate(path for place in self.places.values() for path in others(place, keep)):
+            path.rename(doomed / str(number))
+        # With the plan in it: cut before here it is still under way.
+        if self.folder.is_dir():
+            self.folder.rename(doomed / "plan")
+
     def remove(self) -> None:
-        """Remove what is not needed any more: what tasks are not in, and what the deepening was made of."""
-        for place in self.places.values():
-            remove_others(place)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete what was put away."""
+        if self._doomed is not None:
+            shutil.rmtree(self._doomed, ignore_errors=True)
 
 
 class Beginning:

@@ -10,12 +10,12 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder
-from railgun.engine.history import deepening_plan
+from railgun.engine.history import deepening_plan, history_named
 from railgun.engine.members import Member
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
-from railgun.task.deepening_plan import OWN, deepening_folder
+from railgun.task.deepening_plan import OWN, deepening_folder, remove_doomed
 from railgun.task.history_build import HistoryPlan
 from railgun.task.identity import TaskIdentity
 from railgun.task.recovery import open_task
@@ -40,13 +40,14 @@ class Deepenings:
 
     def find(self, entries: Iterable[StreamEntry]) -> None:
         """Take up what had begun before a restart. Raises HistoryDamagedError, OSError."""
+        remove_doomed(self._folder.path)
         for entry in entries:
             self._note(deepening_of(self._folder.path, entry, self._places(entry)))
             if entry.stream.name not in self._under_way:
                 folder = deepening_folder(self._folder.path, entry.stream.name)
                 shutil.rmtree(folder / OWN, ignore_errors=True)
                 for place in self._places(entry).values():
-                    remove_others(place)
+                    remove_others(place, history_named(entry))
 
     def of(self, stream: str) -> Deepening | None:
         """The one under way, if there is one."""

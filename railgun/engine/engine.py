@@ -270,8 +270,8 @@ class Engine:
     def deepen(self, stream: str) -> None:
         """Let the tasks that `railgun backfill --deepen` built take the place of a stream's; returns once they have.
 
-        Events are answered meanwhile.  Raises HistoryRefusedError, and FolderError for what is damaged: nothing has
-        changed then.
+        Events are answered meanwhile.  Raises HistoryRefusedError, and FolderError for what is damaged, or for the
+        disk: it can be done again, and goes on where it was.
         """
         install(self._call, self._streams, stream)
 
@@ -289,7 +289,10 @@ class Engine:
 
     @as_engine_errors()
     def give_up_deepening(self, stream: str) -> bool:
-        """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError."""
+        """Let go of what there is of a deepening; False where none is under way.
+
+        Raises HistoryRefusedError while it is being installed, and once its tasks answer.
+        """
         with self._call():
             deepening = self._streams.give_up_deepening(stream)
         if deepening is not None:

@@ -24,7 +24,7 @@ from railgun.engine.deepening import Beginning, Deepening
 from railgun.engine.deepenings import Deepenings
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
-from railgun.engine.history import check_history, history_plan
+from railgun.engine.history import check_history, history_named, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
@@ -188,8 +188,9 @@ class EngineStreams:
         """Its plan was written, or could not be."""
         self.deepenings.begun(stream, self.catalog.streams.get(stream))
 
-    def installing(self, stream: str) -> tuple[Deepening, TaskSettings]:
-        """Somebody brings a deepening to its end: it, and what its tasks are to be opened with.
+    def installing(self, stream: str) -> tuple[Deepening, TaskSettings | None]:
+        """Somebody brings a deepening to its end: it, and what its tasks are to be opened with; None where they have
+        taken over already.
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
         """
@@ -197,16 +198,23 @@ class EngineStreams:
         deepening = self.deepenings.wanted(stream)
         if deepening.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
-        check_new_tasks(f"the deepening of {stream}", self._task_count(), tasks)
+        if deepening.taken_over is None:
+            check_new_tasks(f"the deepening of {stream}", self._task_count(), tasks)
         deepening.is_installing, deepening.failure = True, None
-        return deepening, self._memory.take(tasks)
+        return deepening, self._memory.take(tasks) if deepening.taken_over is None else None
 
-    def not_installed(self, deepening: Deepening, settings: TaskSettings) -> None:
-        """It came to nothing: all is as it was, and somebody may try again."""
+    def installed(self, deepening: Deepening) -> None:
+        """Its tasks are in their folders for good. What is not needed any more is for the caller to remove. OSError."""
+        if self.deepenings.of(deepening.stream) is deepening:
+            deepening.put_away(deepening.plan.history)
+            self.deepenings.forget(deepening.stream)
+
+    def not_installed(self, deepening: Deepening, settings: TaskSettings | None) -> None:
+        """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
         if self.deepenings.of(deepening.stream) is deepening:
             deepening.is_installing = False
             deepening.close()
-            if deepening.taken_over is None:
+            if deepening.taken_over is None and settings is not None:
                 self._memory.give_back([settings] * len(deepening.places))
 
     def take_over(self, stream: str) -> LiveStream | None:
@@ -233,22 +241,30 @@ class EngineStreams:
         if found is None:
             return None
         plan = found.plan
-        state = "installing" if found.is_installing else "building"
+        state = "installing" if found.is_installing or found.taken_over is not None else "building"
         return DeepeningStatus(
             stream, plan.history, plan.cut_ms, state, str(found.folder), found.behind, found.failure
         )
 
     def history(self, stream: str) -> str | None:
         """The id of what a stream has from before its log. Raises UnknownNameError."""
-        found = stream_entry(self.catalog, stream).history
-        return None if found is None else found.history
+        return history_named(stream_entry(self.catalog, stream))
 
     def give_up_deepening(self, stream: str) -> Deepening | None:
-        """Let go of a deepening, whose files the caller removes. Raises UnknownNameError, HistoryRefusedError."""
-        stream_entry(self.catalog, stream)
-        found = self.deepenings.of(stream)
-        if found is not None and found.is_installing:
+        """Let go of a deepening, whose files the caller removes.
+
+        Raises UnknownNameError, HistoryRefusedError, OSError.
+        """
+        entry, found = stream_entry(self.catalog, stream), self.deepenings.of(stream)
+        if found is None:
+            return None
+        if found.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed; wait for that")
+        if found.taken_over is not None:
+            raise HistoryRefusedError(
+                f"{stream}: the tasks of its deepening answer already; install it again to bring it to its end"
+            )
+        found.put_away(history_named(entry))
         return self.deepenings.forget(stream)
 
     def is_durable(self, stream: str) -> bool:
@@ -327,8 +343,8 @@ class EngineStreams:
             return
         self._upkeep[stream].checkpoint()
         deepening.move()
+        self.installed(deepening)
         deepening.remove()
-        self.deepenings.forget(stream)
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
         puts = [change.stream for change in changes if isinstance(change, PutStream)]

@@ -84,6 +84,11 @@ def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None
     return found_ms
 
 
+def history_named(entry: StreamEntry) -> str | None:
+    """The id of the history that the catalogue says a stream's tasks have; None where they have none."""
+    return None if entry.history is None else entry.history.history
+
+
 def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
     """A stream's newest definition under each version of its schema: fields are only ever added at the end."""
     stream = entry.stream

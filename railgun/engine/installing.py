@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from railgun.engine.deepening import Deepening
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.live_stream import LiveStream
+from railgun.task.settings import TaskSettings
 
 _BETWEEN_S = 0.005
 
@@ -13,32 +15,43 @@ _BETWEEN_S = 0.005
 def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str) -> None:
     """Returns once a stream's tasks are those that were built. call: a turn of the engine's.
 
-    Raises HistoryRefusedError, HistoryDamagedError, what tasks raise: nothing has changed then, and it can be done
-    again.  EngineStoppedError.
+    Raises HistoryRefusedError, HistoryDamagedError, what tasks raise: it can be done again, and goes on where it was.
+    EngineStoppedError.
     """
     with call():
         deepening, settings = streams.installing(stream)
     try:
-        deepening.bring()
-        shadows = streams.deepenings.open(deepening, settings)
-        try:
-            with call():
-                streams.deepenings.follow(deepening, shadows)
-        except BaseException:
-            for shadow in shadows:
-                shadow.task.close()
-            raise
-        _taken_over(call, streams, stream).close()
+        # After a failure they may have taken over already: the rest is left to do.
+        if settings is not None:
+            _follow(call, streams, deepening, settings)
+            _taken_over(call, streams, stream).close()
         while not _is_durable(call, streams, stream):
             time.sleep(_BETWEEN_S)
         deepening.move()
+        with call():
+            streams.installed(deepening)
     except BaseException:
         with call():
             streams.not_installed(deepening, settings)
         raise
-    with call():
-        streams.deepenings.forget(stream)
     deepening.remove()
+
+
+def _follow(
+    call: Callable[[], AbstractContextManager[None]],
+    streams: EngineStreams,
+    deepening: Deepening,
+    settings: TaskSettings,
+) -> None:
+    deepening.bring()
+    shadows = streams.deepenings.open(deepening, settings)
+    try:
+        with call():
+            streams.deepenings.follow(deepening, shadows)
+    except BaseException:
+        for shadow in shadows:
+            shadow.task.close()
+        raise
 
 
 def _taken_over(

@@ -1,5 +1,7 @@
 """The plan of a deepening as a file: who builds it is another process, and a restart finds it again."""
 
+import shutil
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,24 @@ from railgun.task.own_events import OwnEvents
 
 PLAN, OFFER, OWN, OWN_FILE = "deepening.json", "offer.json", "own", "own.json"
 VERSION = 1
+# No stream is called so.
+_DOOMED = ".doomed-"
 
 
 def deepening_folder(data: Path, stream: str) -> Path:
     """Where a deepening of a stream is prepared in a data folder."""
     return data / "backfill" / stream
+
+
+def doomed_folder(data: Path) -> Path:
+    """A new name for what is about to be deleted."""
+    return data / "backfill" / f"{_DOOMED}{uuid.uuid4().hex}"
+
+
+def remove_doomed(data: Path) -> None:
+    """Delete what was about to be, before a restart."""
+    for path in (data / "backfill").glob(f"{_DOOMED}*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def history_of(file: Path) -> str | None:

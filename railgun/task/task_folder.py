@@ -53,15 +53,25 @@ def move_to(place: Path, history: str) -> None:
     write_whole(place / POINTER, history + "\n")
 
 
-def remove_others(place: Path) -> None:
-    """Remove what the task of a place is not in: what it has left, what it never came to. Nothing of it is open."""
+def others(place: Path, keep: str | None = None) -> list[Path]:
+    """The folders that the task of a place is not in: what it has left, what it never came to.
+
+    keep: the history that its log names, if it does: the task goes on in that folder, also before it was moved to.
+    """
     current = current_folder(place)
-    others = [
+    return [
         path
         for path in place.iterdir()
-        if path.is_dir() and path != current and not (current == place and path.name in _OF_A_TASK)
+        if path.is_dir()
+        and path not in (current, place / (keep or POINTER))
+        and not (current == place and path.name in _OF_A_TASK)
     ]
-    for path in others:
+
+
+def remove_others(place: Path, keep: str | None = None) -> None:
+    """Remove them. Nothing of them is open."""
+    found = others(place, keep)
+    for path in found:
         shutil.rmtree(path, ignore_errors=True)
-    if others:
+    if found:
         make_durable(place)
