@@ -60,7 +60,7 @@ class DeepeningStart(BaseModel):
 class Deepening(BaseModel):
     """How a deepening stands."""
 
-    state: str = Field(description="none, building, installing or failed")
+    state: str = Field(description="none, building, installing, failed or damaged")
     history: str | None = Field(None, description="its id; once none is under way, that of the stream")
     cut_ms: int | None = None
     behind: int = Field(0, description="records of the log that the tasks have not followed yet")

@@ -68,6 +68,8 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:
+    if deepening["state"] == "damaged":
+        return f"  deepening, damaged: {deepening['failure']}; its log is kept meanwhile"
     behind = (
         f", {counted(deepening['behind'], 'record')} behind" if deepening["state"] == "installing" else ""
     )

@@ -40,7 +40,7 @@ class Deepening:
 
     data: the engine's folder.  places: of the stream's tasks.  is_installing: somebody brings it to its end.
     shadows: opened, following the log.  failure: why they do not any more.  taken_over: by log, the offset from which
-    on they answer; None before.
+    on they answer; None before.  damage: why nothing can come of it, but to be given up.
     """
 
     stream: str
@@ -51,6 +51,7 @@ class Deepening:
     shadows: list[Shadow] = field(default_factory=list)
     failure: str | None = None
     taken_over: dict[TopicPartition, int] | None = None
+    damage: str | None = None
     _turn: int = 0
     _doomed: Path | None = None
 

@@ -1,8 +1,9 @@
 """The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended."""
 
+import logging
 import shutil
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,21 +11,24 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder
-from railgun.engine.history import deepening_plan, history_named
+from railgun.engine.history import deepening_plan, history_named, plan_of
 from railgun.engine.members import Member
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
 from railgun.task.deepening_plan import OWN, deepening_folder, remove_doomed
+from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.identity import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside, remove_others
+from railgun.task.task_folder import beside, current_folder, remove_others
 from railgun.unit.memory import MemoryShares
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
+
+_log = logging.getLogger("railgun.engine")
 
 
 class Deepenings:
@@ -38,11 +42,14 @@ class Deepenings:
         self.kept: dict[TopicPartition, int] = {}
         self._logs: dict[str, list[TopicPartition]] = {}
 
-    def find(self, entries: Iterable[StreamEntry]) -> None:
-        """Take up what had begun before a restart. Raises HistoryDamagedError, OSError."""
+    def find(self, entries: Iterable[StreamEntry], keys: Mapping[str, bytes]) -> None:
+        """Take up what had begun before a restart. One that is damaged keeps no stream from opening.
+
+        keys: of the streams' tasks.  Raises HistoryDamagedError where a task's own place is damaged, OSError.
+        """
         remove_doomed(self._folder.path)
         for entry in entries:
-            self._note(deepening_of(self._folder.path, entry, self._places(entry)))
+            self._note(self._found(entry, keys[entry.stream.name]))
             if entry.stream.name not in self._under_way:
                 folder = deepening_folder(self._folder.path, entry.stream.name)
                 shutil.rmtree(folder / OWN, ignore_errors=True)
@@ -60,6 +67,8 @@ class Deepenings:
             raise HistoryRefusedError(
                 f"{stream}: no deepening has begun; railgun backfill --deepen begins one"
             )
+        if found.damage is not None:
+            raise HistoryRefusedError(f"the deepening of {stream} is damaged: {found.damage}")
         return found
 
     def begin(
@@ -67,7 +76,7 @@ class Deepenings:
     ) -> tuple[Beginning, HistoryPlan] | None:
         """Let one begin; None where it has already. Raises HistoryRefusedError, OSError, having changed nothing."""
         name = entry.stream.name
-        known = self._under_way.get(name)
+        known = self.wanted(name) if name in self._under_way else None
         if name in self._beginning or (known is not None and cut_ms not in (None, known.plan.cut_ms)):
             until = "now" if known is None else f"until {known.plan.cut_ms} ms"
             raise HistoryRefusedError(
@@ -147,8 +156,33 @@ class Deepenings:
     def _note(self, deepening: Deepening | None) -> None:
         if deepening is not None:
             self._under_way[deepening.stream] = deepening
-            own = deepening.plan.own.items()
-            self._keep(deepening.stream, {task: each.position for task, each in own})
+            own = deepening.plan.own
+            # All of it where nobody knows from where on it is needed.
+            self._keep(
+                deepening.stream,
+                {task: own[task].position if task in own else 0 for task in deepening.places},
+            )
+
+    def _found(self, entry: StreamEntry, key: bytes) -> Deepening | None:
+        """What had begun. Where its tasks have taken over, what is left to do needs no plan."""
+        name, data, places, change = entry.stream.name, self._folder.path, self._places(entry), entry.history
+        damage = None
+        try:
+            found = deepening_of(data, entry, places)
+        except HistoryDamagedError as error:
+            found, damage = None, str(error)
+            _log.error("the deepening of %s is damaged: %s", name, damage)
+        if (
+            found is None
+            and change is not None
+            and any(_is_left(each, change.history) for each in places.values())
+        ):
+            plan = plan_of(entry, key, TaskSettings(), change.history, change.cut_ms, change.place)
+            return Deepening(name, data, plan, places)
+        if damage is not None:
+            plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
+            return Deepening(name, data, plan, places, damage=damage)
+        return found
 
     def _keep(self, stream: str, first: dict[TaskName, int]) -> None:
         logs = {_log_of(stream, task): offset for task, offset in first.items()}
@@ -166,6 +200,12 @@ class Deepenings:
             for name in stream.partitioners
             for number in range(stream.partitions_of(name))
         }
+
+
+def _is_left(place: Path, history: str) -> bool:
+    """Is the folder of a task that has taken over to be moved to yet?"""
+    made = beside(place, history)
+    return made.is_dir() and current_folder(place) != made
 
 
 def _log_of(stream: str, task: TaskName) -> TopicPartition:

@@ -242,8 +242,11 @@ class EngineStreams:
             return None
         plan = found.plan
         state = "installing" if found.is_installing or found.taken_over is not None else "building"
+        if found.damage is not None:
+            state = "damaged"
+        failure = found.damage or found.failure
         return DeepeningStatus(
-            stream, plan.history, plan.cut_ms, state, str(found.folder), found.behind, found.failure
+            stream, plan.history, plan.cut_ms, state, str(found.folder), found.behind, failure
         )
 
     def history(self, stream: str) -> str | None:
@@ -325,7 +328,7 @@ class EngineStreams:
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
-        self.deepenings.find(self.catalog.streams.values())
+        self.deepenings.find(self.catalog.streams.values(), self._changes.keys)
         tasks = self._task_count()
         check_opening(str(self._folder.path), tasks)
         if tasks:
@@ -339,7 +342,9 @@ class EngineStreams:
     def _end_deepening(self, stream: str, live: LiveStream) -> None:
         """At the start: what was left to do of a deepening whose tasks have taken over."""
         deepening = self.deepenings.of(stream)
-        if deepening is None or any(each.task.history != deepening.plan.history for each in live.members):
+        if deepening is None or deepening.damage is not None:
+            return
+        if any(each.task.history != deepening.plan.history for each in live.members):
             return
         self._upkeep[stream].checkpoint()
         deepening.move()

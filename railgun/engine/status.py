@@ -44,7 +44,8 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeepeningStatus:
-    """A deepening under way. state: building, or installing once its tasks follow the log.
+    """A deepening under way. state: building, installing once its tasks follow the log, or damaged: it can only be
+    given up.
 
     folder: where it is prepared.  behind: records that the tasks have not followed yet.  failure: why they do not.
     """

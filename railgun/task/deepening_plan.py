@@ -41,7 +41,7 @@ def history_of(file: Path) -> str | None:
     """The id of the history that a plan, or what a task had accepted, is for; None where it is not there."""
     try:
         found = msgspec.json.decode(file.read_bytes())["history"]
-    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, KeyError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, KeyError, ValueError, TypeError):
         return None
     return str(found)
 
@@ -92,7 +92,9 @@ def read_plan(folder: Path) -> HistoryPlan | None:
         return _plan(folder, msgspec.json.decode(text))
     except (msgspec.MsgspecError, KeyError, ValueError, TypeError) as error:
         raise HistoryDamagedError(
-            str(folder / PLAN), f"it cannot be read ({error}); remove {folder} and begin the deepening again"
+            str(folder / PLAN),
+            f"it cannot be read ({error}); give the deepening up (railgun backfill --deepen --give-up), or remove "
+            f"{folder} while nothing runs on it; then begin it again",
         ) from error
 
 

@@ -78,3 +78,9 @@ def test_a_deepening_under_way() -> None:
     assert lines[3] == (
         "  deepening until 2023-11-14T22:13:20.250Z: installing, 1,200 records behind; its log is kept meanwhile"
     )
+
+
+def test_a_damaged_deepening_says_what_to_do() -> None:
+    deepening = {"cut_ms": 0, "state": "damaged", "behind": 0, "failure": "x: it cannot be read; give it up"}
+    lines = as_text({"streams": [{"name": "s", "deepening": deepening}]}).splitlines()
+    assert lines[3] == "  deepening, damaged: x: it cannot be read; give it up; its log is kept meanwhile"

@@ -1,12 +1,14 @@
 """Deepenings in which something fails: nothing that a task needs is removed, and they can be brought to their end."""
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
 
 from railgun.engine import deepening
 from railgun.engine.deepening import Deepening
+from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
 from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, live_rows, scored
 from tests.engine.test_history import definitions, engine, rows, tasks
@@ -14,6 +16,12 @@ from tests.engine.test_history import definitions, engine, rows, tasks
 
 def no_room(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def damage(place: Path) -> None:
+    data = bytearray(place.read_bytes())
+    data[5] ^= 0xFF
+    place.write_bytes(data)
 
 
 def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_goes_on(
@@ -64,3 +72,62 @@ def test_the_next_one_may_begin_while_what_is_left_of_one_is_deleted(
         built(tmp_path, opened, CUT_MS + 1)
         opened.deepen("s")
         assert [path.name for path in (tmp_path / "backfill").iterdir()] == []
+
+
+@pytest.mark.parametrize("point", ["begun", "appended", "taken over"])
+@pytest.mark.parametrize("remedy", [False, True])
+def test_a_plan_damaged_after_the_take_over_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, remedy: bool
+) -> None:
+    """Neither where its folder was removed, as its text says."""
+    points = {
+        "begun": (EngineStreams, "_replace"),
+        "appended": (EngineStreams, "_begin_live"),
+        "taken over": (deepening, "move_to"),
+    }
+    opened = engine(tmp_path)
+    try:
+        opened.apply(definitions())
+        scored(opened, live_rows(BEGIN, NOW))
+        built(tmp_path, opened)
+        history = opened.begin_deepening("s").history
+        with monkeypatch.context() as patch:
+            patch.setattr(*points[point], no_room)
+            with pytest.raises(EngineError, match="No space left"):
+                opened.deepen("s")
+    finally:
+        opened.close(checkpoint=False)
+    damage(tmp_path / "backfill" / "s" / "deepening.json")
+    if remedy:
+        shutil.rmtree(tmp_path / "backfill" / "s")
+    for _ in range(2):
+        with engine(tmp_path) as opened:
+            assert [task.history for task in tasks(opened)] == [history] * 3
+            assert opened.deepening("s") is None
+            scored(opened, rows(NOW, 50))
+    assert not (tmp_path / "backfill" / "s").exists()
+
+
+def test_a_damaged_plan_keeps_no_stream_from_opening(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with engine(tmp_path) as opened:
+        opened.apply(definitions())
+        scored(opened, live_rows(BEGIN, NOW))
+        built(tmp_path, opened)
+    damage(tmp_path / "backfill" / "s" / "deepening.json")
+    with engine(tmp_path) as opened:
+        assert "the deepening of s is damaged" in caplog.text
+        standing = opened.deepening("s")
+        assert standing is not None
+        assert standing.state == "damaged"
+        assert "give the deepening up" in (standing.failure or "")
+        scored(opened, rows(NOW, 50))
+        for call in (opened.deepen, opened.begin_deepening):
+            with pytest.raises(HistoryRefusedError, match="give the deepening up"):
+                call("s")
+        assert opened.give_up_deepening("s")
+        assert not (tmp_path / "backfill" / "s").exists()
+        built(tmp_path, opened)
+        opened.deepen("s")
+        scored(opened, rows(NOW + 50, 50))
