@@ -13,21 +13,18 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.members import Member
-from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition
-from railgun.state.errors import StateError
 from railgun.task.deepening_plan import OWN, deepening_folder, doomed_folder, read_plan, write_plan
-from railgun.task.errors import HistoryDamagedError, TaskError
+from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder, verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.own_events import Freezing, OwnEvents
 from railgun.task.task_folder import beside, move_to, others, take_in
+from railgun.unit.faults import OF_A_SHADOW
 from railgun.unit.shadow import Shadow
-from reservoir.errors import ReservoirError
 
 _NEAR_RECORDS = 64
-_OF_A_SHADOW = (TaskError, ReservoirError, StateError, TransportError, OSError)
 
 _log = logging.getLogger("railgun.engine")
 
@@ -102,7 +99,7 @@ class Deepening:
         self._turn = (self._turn + 1) % len(self.shadows)
         try:
             return self.shadows[self._turn].step() or self.behind > 0
-        except _OF_A_SHADOW as error:
+        except OF_A_SHADOW as error:
             # The tasks that answer have nothing to do with it.
             self.failure = " ".join(str(error).split())
             _log.error("the deepening of %s cannot go on: %s", self.stream, self.failure)

@@ -12,27 +12,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
-from railgun.messaging.errors import TransportError
-from railgun.state.errors import StateError
 from railgun.task.deepening_plan import OFFER, OWN, OWN_FILE, PLAN, history_of, write_own
-from railgun.task.errors import HistoryDamagedError, HistoryMissingError, TaskError
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.own_events import Freezing
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.settings import MIB, TaskSettings
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
+from railgun.unit.faults import OF_A_SHADOW
 from railgun.unit.place import Place
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
-from reservoir.errors import ReservoirError
 from reservoir.files import DiskFiles
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
 # Of the caches of the task that answers: both are there for a while.
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
-_OF_IT = (TaskError, ReservoirError, StateError, TransportError, OSError)
 
 _log = logging.getLogger("railgun.unit")
 
@@ -61,10 +58,15 @@ class HostDeepening:
         self._moving: tuple[str, int] | None = None
         self._look_s = 0.0
         self.failure: str | None = None
+        self._unwritten: tuple[str, str] | None = None
 
     @property
     def following(self) -> dict[str, object] | None:
         """For whoever waits for it: which history, how far behind the task that answers; or why not."""
+        unwritten = self._unwritten
+        if unwritten is not None:
+            history, failure = unwritten
+            return {"history": history, "failure": failure}
         if self.failure is not None:
             return {"failure": self.failure}
         shadow = self._shadow
@@ -73,19 +75,29 @@ class HostDeepening:
     def put_aside(self, task: TaskProcessor, change: BeginDeepening) -> None:
         """At the record that says so: keep what the task has accepted; it is written while the task goes on."""
         folder = self._base / OWN / self._place.history.parent.name / self._place.history.name
-        if history_of(folder / OWN_FILE) == change.history:
+        self._unwritten = None
+        try:
+            if history_of(folder / OWN_FILE) == change.history:
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            freezing = Freezing(task, folder)
+        except OF_A_SHADOW as error:
+            self._not_put_aside(change.history, error)
             return
-        shutil.rmtree(folder, ignore_errors=True)
-        freezing = Freezing(task, folder)
 
         def write() -> None:
             try:
                 write_own(folder, change.history, freezing.finish())
-            except OSError as error:
-                _log.error("%s cannot be put aside: %s", self._place.identity, error)
+            except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+                self._not_put_aside(change.history, error)
 
         self._writing = threading.Thread(target=write, name="put-aside", daemon=True)
         self._writing.start()
+
+    def _not_put_aside(self, history: str, error: Exception) -> None:
+        """The task goes on: a log that has this record would stop whoever reads it, for ever."""
+        self._unwritten = history, _text(error)
+        _log.error("%s cannot be put aside: %s", self._place.identity, error)
 
     def feed(self, records: Records, first_offset: int) -> None:
         """What the task that answers has just processed."""
@@ -123,7 +135,9 @@ class HostDeepening:
             shadow.task.close()
             raise
         # What was answered to records of an input topic is answered again, not what it would be now.
-        shadow.task.inputs = task.inputs
+        # One that is further has taken over before, with this: what it has met since is to stay.
+        if shadow.task.position == task.position:
+            shadow.task.inputs = task.inputs
         self._moving = missing.history, task.position
         return shadow.task
 
@@ -163,8 +177,8 @@ class HostDeepening:
         try:
             self._opened = self._open(history)
             self.failure = None
-        except _OF_IT as error:
-            self.failure = " ".join(str(error).split())
+        except OF_A_SHADOW as error:
+            self.failure = _text(error)
             self._look_s = time.monotonic() + _AGAIN_S
             _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
@@ -202,8 +216,8 @@ class HostDeepening:
         assert self._shadow is not None
         try:
             do(self._shadow)
-        except _OF_IT as error:
-            self.failure = " ".join(str(error).split())
+        except OF_A_SHADOW as error:
+            self.failure = _text(error)
             self._look_s = time.monotonic() + _AGAIN_S
             _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
             shadow, self._shadow = self._shadow, None
@@ -219,6 +233,10 @@ class HostDeepening:
             ).start()
         elif not task.checkpointer.is_in_flight:
             task.checkpoints.begin()
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def folder_of(place: Path, base: Path) -> Path:

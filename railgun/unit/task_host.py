@@ -10,16 +10,16 @@ from time import perf_counter
 import numpy as np
 
 from railgun.catalog.changes import BeginDeepening, Warm, change_to_json
-from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, Fetched, Transport
-from railgun.state.errors import StateError, StoreError, StoreLockedError
-from railgun.task.errors import HistoryMissingError, LogGapError, TaskError
+from railgun.state.errors import StoreError, StoreLockedError
+from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
+from railgun.unit.faults import OF_ONE_TASK
 from railgun.unit.host_deepening import HostDeepening, folder_of
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.place import Place as Place
@@ -27,17 +27,13 @@ from railgun.unit.sending import DeadLetter, Sending
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records, encode_control
 from railgun.wire.msgpack import Status
-from reservoir.errors import ReservoirError, StorageFailedError
+from reservoir.errors import StorageFailedError
 from reservoir.files import DiskFiles
 
 # Replies that are not acknowledged for so long are given up: the unit starts again.
 ACKNOWLEDGED_S = 180.0
 
 _log = logging.getLogger("railgun.unit")
-
-
-# What would come again wherever the task is run, and says nothing of the others.
-_OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
 
 
 class TaskHost:
@@ -74,7 +70,7 @@ class TaskHost:
             )
         except StoreLockedError:
             return False
-        except _OF_ONE_TASK as error:
+        except OF_ONE_TASK as error:
             self.failed(error)
             return True
         self._run(task)
@@ -131,7 +127,7 @@ class TaskHost:
                 self._deepening.feed(records, first)
         except HistoryMissingError as error:
             self._take_over(error) if error.takes_over else self._take_history(error)
-        except _OF_ONE_TASK as error:
+        except OF_ONE_TASK as error:
             self.failed(error)
 
     def work(self) -> bool:
@@ -144,7 +140,7 @@ class TaskHost:
                 self._warm(self._task)
             more = more and not _only_waits(self._task)
             return self._deepening.work(self._task) or more
-        except _OF_ONE_TASK as error:
+        except OF_ONE_TASK as error:
             self.failed(error)
             return False
 
@@ -191,7 +187,7 @@ class TaskHost:
         before = self.task
         try:
             task = self._deepening.replacement(before, missing)
-        except _OF_ONE_TASK as error:
+        except (*OF_ONE_TASK, OSError) as error:
             self.failed(error)
             return
         before.close()
@@ -208,7 +204,7 @@ class TaskHost:
             manifest = verified_manifest(place.history, place.identity, place.key.created)
             if manifest.history != missing.history:
                 raise missing
-        except _OF_ONE_TASK as error:
+        except OF_ONE_TASK as error:
             self.failed(error)
             return
         self.close()

@@ -9,7 +9,7 @@ from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.plan.program import TIME_MAX
 from railgun.task.history_build import HistoryPlan
-from railgun.task.own_events import ROWS, Freezing, read_rows
+from railgun.task.own_events import ROWS, Freezing, OwnEvents, read_rows
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control, encode_event
 from tests.engine.deepened import build_deepening
@@ -47,7 +47,7 @@ def log_with_inputs() -> SmallLog:
     return log
 
 
-def plan_of(log: SmallLog, folder: Path, freezing: Freezing, cut_ms: int) -> HistoryPlan:
+def plan_of(log: SmallLog, folder: Path, own: OwnEvents, cut_ms: int) -> HistoryPlan:
     metrics = parse_definitions(DEFINITIONS).metrics
     return HistoryPlan(
         history="h",
@@ -59,7 +59,7 @@ def plan_of(log: SmallLog, folder: Path, freezing: Freezing, cut_ms: int) -> His
         cut_ms=cut_ms,
         chunk_events=SETTINGS.chunk_events,
         segment_bytes=SETTINGS.segment_bytes,
-        own={("k", 0): freezing.finish()},
+        own={("k", 0): own},
         own_folder=folder,
     )
 
@@ -70,7 +70,7 @@ def test_records_of_input_topics_count_again_and_stay_known(tmp_path: Path, cut_
     task = log.open(tmp_path / "task", SETTINGS)
     try:
         log.feed(task)
-        plan = plan_of(log, tmp_path / "own", Freezing(task, tmp_path / "own" / "k" / "0"), cut_ms)
+        plan = plan_of(log, tmp_path / "own", Freezing(task, tmp_path / "own" / "k" / "0").finish(), cut_ms)
         known = task.inputs.positions()
         rows = sum(len(each.seq) for each in task.reservoir.scan())
     finally:
@@ -103,7 +103,7 @@ def test_it_is_whole_while_the_task_goes_on_and_lets_go(tmp_path: Path) -> None:
         log.event(f"e{number}", 900_000_000 + 100 * number)
     log.feed(task)
     task.checkpoints.take()
-    plan = plan_of(log, tmp_path / "own", freezing, 0)
+    plan = plan_of(log, tmp_path / "own", freezing.finish(), 0)
     task.close()
     for path in (tmp_path / "task" / "reservoir").glob("*.seg"):
         # A recovery cuts off what no checkpoint holds, and only that; what is let go is deleted.

@@ -1,0 +1,12 @@
+"""What goes wrong with one task and says nothing of the others."""
+
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.messaging.errors import TransportError
+from railgun.state.errors import StateError
+from railgun.task.errors import TaskError
+from reservoir.errors import ReservoirError
+
+# What would come again wherever the task is run.
+OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
+# Of a task that nobody waits for: the others go on whatever it is.
+OF_A_SHADOW = (*OF_ONE_TASK, TransportError, OSError)

@@ -1,0 +1,114 @@
+"""One task of a unit, over an embedded log, which is deepened: each step of it by itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_json
+from railgun.catalog.names import column_name
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.topics import Topics
+from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_offer, write_plan
+from railgun.task.history_manifest import ready_folder
+from railgun.unit.place import Place
+from railgun.unit.sending import Sending
+from railgun.unit.spread import TaskKey
+from railgun.unit.task_host import TaskHost
+from railgun.wire.encode import encode_control
+from tests.engine.deepened import build_deepening
+from tests.task.small_log import IDENTITY
+from tests.task.test_own_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
+from tests.unit.local_units import SMALL, awaited
+from tests.unit.test_task_host import HeldLog
+
+__all__ = ["DEFINITIONS", "DeepenedHost", "deepened_host"]
+
+TOPICS = Topics()
+WHERE = TopicPartition(TOPICS.tasks("s", "k"), 0)
+SETTINGS = replace(SMALL, chunk_events=16, segment_bytes=1 << 11, checkpoint_interval_s=1e9, replay_s=1e9)
+HISTORY = "h" * 32
+
+
+class DeepenedHost:
+    """data: the node's folder. host: what runs the task now; `open` makes it anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "node"
+        self.small = log_with_inputs()
+        self.log = HeldLog(folder / "log")
+        self.log.create_topic(WHERE.topic, 1)
+        self.log.append(*WHERE, self.small.records)
+        self.place_of_change = 10
+        below = Path(column_name("k"), "0")
+        self.own = deepening_folder(self.data, "s") / OWN / below
+        self.place = Place(
+            TaskKey("s", 1, "k", 0),
+            IDENTITY,
+            WHERE,
+            self.data / "tasks" / "s.1" / below,
+            ready_folder(self.data, "s") / below,
+        )
+        self.open()
+
+    def open(self) -> None:
+        self.host = TaskHost(self.place, self.log, Sending(self.log, TOPICS), SETTINGS)
+        assert self.host.open()
+
+    def change(self, kind: type[BeginDeepening] | type[Deepen], history: str = HISTORY) -> None:
+        """Write it to the log, and let the task come to it."""
+        self.place_of_change += 1
+        change: Change = (
+            Deepen(self.place_of_change, "s", history, 0)
+            if kind is Deepen
+            else BeginDeepening(self.place_of_change, "s", history)
+        )
+        self.add([encode_control(change_to_json(change))])
+
+    def add(self, records: list[bytes]) -> None:
+        """Write records to the log, and let the task process them."""
+        self.log.append(*WHERE, records)
+        self.take_all()
+
+    def take_all(self) -> None:
+        end = self.log.end_offset(*WHERE)
+        while self.host.position < end and self.host.is_running:
+            self.host.take(self.log.read(*WHERE, self.host.position, 64, 1 << 20))
+
+    def begin(self) -> None:
+        """Up to where the task is built; nobody is offered it yet."""
+        self.take_all()
+        self.change(BeginDeepening)
+        awaited(lambda: read_own(self.own, HISTORY) is not None)
+        own = read_own(self.own, HISTORY)
+        assert own is not None
+        folder = deepening_folder(self.data, "s")
+        plan = replace(plan_of(self.small, folder / OWN, own, 0), history=HISTORY)
+        write_plan(folder, plan)
+        build_deepening(ready_folder(self.data, "s"), plan, NO_HISTORY, SETTINGS)
+
+    def offer(self) -> None:
+        write_offer(deepening_folder(self.data, "s"), HISTORY)
+
+    def work_until_following(self) -> None:
+        self.work_until("behind", 0)
+
+    def work_until(self, name: str, value: object) -> None:
+        """Until the task says so of what follows it."""
+
+        def said() -> bool:
+            self.host.work()
+            following = self.host.following
+            return following is not None and following.get(name) == value
+
+        awaited(said)
+
+
+@contextmanager
+def deepened_host(folder: Path) -> Iterator[DeepenedHost]:
+    made = DeepenedHost(folder)
+    try:
+        yield made
+    finally:
+        made.host.close()
+        made.log.close()
