@@ -92,10 +92,8 @@ class KafkaLanes:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._ways, timeout_s)
             for way in list(self._ways.values()):
-                while way.waiting:
-                    _, delivery = way.waiting.popleft()
-                    way.records += delivery.records
-                    delivery.not_sent(delivery.records, KafkaError(KafkaError._PURGE_QUEUE))
+                self._refuse(way, KafkaError(KafkaError._PURGE_QUEUE))
+            self._due.clear()
         producers = [each for each in (self._single, self._together) if each is not None]
         for producer in producers:
             producer.purge()
@@ -115,17 +113,41 @@ class KafkaLanes:
         self._changed.notify_all()
 
     def _send(self) -> None:
-        producer = self._together = self._make(_TOGETHER, _LIMITS)
         while True:
             with self._changed:
-                if not len(producer):
+                producer = self._together
+                if producer is None or not len(producer):
                     self._changed.wait_for(lambda: self._due or (self._ended and not self._ways))
                     if not self._due:
                         return
                 due, self._due = self._due, set()
+                producer = self._made_together(due)
+                if producer is None:
+                    continue
                 for where in due:
                     self._hand_over_together(producer, self._ways[where])
             producer.flush(_FLUSH_S)
+
+    def _made_together(self, due: set[TopicPartition]) -> Producer | None:
+        """The producer; where it cannot be made, whoever waits is told why, and the next ones try again."""
+        if self._together is None:
+            try:
+                self._together = self._make(_TOGETHER, _LIMITS)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is what they have to know
+                cause = KafkaError(KafkaError._FAIL, str(error))
+                for where in due:
+                    self._refuse(self._ways[where], cause)
+                self._due = {
+                    where for where in self._due if where in self._ways and self._ways[where].waiting
+                }
+        return self._together
+
+    def _refuse(self, way: _Way, cause: KafkaError) -> None:
+        """What waits is told why it is not sent."""
+        while way.waiting:
+            _, delivery = way.waiting.popleft()
+            way.records += delivery.records
+            delivery.not_sent(delivery.records, cause)
 
     def _hand_over_together(self, producer: Producer, way: _Way) -> None:
         taken: list[tuple[Entry, Delivery]] = []

@@ -99,11 +99,15 @@ class _Sent:
         self.broker = broker
         self.producers: list[_Producer] = []
         self.done = 0
+        self.refusals = 0
         self.failed: list[KafkaError] = []
         self.expected: dict[int, list[bytes]] = defaultdict(list)
         self.lanes = KafkaLanes(self._make)
 
     def _make(self, wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+        if wanted and self.refusals:
+            self.refusals -= 1
+            raise OSError("too many open files")
         self.producers.append(_Producer(self.broker, "together" if wanted else "single"))
         return self.producers[-1]
 
@@ -183,3 +187,45 @@ def test_what_never_went_is_told_so_at_the_end(records: int) -> None:
     assert sent.done == len(sent.failed) == 2 * AT_ONCE
     assert {error.code() for error in sent.failed} == {KafkaError._PURGE_QUEUE}
     assert sent.expected[0][: len(broker.log[0])] == broker.log[0]
+
+
+def test_what_is_due_when_it_ends_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that sends together is late: what it was to send has been given up meanwhile."""
+    broker = _Broker("single")
+    sent = _Sent(broker)
+    gate = threading.Event()
+    wait_for = sent.lanes._changed.wait_for
+
+    def late(condition: Callable[[], Any], timeout_s: float | None = None) -> Any:
+        if threading.current_thread().name == "kafka-together":
+            # As where it gets no processor: others have the lock first.
+            sent.lanes._changed.release()
+            gate.wait(_LIMIT_S)
+            sent.lanes._changed.acquire()
+        return wait_for(condition, timeout_s)
+
+    monkeypatch.setattr(sent.lanes._changed, "wait_for", late)
+    sent.send(0, AT_ONCE + 1)
+    sent.send(0, 1)
+    threading.Timer(0.3, gate.set).start()
+    sent.lanes.close(0.05)
+    assert (sent.done, len(sent.failed)) == (2, 2)
+    assert not broker.log
+
+
+def test_what_cannot_go_together_is_told_why_and_the_next_is_tried() -> None:
+    broker = _Broker(*_BOTH)
+    sent = _Sent(broker)
+    sent.refusals = 1
+    sent.send(0, AT_ONCE + 1)
+    deadline = time.monotonic() + _LIMIT_S
+    while not sent.done:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert [(error.code(), error.str()) for error in sent.failed] == [
+        (KafkaError._FAIL, "too many open files")
+    ]
+    sent.send(0, AT_ONCE + 1)
+    sent.lanes.close(_LIMIT_S)
+    assert (sent.done, len(sent.failed)) == (2, 1)
+    assert len(broker.log[0]) == AT_ONCE + 1
