@@ -17,6 +17,9 @@ _BURY_PAGES = 64
 _FILLS_APART_S = 1.0
 # A slice of a checkpoint shall hold events up for no longer; it is halved where it does, grows where it is far from it.
 _SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
+# The least of a slice is so much more for each of these seconds that a checkpoint takes: where every write is slow, it
+# would not come to its end.
+_PATIENCE_S = 5.0
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -68,10 +71,15 @@ class CheckpointWork:
         is_durable = checkpointer.step(max(1, self._slice_bytes // share))
         slice_s = (task.now() - begun_s) * share
         if is_writing and slice_s > _SLICE_S:
-            self._slice_bytes = max(min(_SLICE_LEAST_BYTES, self._slice_bytes), self._slice_bytes // 2)
+            self._slice_bytes = max(self._least_bytes(), self._slice_bytes // 2)
         elif is_writing and slice_s < _SLICE_S / 4:
             self._slice_bytes = min(2 * self._slice_bytes, task.settings.trickle_bytes)
         return is_durable
+
+    def _least_bytes(self) -> int:
+        """Of a slice, however long it takes."""
+        more = int((self._task.now() - self._begun_s) / _PATIENCE_S)
+        return min(_SLICE_LEAST_BYTES * (1 + more), self._task.settings.trickle_bytes)
 
     def _is_due(self) -> bool:
         """By the clock; or earlier, where what a recovery would have to process again has grown long.

@@ -102,3 +102,29 @@ def test_slices_of_a_checkpoint_that_take_long_become_smaller(tmp_path: Path) ->
     assert grown == grown_again == SETTINGS.trickle_bytes
     assert shrunk[-1] == 8_192
     assert all(2 * after == before or after == before == 8_192 for before, after in pairwise(shrunk))
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_a_checkpoint_comes_to_its_end_where_every_write_is_slow(tmp_path: Path, is_brief: bool) -> None:
+    """1 GiB on a disk where a write takes 11 ms, however small it is."""
+    clock_s = 0.0
+    left_bytes = 1 << 30
+
+    def step(limit_bytes: int) -> bool:
+        nonlocal clock_s, left_bytes
+        clock_s += 0.011
+        left_bytes -= limit_bytes
+        return False
+
+    log = SmallLog(stream_text())
+    task = log.open(tmp_path, SETTINGS, now=lambda: clock_s)
+    try:
+        log.feed(task)
+        task.checkpoints.begin()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(task.checkpointer, "step", step)
+            while left_bytes > 0 and clock_s < 1_200:
+                task.checkpoints.step(8 if is_brief else 1)
+    finally:
+        task.close()
+    assert clock_s < (500 if is_brief else 170)
