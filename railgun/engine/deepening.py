@@ -5,7 +5,7 @@ docs/decisions/0012 has the way of it.
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Deepening:
     def is_near(self) -> bool:
         """Can the shadows be where the logs end in a moment?"""
         return bool(self.shadows) and all(
-            shadow.behind <= _NEAR_RECORDS and not shadow.is_filling for shadow in self.shadows
+            0 <= shadow.behind <= _NEAR_RECORDS and not shadow.is_filling for shadow in self.shadows
         )
 
     def bring(self) -> None:
@@ -138,11 +138,13 @@ class Deepening:
 class Beginning:
     """A deepening that begins: made while the tasks stand still, in no time; `write` may take its time.
 
-    Raises OSError.
+    sync_log: makes the logs durable.  Raises OSError.
     """
 
-    def __init__(self, data: Path, stream: str, members: Sequence[Member]) -> None:
-        self._folder = deepening_folder(data, stream)
+    def __init__(
+        self, data: Path, stream: str, members: Sequence[Member], sync_log: Callable[[], None]
+    ) -> None:
+        self._folder, self._sync_log = deepening_folder(data, stream), sync_log
         self._freezing: dict[TaskName, Freezing] = {}
         # One that was cut off before it had begun.
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
@@ -164,6 +166,8 @@ class Beginning:
         """Make all of it durable, and last the plan: with that it has begun."""
         try:
             own = {name: each.finish() for name, each in self._freezing.items()}
+            # After a loss of power the logs must reach as far as what is built of them.
+            self._sync_log()
             write_plan(self._folder, replace(plan, own=own))
         except BaseException:
             self.give_up()

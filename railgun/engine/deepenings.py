@@ -16,7 +16,7 @@ from railgun.engine.members import Member
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
-from railgun.task.deepening_plan import OWN, deepening_folder, remove_doomed
+from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, remove_doomed
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.identity import TaskIdentity
@@ -85,7 +85,7 @@ class Deepenings:
             )
         if known is not None:
             return None
-        begun = Beginning(self._folder.path, name, members)
+        begun = Beginning(self._folder.path, name, members, self._log.sync)
         try:
             history, settings = uuid.uuid4().hex, members[0].task.settings
             plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
@@ -182,7 +182,25 @@ class Deepenings:
         if damage is not None:
             plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
             return Deepening(name, data, plan, places, damage=damage)
+        if found is not None and history_named(entry) != found.plan.history:
+            found.damage = self._shortened(found)
         return found
+
+    def _shortened(self, deepening: Deepening) -> str | None:
+        """Where a log ends before the position that the deepening begins at: what is built of it can never follow."""
+        for task, own in deepening.plan.own.items():
+            where = _log_of(deepening.stream, task)
+            end = self._log.end_offset(*where)
+            if own.position > end:
+                said = (
+                    f"{where} ends at {end}, the deepening begins at {own.position}: records that it was made of are "
+                    "gone; give it up (railgun backfill --deepen --give-up), then begin it again"
+                )
+                _log.error("the deepening of %s is damaged: %s", deepening.stream, said)
+                # The log may grow beyond that position: the next start must not take it for whole.
+                (deepening.folder / PLAN).unlink(missing_ok=True)
+                return said
+        return None
 
     def _keep(self, stream: str, first: dict[TaskName, int]) -> None:
         logs = {_log_of(stream, task): offset for task, offset in first.items()}

@@ -8,10 +8,14 @@ import pytest
 
 from railgun.engine import deepening
 from railgun.engine.deepening import Deepening
+from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
-from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, live_rows, scored
-from tests.engine.test_history import definitions, engine, rows, tasks
+from railgun.messaging.embedded import EmbeddedLog
+from railgun.registry.topics import topic_of
+from tests.engine.deepened import build_deepening
+from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live_rows, scored
+from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
 
 
 def no_room(*_: object) -> None:
@@ -22,6 +26,56 @@ def damage(place: Path) -> None:
     data = bytearray(place.read_bytes())
     data[5] ^= 0xFF
     place.write_bytes(data)
+
+
+def ends(log: EmbeddedLog) -> dict[tuple[str, int], int]:
+    return {(name, at): log.end_offset(name, at) for name, n in log.topics().items() for at in range(n)}
+
+
+def test_the_log_is_durable_before_the_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = EmbeddedLog.sync
+    synced: list[dict[tuple[str, int], int]] = []
+    plan_file = tmp_path / "backfill" / "s" / "deepening.json"
+
+    def noted(log: EmbeddedLog) -> None:
+        if not plan_file.exists():
+            synced.append(ends(log))
+        sync(log)
+
+    with Engine(tmp_path, durability="os", settings=SETTINGS) as opened:
+        opened.apply(definitions())
+        scored(opened, rows(0, 500))
+        monkeypatch.setattr(EmbeddedLog, "sync", noted)
+        plan = opened.begin_deepening("s")
+        assert synced
+        assert all(
+            own.position <= synced[-1][topic_of("s", name), at] for (name, at), own in plan.own.items()
+        )
+
+
+def test_a_log_that_lost_what_a_deepening_was_made_of(tmp_path: Path) -> None:
+    """A loss of power under durability "os"."""
+    lost = tmp_path / "lost"
+    with engine(tmp_path / "whole") as opened:
+        opened.apply(definitions())
+        scored(opened, rows(BEGIN, 1000))
+    shutil.copytree(tmp_path / "whole", lost)
+    with engine(tmp_path / "whole") as opened:
+        scored(opened, rows(BEGIN + 1000, 200))
+        plan = opened.begin_deepening("s")
+        shutil.copytree(tmp_path / "whole" / "backfill", lost / "backfill")
+        build_deepening(lost / "backfill" / "s" / "tasks", plan, history_rows(), SETTINGS)
+    with engine(lost) as opened:
+        scored(opened, rows(BEGIN + 2000, 500))
+        standing = opened.deepening("s")
+        assert standing is not None
+        assert standing.state == "damaged"
+        with pytest.raises(HistoryRefusedError, match="records that it was made of are gone; give it up"):
+            opened.deepen("s")
+    with engine(lost) as opened:
+        assert opened.deepening("s") is None
+        assert [task.history for task in tasks(opened)] == [""] * 3
+        scored(opened, rows(BEGIN + 3000, 50))
 
 
 def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_goes_on(
