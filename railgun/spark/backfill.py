@@ -34,6 +34,8 @@ from railgun.spark.errors import BackfillFailedError, HistoryError
 from railgun.spark.own_rows import PIECES_SQL, own_pieces, reading_own
 from railgun.spark.sessions import own_session
 from railgun.spark.worker_errors import own_errors
+from railgun.state.errors import StoreLockedError
+from railgun.state.lock import FolderLock
 from railgun.task.durable_files import write_whole
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import MIB, TaskSettings
@@ -136,32 +138,49 @@ def build(
 
     settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
     it is.
-    Raises HistoryError, ColumnError before any work starts; BackfillFailedError.
+    Raises HistoryError (another job is at work there, too), ColumnError before any work starts; BackfillFailedError.
     """
     began = time.perf_counter()
     rows = check_source(spark, job, plan)
-    plan, start_ms = job.begin(plan, now_ms)
-    place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
-    remove_unfinished(place)
-    left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
-    if left or place.counts() is None:
-        rules = RowRules(
-            stream=plan.stream,
-            schema=plan.stream.schema(max(plan.schemas)),
-            latest_ms=start_ms + plan.stream.future_limit_ms,
-            cut_ms=plan.cut_ms,
-            is_text=job.source.is_text,
-            tasks=left,
-            counts=len(place.numbers),
-        )
-        with _described(spark, plan, len(left), told), own_errors(BackfillFailedError):
-            _run(rows, rules, plan, place)
+    with _alone(job.work):
+        plan, start_ms = job.begin(plan, now_ms)
+        place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
+        remove_unfinished(place)
+        left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
+        if left or place.counts() is None:
+            rules = RowRules(
+                stream=plan.stream,
+                schema=plan.stream.schema(max(plan.schemas)),
+                latest_ms=start_ms + plan.stream.future_limit_ms,
+                cut_ms=plan.cut_ms,
+                is_text=job.source.is_text,
+                tasks=left,
+                counts=len(place.numbers),
+            )
+            with _described(spark, plan, len(left), told), own_errors(BackfillFailedError):
+                _run(rows, rules, plan, place)
     counts = place.counts()
     assert counts is not None
     seconds = time.perf_counter() - began
     return BackfillReport(
         plan.stream.name, plan.history, plan.cut_ms, counts, manifests_of(place), len(left), seconds
     )
+
+
+@contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """Two jobs would remove each other's unfinished tasks. Raises HistoryError."""
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FolderLock(work)
+    except StoreLockedError as error:
+        raise HistoryError(
+            f"{work}: process {error.owner} builds there already; wait until it has ended"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace) -> None:

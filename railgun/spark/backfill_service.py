@@ -25,14 +25,17 @@ class DeepeningOfService(BackfillTarget):
     def plan(self) -> HistoryPlan:
         stream = self.request.stream
         with Client(self._url) as client:
+            before = client.deepening(stream)
             begun = client.begin_deepening(stream, self.request.cut_ms)
-        plan = read_plan(deepening_folder(self.request.data, stream))
-        if plan is None or plan.history != begun["history"]:
-            raise HistoryError(
-                f"{self.request.data}: the server at {self._url} has begun a deepening in another folder; name its "
-                "data folder, as this machine sees it, with --data"
-            )
-        return plan
+            plan = read_plan(deepening_folder(self.request.data, stream))
+            if plan is not None and plan.history == begun["history"]:
+                return plan
+            if before["state"] == "none":
+                client.give_up_deepening(stream)
+        raise HistoryError(
+            f"{self.request.data}: the server at {self._url} has another data folder; name that one, as this machine "
+            "sees it, with --data"
+        )
 
     def install(self) -> None:
         stream = self.request.stream

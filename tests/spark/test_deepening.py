@@ -1,5 +1,7 @@
 """Deepening with Spark: a live stream's own events and older history, sorted as if both had come through its log."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +11,12 @@ from pyspark.sql import SparkSession
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.spark.backfill_engine import DeepeningOfEngine
+from railgun.spark.backfill_service import DeepeningOfService
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
 from railgun.spark.errors import HistoryError
+from railgun.state.lock import FolderLock
+from tests.frontend.serving import server
 from tests.spark.folders import SMALL, START_MS, STEP_MS, payments, small_engine
 from tests.spark.test_backfill import METRICS, NOW_MS, parquet, shuffled
 
@@ -75,6 +80,31 @@ def test_it_answers_as_if_history_had_come_through_the_log(
     table = spark.read.format("railgun").option("partitioner", "card").option("source", "reservoir")
     assert 0 < table.load(str(data)).where(f"event_time < '{_when(BEGIN)}'").count() <= BEGIN
     assert not (data / "backfill" / "payments").exists()
+
+
+def test_two_jobs_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    with small_engine(data) as engine:
+        engine.apply(METRICS)
+        engine.score_table("payments", own_rows())
+    work.mkdir()
+    asked = replace(request(data, parquet(tmp_path, payments(0, CUT)), METRICS), work=work)
+    other = FolderLock(work)
+    with pytest.raises(HistoryError, match=f"{work}: process {os.getpid()} builds there already"):
+        DeepeningOfEngine(asked).build(lambda: spark, now_ms=NOW_MS)
+    other.release()
+    assert DeepeningOfEngine(asked).build(lambda: spark, now_ms=NOW_MS).built == 4
+
+
+def test_a_server_of_another_folder_is_left_as_it_was(tmp_path: Path) -> None:
+    with server(tmp_path / "data", open_engine=lambda: small_engine(tmp_path / "data")) as running:
+        running.define(METRICS)
+        running.score("payments", payments(BEGIN, 1).to_pylist()[0])
+        url = str(running.client.base_url)
+        asked = request(tmp_path / "elsewhere", tmp_path / "history.parquet", METRICS, None)
+        with pytest.raises(HistoryError, match="has another data folder; name that one"):
+            DeepeningOfService(asked, url).plan()
+        assert running.client.get("/v1/streams/payments/deepening").json()["state"] == "none"
 
 
 def _when(row: int) -> str:
