@@ -14,6 +14,7 @@ from railgun.spark.backfill_progress import Progress
 from railgun.spark.backfill_report import BackfillReport
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.errors import HistoryError
+from railgun.task.durable_files import make_all_durable, make_durable
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
 from railgun.task.settings import TaskSettings
@@ -81,7 +82,10 @@ class BackfillTarget(ABC):
         return ready_folder(self.request.data, self.request.stream)
 
     def bring(self) -> None:
-        """Bring to the data folder what was built elsewhere. Raises OSError."""
+        """Bring to the data folder what was built elsewhere, durably. Raises OSError."""
         if self.request.work is not None:
             shutil.rmtree(self.ready, ignore_errors=True)
             shutil.copytree(self.request.work / TASKS, self.ready)
+            make_all_durable(self.ready)
+            for folder in (self.ready.parent, self.ready.parent.parent, self.request.data):
+                make_durable(folder)

@@ -14,6 +14,12 @@ def make_durable(path: Path) -> None:
         os.close(handle)
 
 
+def make_all_durable(folder: Path) -> None:
+    """Make every file in a folder durable, and all names. Raises OSError."""
+    for path in (*folder.rglob("*"), folder):
+        make_durable(path)
+
+
 def write_whole(place: Path, text: str) -> None:
     """Write a file that is there as a whole or not at all, with its folder. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from railgun.task.durable_files import make_durable
+from railgun.task.durable_files import make_all_durable
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.identity import TaskIdentity
 
@@ -41,14 +41,11 @@ def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         name = path.relative_to(folder).as_posix()
         listed.append((name, path.stat().st_size, _checksum(path)))
-        make_durable(path)
     full = msgspec.structs.replace(manifest, files=tuple(listed))
     place = folder / HISTORY / MANIFEST
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(msgspec.json.format(msgspec.json.encode(full), indent=1) + b"\n")
-    make_durable(place)
-    for each in (*(each for each in folder.rglob("*") if each.is_dir()), folder):
-        make_durable(each)
+    make_all_durable(folder)
     return full
 
 

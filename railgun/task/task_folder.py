@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from railgun.task.durable_files import make_durable, write_whole
+from railgun.task.durable_files import make_all_durable, make_durable, write_whole
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_manifest import MANIFEST_PLACE
 
@@ -41,10 +41,13 @@ def take_in(made: Path, place: Path, history: str) -> None:
 
     Its manifest stays behind as well: for whoever made it, it is made.
     """
+    # It may have been copied there: once the task is in it, nothing else has what it holds.
+    make_all_durable(made)
     made.rename(beside(place, history))
     (made / MANIFEST_PLACE).parent.mkdir(parents=True)
     shutil.copyfile(beside(place, history) / MANIFEST_PLACE, made / MANIFEST_PLACE)
     make_durable(place)
+    make_all_durable(made)
     make_durable(made.parent)
 
 

@@ -7,6 +7,7 @@ import pytest
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_manifest import MANIFEST_PLACE
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
+from tests.files.syncing import synced_files
 
 OWN = ("reservoir", "state", "history")
 
@@ -33,6 +34,17 @@ def test_a_folder_is_taken_in_and_moved_to(tmp_path: Path) -> None:
     remove_others(place)
     assert sorted(path.name for path in place.iterdir()) == ["h2", "moved_to"]
     assert sorted(path.name for path in current_folder(place).iterdir()) == sorted(OWN)
+
+
+def test_every_byte_is_durable_before_it_is_moved_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, ready = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0")
+    (ready / "reservoir" / "1.seg").write_bytes(b"rows")
+    with synced_files(monkeypatch) as synced:
+        take_in(ready, place, "h1")
+    for path in beside(place, "h1").rglob("*"):
+        assert path.stat().st_ino in synced
+    assert (ready / MANIFEST_PLACE).stat().st_ino in synced
+    assert place.stat().st_ino in synced
 
 
 def test_what_was_never_moved_to_is_removed(tmp_path: Path) -> None:

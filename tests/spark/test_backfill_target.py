@@ -1,0 +1,28 @@
+"""What was built elsewhere is brought to the data folder whole, and stays there after a loss of power."""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.definitions import parse_definitions
+from railgun.spark.backfill import TASKS
+from railgun.spark.backfill_engine import BackfillOfEngine
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
+from tests.engine.test_history import definitions
+from tests.files.syncing import synced_files
+
+
+def test_what_is_brought_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    for name in ("reservoir/1.seg", "state/2.sst", "history/manifest.json"):
+        place = work / TASKS / "all" / "0" / name
+        place.parent.mkdir(parents=True)
+        place.write_text(name)
+    source = HistorySource(("lake",), "parquet", {})
+    target = BackfillOfEngine(BackfillRequest(data, parse_definitions(definitions()), source, {}, 0, work))
+    with synced_files(monkeypatch) as synced:
+        target.bring()
+    brought = list(target.ready.rglob("*"))
+    assert len(brought) == 8
+    assert all(path.stat().st_ino in synced for path in (*brought, target.ready, data))
