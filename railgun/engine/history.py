@@ -51,11 +51,12 @@ def deepening_plan(
     own: by task, what it had accepted.  cut_ms: None: the least that leaves no hole.  Raises HistoryRefusedError.
     """
     check_identified(entry)
-    plan = plan_of(entry, key, settings, history, _cut(entry.stream.name, own, cut_ms), last_place)
+    found_ms = _cut(entry.stream.name, entry.stream.lateness_ms, own, cut_ms)
+    plan = plan_of(entry, key, settings, history, found_ms, last_place)
     return replace(plan, own=own)
 
 
-def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None) -> int:
+def _cut(name: str, lateness_ms: int, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None) -> int:
     begin_ms = min((each.least_ms for each in own.values() if each.least_ms is not None), default=None)
     clock_ms = max((each.clock_ms for each in own.values() if each.clock_ms is not None), default=None)
     if begin_ms is None or clock_ms is None:
@@ -63,8 +64,11 @@ def _cut(name: str, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None
             f"{name} has accepted no event yet: give it its history without --deepen, as its beginning"
         )
     held = {task: each.held_ms for task, each in own.items() if each.held_ms is not None}
-    # Of the first millisecond there may be events that came before the stream's first.
-    found_ms = max([begin_ms + 1, *held.values()]) if cut_ms is None else cut_ms
+    found_ms = cut_ms
+    if found_ms is None:
+        # Events that came before the stream began may be later than those after. Its first was no later than the
+        # least plus the lateness, or that would have been late; and those before it no later than so much again.
+        found_ms = max([min(begin_ms + 2 * lateness_ms, clock_ms) + 1, *held.values()])
     if found_ms < begin_ms:
         raise HistoryRefusedError(
             f"{name}: its events begin at {begin_ms} ms, the history would end at {found_ms} ms: what came in between "

@@ -146,10 +146,11 @@ def test_the_cut_is_found_and_a_hole_is_refused(tmp_path: Path) -> None:
             opened.begin_deepening("s", START_MS + 2 * NOW * 500)
         assert not (tmp_path / "backfill" / "s" / "own").exists()
         assert opened.deepening("s") is None
-        assert opened.begin_deepening("s").cut_ms == START_MS + BEGIN * 500 + 1
+        found_ms = START_MS + BEGIN * 500 + 2 * 4_000 + 1
+        assert opened.begin_deepening("s").cut_ms == found_ms
         standing = opened.deepening("s")
         assert standing is not None
-        assert (standing.state, standing.cut_ms) == ("building", START_MS + BEGIN * 500 + 1)
+        assert (standing.state, standing.cut_ms) == ("building", found_ms)
 
 
 def test_the_first_millisecond_is_no_hole(tmp_path: Path) -> None:
@@ -162,6 +163,18 @@ def test_the_first_millisecond_is_no_hole(tmp_path: Path) -> None:
         opened.deepen("s")
         with reference(tmp_path / "log", both) as wanted:
             assert scored(opened, rows(60, 100)).equals(scored(wanted, rows(60, 100)))
+
+
+def test_events_out_of_order_where_the_stream_begins_leave_no_hole(tmp_path: Path) -> None:
+    """What came before the stream's first event may be later than events that came after it."""
+    both = rows(0, 200).take([*range(90), 99, *range(90, 99), *range(100, 200)])
+    with engine(tmp_path / "live") as opened:
+        opened.apply(definitions())
+        scored(opened, both.slice(93))
+        built(tmp_path / "live", opened, cut_ms=None, history=both.slice(0, 93))
+        opened.deepen("s")
+        with reference(tmp_path / "log", both) as wanted:
+            assert scored(opened, rows(200, 100)).equals(scored(wanted, rows(200, 100)))
 
 
 def test_events_that_were_let_go_must_be_in_the_history(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_replies_change_at_one_moment(tmp_path: Path) -> None:
         assert (too_early.status_code, "would be missing" in too_early.text) == (409, True)
         assert running.post(PLACE, {"cut_ms": "soon"}).status_code == 422
         begun = running.post(PLACE, {}).json()
-        assert (begun["state"], begun["cut_ms"]) == ("building", START_MS + 1)
+        assert (begun["state"], begun["cut_ms"]) == ("building", START_MS + 10_001)
         assert running.post(PLACE, {}).json()["history"] == begun["history"]
         plan = read_plan(deepening_folder(tmp_path, "payments"))
         assert plan is not None

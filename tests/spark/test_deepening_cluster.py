@@ -137,7 +137,7 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
         player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
         with local_units(kafka, prefix, node, 1, SETTINGS) as units:
             scored(player, own)
-            assert made.plan().cut_ms == START_MS + BEGIN * 500 + 1
+            assert made.plan().cut_ms == START_MS + BEGIN * 500 + 8_001
             build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
             made.offer()
             hosts = units[0].loop.hosts.values()
