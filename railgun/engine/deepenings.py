@@ -23,7 +23,6 @@ from railgun.task.identity import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, current_folder, remove_others
-from railgun.unit.memory import MemoryShares
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
 from reservoir.files import DiskFiles
@@ -34,8 +33,8 @@ _log = logging.getLogger("railgun.engine")
 class Deepenings:
     """One thread at a time uses it, but for `open`. kept: by log, the offset from which on it must not be trimmed."""
 
-    def __init__(self, folder: DataFolder, log: EmbeddedLog, memory: MemoryShares) -> None:
-        self._folder, self._log, self._memory = folder, log, memory
+    def __init__(self, folder: DataFolder, log: EmbeddedLog) -> None:
+        self._folder, self._log = folder, log
         self._files = DiskFiles()
         self._under_way: dict[str, Deepening] = {}
         self._beginning: set[str] = set()
@@ -143,8 +142,7 @@ class Deepenings:
         """It is at its end, or given up: its shadows are closed. What is on the disk is for the caller."""
         deepening = self._under_way.pop(stream, None)
         self._release(stream)
-        if deepening is not None and deepening.shadows:
-            self._memory.give_back(shadow.task.settings for shadow in deepening.shadows)
+        if deepening is not None:
             deepening.close()
         return deepening
 

@@ -85,7 +85,7 @@ class EngineStreams:
         self._upkeep: dict[str, Upkeep] = {}
         self._reader, self._recording = TaskReader(), recording
         self._log = EmbeddedLog(self._folder.log, durability)
-        self.deepenings = Deepenings(self._folder, self._log, memory)
+        self.deepenings = Deepenings(self._folder, self._log)
         try:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
                 raise without_log(folder)
@@ -211,11 +211,11 @@ class EngineStreams:
 
     def not_installed(self, deepening: Deepening, settings: TaskSettings | None) -> None:
         """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
-        if self.deepenings.of(deepening.stream) is deepening:
-            deepening.is_installing = False
-            deepening.close()
-            if deepening.taken_over is None and settings is not None:
-                self._memory.give_back([settings] * len(deepening.places))
+        deepening.is_installing = False
+        deepening.close()
+        # Also where the stream was dropped meanwhile, and whether or not its tasks were open yet.
+        if deepening.taken_over is None and settings is not None:
+            self._memory.give_back([settings] * len(deepening.places))
 
     def take_over(self, stream: str) -> LiveStream | None:
         """Once a deepening's tasks have come near the ends of their logs they take over; what they replace is to be
@@ -470,11 +470,12 @@ class EngineStreams:
     def _remove(self, stream: str) -> None:
         """Delete what there is of a stream that was dropped."""
         self._let_go(stream)
+        deepening = self.deepenings.forget(stream)
         self._recording.forget(stream)
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
-        if self.deepenings.forget(stream) is not None:
+        if deepening is not None:
             shutil.rmtree(deepening_folder(self._folder.path, stream), ignore_errors=True)
 
     def _task_count(self) -> int:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from railgun.engine import deepening
+from railgun.engine import deepening, installing
 from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.registry.topics import topic_of
+from railgun.unit.memory import LIMIT_BYTES
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live_rows, scored
 from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
@@ -185,3 +186,28 @@ def test_a_damaged_plan_keeps_no_stream_from_opening(
         built(tmp_path, opened)
         opened.deepen("s")
         scored(opened, rows(NOW + 50, 50))
+
+
+@pytest.mark.parametrize("when", ["brought", "following"])
+def test_memory_of_a_stream_dropped_while_it_is_installed_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    with engine(tmp_path) as opened:
+        opened.apply(definitions())
+        scored(opened, live_rows(BEGIN, NOW))
+        built(tmp_path, opened)
+        owner, name = (Deepening, "bring") if when == "brought" else (installing, "_taken_over")
+        real = getattr(owner, name)
+
+        def dropping(*arguments: object) -> object:
+            if when == "brought":
+                real(*arguments)
+            opened.drop_stream("s")
+            return real(*arguments) if when == "following" else None
+
+        monkeypatch.setattr(owner, name, dropping)
+        with pytest.raises(EngineError):
+            opened.deepen("s")
+        monkeypatch.undo()
+        assert opened._streams._memory._free_bytes == LIMIT_BYTES
+        opened.apply(definitions())
