@@ -9,7 +9,8 @@ from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
 # Of a step: whoever calls meanwhile waits for no more.
-_STEP_RECORDS = 32
+_STEP_RECORDS, _STEP_RECORDS_MOST = 32, 256
+_GAIN, _STEPS_BEHIND = 2, 64
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 
 
@@ -19,6 +20,7 @@ class Shadow:
     def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
         self.task, self.log, self._end = task, log, end
         self._ahead: Records | None = None
+        self._seen_end = end()
         self._first = task.position
 
     @property
@@ -35,8 +37,14 @@ class Shadow:
         """A brief step. True: there is more to do now."""
         # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
         if not self.is_filling:
-            self._process(_STEP_RECORDS)
+            self._process(self._step_records())
         return self.task.work(brief=True) or self.behind > 0
+
+    def _step_records(self) -> int:
+        """Of the next step: twice what has come since the last one, else it would fall behind; more where it is far."""
+        end = self._end()
+        came, self._seen_end = end - self._seen_end, end
+        return max(_STEP_RECORDS, _GAIN * came, min(self.behind // _STEPS_BEHIND, _STEP_RECORDS_MOST))
 
     def feed(self, records: Records, first_offset: int) -> None:
         """Records that the other task has just processed; passed over where they are not the next."""
@@ -60,6 +68,7 @@ class Shadow:
                     str(self.log.where), f"offset {position} is next, and the log has a gap there"
                 )
             self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
+        at_most = min(at_most, self.behind)
         done = position - self._first
-        records = self._ahead.part(done, min(len(self._ahead), done + min(at_most, self.behind)))
+        records = self._ahead.part(done, min(len(self._ahead), done + at_most))
         self.task.process(records, position, unanswered)
