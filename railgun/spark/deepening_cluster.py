@@ -2,11 +2,9 @@
 
 import shutil
 import time
-from collections.abc import Callable
+import uuid
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
@@ -14,22 +12,22 @@ from railgun.catalog.names import column_name
 from railgun.engine.history import check_identified, deepening_plan
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.transport import TopicPartition
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.registry.topics import PREFIX, Topics
+from railgun.registry.topics import PREFIX
 from railgun.spark.backfill import new_history_id
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
-from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_offer, write_plan
+from railgun.spark.task_standings import StreamKey, TaskStandings
+from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
+from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_plan
 from railgun.task.history_build import HistoryPlan
 from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import beside
+from railgun.unit.place import task_folder
 
-_ASK_S, _PUT_ASIDE_S = 0.1, 120.0
+_ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
 _NEAR_RECORDS = 2_000
-_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
-
-Standing = dict[tuple[str, int], dict[str, Any]]
 
 
 class DeepeningOfCluster(BackfillTarget):
@@ -41,6 +39,7 @@ class DeepeningOfCluster(BackfillTarget):
     def __init__(self, request: BackfillRequest, kafka: KafkaSettings, prefix: str = PREFIX) -> None:
         super().__init__(request)
         self._kafka, self._prefix = kafka, prefix
+        self._number = ""
 
     @property
     def _folder(self) -> Path:
@@ -59,23 +58,34 @@ class DeepeningOfCluster(BackfillTarget):
                 )
             return known
         history = new_history_id()
+        if known is not None:
+            # Of a stream that had the name before.
+            shutil.rmtree(self._folder)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
-        with KafkaRegistry(self._kafka, self._prefix) as registry:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_asked(self._folder / REQUEST, Asked(history, entry.created))
+        try:
+            return self._begun((entry.stream.name, entry.created), history)
+        except BaseException:
+            (self._folder / REQUEST).unlink(missing_ok=True)
+            shutil.rmtree(self._folder / OWN, ignore_errors=True)
+            raise
+
+    def _begun(self, stream: StreamKey, history: str) -> HistoryPlan:
+        request = self.request
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            tasks = TaskStandings(transport, registry.topics.positions, stream, history)
             made = registry.change(
                 lambda known: [BeginDeepening(known.last_place + 1, request.stream, history)]
             )
             snapshot, place = registry.snapshot(), made[-1].place
-        if snapshot.catalog.last_place != place:
-            raise HistoryError(f"{request.stream}: its catalogue was changed meanwhile; run this again")
-        entry = snapshot.catalog.entry(request.stream)
+            if snapshot.catalog.last_place != place:
+                raise HistoryError(f"{request.stream}: its catalogue was changed meanwhile; run this again")
+            entry = snapshot.catalog.entry(request.stream)
+            own = self._put_aside(entry, history, tasks)
         settings, key = request.settings or TaskSettings(), snapshot.keys[request.stream]
-        try:
-            own = self._put_aside(entry, history)
-            plan = deepening_plan(entry, key, settings, own, history, request.cut_ms, place)
-            write_plan(self._folder, plan)
-        except BaseException:
-            shutil.rmtree(self._folder / OWN, ignore_errors=True)
-            raise
+        plan = deepening_plan(entry, key, settings, own, history, request.cut_ms, place)
+        write_plan(self._folder, plan)
         return read_plan(self._folder) or plan
 
     def offer(self) -> HistoryPlan:
@@ -83,22 +93,24 @@ class DeepeningOfCluster(BackfillTarget):
         plan = read_plan(self._folder)
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
-        write_offer(self._folder, plan.history)
+        self._number = uuid.uuid4().hex
+        write_asked(self._folder / OFFER, Asked(plan.history, plan.created, self._number))
         return plan
 
     def install(self) -> None:
         self.bring()
         plan, stream = self.offer(), self.request.stream
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
-            tasks = _Tasks(transport, registry.topics, stream, plan)
+            positions = registry.topics.positions
+            tasks = TaskStandings(transport, positions, (stream, plan.created), plan.history, self._number)
             if not _is_deepened(registry.snapshot().catalog, stream, plan):
-                tasks.wait(lambda standing: _is_near(standing, plan.history))
+                tasks.wait(plan.tasks, lambda standing: is_near(standing, plan.history))
 
                 def deepened(catalog: Catalog) -> list[Change]:
                     return [Deepen(catalog.last_place + 1, stream, plan.history, plan.cut_ms)]
 
                 registry.change(deepened)
-            tasks.wait(lambda standing: standing.get("history") == plan.history)
+            tasks.wait(plan.tasks, lambda standing: standing.get("history") == plan.history)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def give_up(self) -> bool:
@@ -112,9 +124,22 @@ class DeepeningOfCluster(BackfillTarget):
                     f"{self.request.stream}: its tasks have been told to take over; let it end"
                 )
         shutil.rmtree(self._folder)
+        self._remove_built(plan)
         return True
 
-    def _put_aside(self, entry: StreamEntry, history: str) -> dict[tuple[str, int], OwnEvents]:
+    def _remove_built(self, plan: HistoryPlan) -> None:
+        """What units have taken beside their tasks. Those that run see that it was given up, and let go of it."""
+        data, stream = self.request.data, self.request.stream
+        places = [task_folder(data, stream, plan.created, *task) for task in plan.tasks]
+        built = [beside(place, plan.history) for place in places]
+        if any(each.exists() for each in built):
+            time.sleep(_LET_GO_S)
+        for each in built:
+            shutil.rmtree(each, ignore_errors=True)
+
+    def _put_aside(
+        self, entry: StreamEntry, history: str, standings: TaskStandings
+    ) -> dict[tuple[str, int], OwnEvents]:
         """What the units have put aside, once all have."""
         stream, deadline_s = entry.stream, time.monotonic() + _PUT_ASIDE_S
         found: dict[tuple[str, int], OwnEvents] = {}
@@ -126,6 +151,7 @@ class DeepeningOfCluster(BackfillTarget):
                     found[name, at] = own
             if len(found) == len(tasks):
                 return found
+            standings.check()
             if time.monotonic() > deadline_s:
                 lacking = ", ".join(f"{name}/{at}" for name, at in tasks if (name, at) not in found)
                 raise HistoryError(
@@ -135,46 +161,12 @@ class DeepeningOfCluster(BackfillTarget):
             time.sleep(_ASK_S)
 
 
-class _Tasks:
-    """How a stream's tasks stand, as the topic of positions tells it."""
-
-    def __init__(self, transport: KafkaTransport, topics: Topics, stream: str, plan: HistoryPlan) -> None:
-        self._transport, self._where = transport, TopicPartition(topics.positions, 0)
-        self._stream, self._plan = stream, plan
-        self._next = transport.start_offset(*self._where)
-        self._standing: Standing = {}
-
-    def wait(self, is_so: Callable[[dict[str, Any]], bool]) -> None:
-        """Until something is so of all of them. Raises HistoryError for one that says why it cannot be."""
-        while not all(is_so(self._standing.get(task, {})) for task in self._plan.tasks):
-            if not self._read():
-                time.sleep(_ASK_S)
-            for (name, at), standing in self._standing.items():
-                following = standing.get("following") or {}
-                failure = following.get("failure") or _failure(standing)
-                if failure:
-                    raise HistoryError(f"{self._stream}/{name}/{at} cannot be deepened: {failure}")
-
-    def _read(self) -> bool:
-        if self._transport.end_offset(*self._where) <= self._next:
-            return False
-        fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
-        for value in fetched.values():
-            said = msgspec.json.decode(value)
-            if (said["stream"], said["created"]) == (self._stream, self._plan.created):
-                self._standing[said["partitioner"], said["partition"]] = said
-        self._next = fetched.next_offset
-        return True
-
-
-def _failure(standing: dict[str, Any]) -> str:
-    state = str(standing.get("state", ""))
-    return state if state.startswith("failed") else ""
-
-
-def _is_near(standing: dict[str, Any], history: str) -> bool:
+def is_near(standing: dict[str, Any], history: str) -> bool:
+    """Could a task take over soon, as it says? A metric that fills would be filled at the record, in one go."""
     following = standing.get("following") or {}
-    return following.get("history") == history and following["behind"] <= _NEAR_RECORDS
+    if following.get("history") != history or "behind" not in following or following["filling"]:
+        return False
+    return bool(following["behind"] <= _NEAR_RECORDS)
 
 
 def _is_deepened(catalog: Catalog, stream: str, plan: HistoryPlan) -> bool:

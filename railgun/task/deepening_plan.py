@@ -15,7 +15,7 @@ from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.own_events import OwnEvents
 
-PLAN, OFFER, OWN, OWN_FILE = "deepening.json", "offer.json", "own", "own.json"
+PLAN, OWN, OWN_FILE = "deepening.json", "own", "own.json"
 VERSION = 1
 # No stream is called so.
 _DOOMED = ".doomed-"
@@ -44,11 +44,6 @@ def history_of(file: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, KeyError, ValueError, TypeError):
         return None
     return str(found)
-
-
-def write_offer(folder: Path, history: str) -> None:
-    """All tasks are built: whoever runs them may take them. Raises OSError."""
-    write_whole(folder / OFFER, msgspec.json.encode({"history": history}).decode() + "\n")
 
 
 def write_own(folder: Path, history: str, own: OwnEvents) -> None:

@@ -3,6 +3,7 @@
 docs/decisions/0012 has the way of it.
 """
 
+import contextlib
 import logging
 import shutil
 import threading
@@ -12,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
-from railgun.task.deepening_plan import OFFER, OWN, OWN_FILE, PLAN, history_of, write_own
+from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked
+from railgun.task.deepening_plan import OWN, OWN_FILE, PLAN, history_of, write_own
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.own_events import Freezing
@@ -56,7 +58,8 @@ class HostDeepening:
         self._writing: threading.Thread | None = None
         self._opened: TaskProcessor | None = None
         self._moving: tuple[str, int] | None = None
-        self._look_s = 0.0
+        self._asked: Asked | None = None
+        self._look_s = self._again_s = 0.0
         self.failure: str | None = None
         self._unwritten: tuple[str, str] | None = None
 
@@ -68,15 +71,22 @@ class HostDeepening:
             history, failure = unwritten
             return {"history": history, "failure": failure}
         if self.failure is not None:
-            return {"failure": self.failure}
+            asked = self._asked or Asked("", 0)
+            return {"history": asked.history, "offer": asked.number, "failure": self.failure}
         shadow = self._shadow
-        return None if shadow is None else {"history": shadow.task.history, "behind": shadow.behind}
+        if shadow is None:
+            return None
+        return {"history": shadow.task.history, "behind": shadow.behind, "filling": shadow.is_filling}
 
     def put_aside(self, task: TaskProcessor, change: BeginDeepening) -> None:
         """At the record that says so: keep what the task has accepted; it is written while the task goes on."""
         folder = self._base / OWN / self._place.history.parent.name / self._place.history.name
         self._unwritten = None
         try:
+            asked = read_asked(self._base / REQUEST)
+            if asked is None or asked.history != change.history:
+                # Nobody waits for it any more.
+                return
             if history_of(folder / OWN_FILE) == change.history:
                 return
             shutil.rmtree(folder, ignore_errors=True)
@@ -110,7 +120,10 @@ class HostDeepening:
             self._move(task, *self._moving)
         if time.monotonic() >= self._look_s:
             self._look_s = time.monotonic() + _LOOK_S
-            self._look()
+            try:
+                self._look()
+            except OF_A_SHADOW as error:
+                self._failed(error)
         more: list[bool] = []
         if self._shadow is not None:
             self._guarded(lambda shadow: more.append(shadow.step()))
@@ -157,15 +170,38 @@ class HostDeepening:
             if not self._opening.is_alive():
                 self._take_opened()
             return
-        wanted = history_of(self._base / OFFER)
-        if self._shadow is not None and self._shadow.task.history != wanted:
-            self.close()
-            remove_others(self._place.folder)
+        asked = self._offer()
+        if asked != self._asked:
+            before, self._asked = self._asked, asked
+            self.failure, self._again_s = None, 0.0
+            if before is not None and (asked is None or asked.history != before.history):
+                # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
+                # task may have started anew since, and not have come to the record again.
+                self._let_go()
+        if self._unwritten is not None and not (self._base / REQUEST).is_file():
+            self._unwritten = None
+        wanted = None if asked is None or time.monotonic() < self._again_s else asked.history
         if self._shadow is None and wanted is not None and self._moving is None and self._has_one(wanted):
             self._opening = threading.Thread(
                 target=self._try_to_open, args=(wanted,), name="deepening", daemon=True
             )
             self._opening.start()
+
+    def _offer(self) -> Asked | None:
+        """What is built for this task, not for one of another stream that had the name."""
+        asked = read_asked(self._base / OFFER)
+        return asked if asked is not None and asked.created == self._place.key.created else None
+
+    def _let_go(self) -> None:
+        shadow, self._shadow = self._shadow, None
+        if shadow is not None:
+            shadow.task.close()
+
+    def _failed(self, error: Exception) -> None:
+        """It is tried again later, or when it is asked for anew."""
+        self.failure = _text(error)
+        self._again_s = time.monotonic() + _AGAIN_S
+        _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
     def _has_one(self, history: str) -> bool:
         made = beside(self._place.folder, history)
@@ -177,10 +213,8 @@ class HostDeepening:
         try:
             self._opened = self._open(history)
             self.failure = None
-        except OF_A_SHADOW as error:
-            self.failure = _text(error)
-            self._look_s = time.monotonic() + _AGAIN_S
-            _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
+        except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+            self._failed(error)
 
     def _open(self, history: str) -> TaskProcessor:
         place = self._place
@@ -217,11 +251,10 @@ class HostDeepening:
         try:
             do(self._shadow)
         except OF_A_SHADOW as error:
-            self.failure = _text(error)
-            self._look_s = time.monotonic() + _AGAIN_S
-            _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
+            self._failed(error)
             shadow, self._shadow = self._shadow, None
-            shadow.task.close()
+            with contextlib.suppress(*OF_A_SHADOW):
+                shadow.task.close()
 
     def _move(self, task: TaskProcessor, history: str, after: int) -> None:
         """Once a checkpoint is behind the record, the task is in its new folder for good."""

@@ -17,10 +17,12 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
+from railgun.task.deepening_asked import created_of
 from railgun.task.errors import LogGapError
 from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.unit.noted import Noted
+from railgun.unit.place import task_folder
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments, TaskKey
 from railgun.unit.task_host import Place, TaskHost
@@ -205,23 +207,43 @@ class UnitLoop:
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:
         identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
         where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
+        folder = task_folder(self._folder, key.stream, key.created, key.partitioner, key.partition)
         below = Path(column_name(key.partitioner), str(key.partition))
-        folder = self._folder / "tasks" / f"{key.stream}.{key.created}" / below
         return Place(key, identity, where, folder, ready_folder(self._folder, key.stream) / below)
 
     def _doom(self, snapshot: Snapshot) -> None:
         """Note which folders belong to streams that are no more."""
-        above = self._folder / "tasks"
-        if not self._removes or not above.is_dir():
+        if not self._removes:
             return
-        living = {f"{name}.{entry.created}" for name, entry in snapshot.catalog.streams.items()}
-        due_s = time.monotonic() + self._grace_s
-        for folder in above.iterdir():
-            if folder.name not in living:
+        living, due_s = _living(snapshot), time.monotonic() + self._grace_s
+        for folder in (*_folders(self._folder / "tasks"), *_folders(self._folder / "backfill")):
+            if _owner(folder) not in (None, *living):
                 self._doomed.setdefault(folder, due_s)
+            else:
+                self._doomed.pop(folder, None)
 
     def _remove_doomed(self) -> None:
         for folder in [folder for folder, due_s in self._doomed.items() if due_s <= time.monotonic()]:
-            _log.info("the folder of a dropped stream is deleted: %s", folder)
-            shutil.rmtree(folder, ignore_errors=True)
             del self._doomed[folder]
+            assert self._snapshot is not None
+            # A deepening of another stream of that name may have begun there meanwhile.
+            if _owner(folder) not in (None, *_living(self._snapshot)):
+                _log.info("the folder of a dropped stream is deleted: %s", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _living(snapshot: Snapshot) -> set[str]:
+    return {f"{name}.{entry.created}" for name, entry in snapshot.catalog.streams.items()}
+
+
+def _folders(above: Path) -> list[Path]:
+    return list(above.iterdir()) if above.is_dir() else []
+
+
+def _owner(folder: Path) -> str | None:
+    """The stream, and the place of its first definition, that a folder of tasks or of a deepening is for; None: of
+    none that is known."""
+    if folder.parent.name == "tasks":
+        return folder.name
+    created = created_of(folder)
+    return None if created is None else f"{folder.name}.{created}"

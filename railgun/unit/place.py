@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from railgun.catalog.names import column_name
 from railgun.messaging.transport import TopicPartition
 from railgun.task.identity import TaskIdentity
 from railgun.unit.spread import TaskKey
@@ -17,3 +18,8 @@ class Place:
     where: TopicPartition
     folder: Path
     history: Path
+
+
+def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:
+    """Where a task is in a node's data folder."""
+    return data / "tasks" / f"{stream}.{created}" / column_name(partitioner) / str(partition)

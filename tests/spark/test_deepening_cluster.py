@@ -14,7 +14,7 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.registry import evolution
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
-from railgun.spark.deepening_cluster import DeepeningOfCluster
+from railgun.spark.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.errors import HistoryError
 from railgun.unit.host_deepening import HostDeepening
 from tests.engine.deepened import build_deepening
@@ -52,6 +52,10 @@ def wanted(folder: Path, before: pa.Table, events: pa.Table) -> list[dict[str, A
         reference.apply(definitions())
         reference.score_table("s", before)
         return said([dict(each) for each in reference.score_many("s", events.to_pylist())])
+
+
+def built(node: Path) -> list[Path]:
+    return [path for path in node.glob("tasks/*/*/*/*") if len(path.name) == 32]
 
 
 @pytest.mark.timeout(600)
@@ -148,3 +152,65 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
             assert scored(player, rows(NOW, 50)) == wanted(tmp_path / "old", own, rows(NOW, 50))
     finally:
         player.close()
+
+
+@pytest.mark.timeout(600)
+def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path) -> None:
+    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    made = target(kafka, prefix, node, None)
+    player = ClusterPlayer(kafka, prefix)
+    never = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with local_units(kafka, prefix, node, 1, never) as units:
+            scored(player, live_rows(BEGIN, NOW))
+            build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
+            made.offer()
+            awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
+            units[0].halt()
+            units[0].loop.abandon()
+            units[0].loop.hosts.clear()
+        assert len(built(node)) == 3
+        assert made.give_up()
+        assert not built(node)
+        with local_units(kafka, prefix, node, 1, never):
+            scored(player, rows(NOW, 20))
+        assert not list((node / "backfill").rglob("*"))
+    finally:
+        player.close()
+
+
+@pytest.mark.timeout(600)
+def test_what_a_task_cannot_put_aside_is_shown_by_the_job(kafka: str, tmp_path: Path) -> None:
+    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    made = target(kafka, prefix, node, None)
+    player = ClusterPlayer(kafka, prefix)
+    folder = node / "backfill" / "s"
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with local_units(kafka, prefix, node, 1, SETTINGS) as units:
+            scored(player, live_rows(BEGIN, NOW))
+            folder.mkdir(parents=True)
+            (folder / "own").write_text("")
+            with pytest.raises(HistoryError, match=r"s/.*/\d cannot be deepened: .*own"):
+                made.plan()
+            assert units[0].error is None
+            (folder / "own").unlink()
+            assert made.plan().tasks
+    finally:
+        player.close()
+
+
+@pytest.mark.parametrize(
+    ("following", "expected"),
+    [
+        ({"history": "h", "behind": 0, "filling": False}, True),
+        ({"history": "h", "behind": 0, "filling": True}, False),
+        ({"history": "h", "behind": 1_000_000, "filling": False}, False),
+        ({"history": "h", "offer": "1", "failure": "no room"}, False),
+        ({"history": "g", "behind": 0, "filling": False}, False),
+        (None, False),
+    ],
+)
+def test_a_task_that_fills_a_metric_is_not_near(following: dict[str, Any] | None, expected: bool) -> None:
+    assert is_near({"following": following}, "h") == expected

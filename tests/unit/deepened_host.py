@@ -9,7 +9,8 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_js
 from railgun.catalog.names import column_name
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
-from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_offer, write_plan
+from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
+from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_plan
 from railgun.task.history_manifest import ready_folder
 from railgun.unit.place import Place
 from railgun.unit.sending import Sending
@@ -39,7 +40,7 @@ class DeepenedHost:
         self.log = HeldLog(folder / "log")
         self.log.create_topic(WHERE.topic, 1)
         self.log.append(*WHERE, self.small.records)
-        self.place_of_change = 10
+        self.place_of_change, self.offers, self.created = 10, 0, 1
         below = Path(column_name("k"), "0")
         self.own = deepening_folder(self.data, "s") / OWN / below
         self.place = Place(
@@ -75,9 +76,16 @@ class DeepenedHost:
         while self.host.position < end and self.host.is_running:
             self.host.take(self.log.read(*WHERE, self.host.position, 64, 1 << 20))
 
+    def request(self, history: str = HISTORY) -> None:
+        """As the job does, before the record."""
+        folder = deepening_folder(self.data, "s")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_asked(folder / REQUEST, Asked(history, self.created))
+
     def begin(self) -> None:
         """Up to where the task is built; nobody is offered it yet."""
         self.take_all()
+        self.request()
         self.change(BeginDeepening)
         awaited(lambda: read_own(self.own, HISTORY) is not None)
         own = read_own(self.own, HISTORY)
@@ -88,7 +96,9 @@ class DeepenedHost:
         build_deepening(ready_folder(self.data, "s"), plan, NO_HISTORY, SETTINGS)
 
     def offer(self) -> None:
-        write_offer(deepening_folder(self.data, "s"), HISTORY)
+        self.offers += 1
+        asked = Asked(HISTORY, self.created, str(self.offers))
+        write_asked(deepening_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:
         self.work_until("behind", 0)

@@ -1,5 +1,7 @@
 """A task of a unit that is deepened: what goes wrong beside it never stops it, and its replies stay what they were."""
 
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
+from railgun.task.deepening_plan import deepening_folder
 from railgun.task.own_events import Freezing
 from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.shadow import Shadow
@@ -42,8 +45,9 @@ def test_what_cannot_be_put_aside_stops_nobody(
     """The record is in the log for good: every start comes to it again."""
     with deepened_host(tmp_path) as rig:
         rig.take_all()
+        rig.request()
         if where == "folder":
-            (rig.data / "backfill").write_text("")
+            rig.own.parents[1].write_text("")
         elif where == "frozen":
 
             def refused(*_: object) -> None:
@@ -76,7 +80,8 @@ def test_what_cannot_be_put_aside_stops_nobody(
 def test_a_new_request_forgets_what_went_wrong_with_the_one_before(tmp_path: Path) -> None:
     with deepened_host(tmp_path) as rig:
         rig.take_all()
-        obstacle = rig.data / "backfill"
+        rig.request("g" * 32)
+        obstacle = rig.own.parents[1]
         obstacle.write_text("")
         rig.change(BeginDeepening, "g" * 32)
         assert rig.host.following is not None
@@ -143,4 +148,87 @@ def test_whatever_is_wrong_with_what_follows_the_task_goes_on(
         monkeypatch.setattr(Shadow, "feed", wrong)
         rig.add(events(0, 3))
         assert rig.host.is_running
-        assert rig.host.following == {"failure": "streams: not to be used"}
+        failed = {"history": HISTORY, "offer": "1", "failure": "streams: not to be used"}
+        assert rig.host.following == failed
+        monkeypatch.undo()
+        rig.offer()
+        rig.work_until_following()
+
+
+def test_what_nobody_asks_for_any_more_is_not_put_aside(tmp_path: Path) -> None:
+    """The record is met again after it was given up: nobody would remove it."""
+    with deepened_host(tmp_path) as rig:
+        rig.take_all()
+        rig.change(BeginDeepening)
+        rig.request("g" * 32)
+        rig.change(BeginDeepening)
+        assert rig.host.following is None
+        assert not rig.own.exists()
+
+
+def test_given_up_what_went_wrong_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object, **__: object) -> None:
+        raise DefinitionError(("streams",), "not to be used")
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        monkeypatch.setattr("railgun.unit.host_deepening.open_task", wrong)
+        rig.work_until("failure", "streams: not to be used")
+        shutil.rmtree(deepening_folder(rig.data, "s"))
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        assert rig.host.is_running
+
+
+def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit started anew after all had taken over: its old task has not come to the record again."""
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        with monkeypatch.context() as patch:
+            patch.setattr(HostDeepening, "_move", lambda *_: None)
+            rig.change(Deepen)
+            rig.host.close()
+        rig.open()
+        assert rig.host.task.history == ""
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is not None)
+        shutil.rmtree(deepening_folder(rig.data, "s"))
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        rig.take_all()
+        assert rig.host.is_running
+        assert rig.host.task.history == HISTORY
+
+
+def test_what_is_offered_to_another_stream_of_that_name_is_passed_over(tmp_path: Path) -> None:
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.created = 99
+        rig.offer()
+        until_s = time.monotonic() + 1.5
+        while time.monotonic() < until_s:
+            rig.host.work()
+        assert rig.host.following is None
+        rig.created = 1
+        rig.offer()
+        rig.work_until_following()
+
+
+def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path) -> None:
+    """In every round more comes than a small step has."""
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.add(events(0, 3_000))
+        rig.offer()
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is not None)
+        first, behind = 3_000, []
+        while not behind or behind[-1] > 200:
+            rig.add(events(first, 200))
+            first += 200
+            rig.host.work()
+            following = rig.host.following
+            assert following is not None
+            behind.append(int(str(following["behind"])))
+            assert len(behind) < 100

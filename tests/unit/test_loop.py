@@ -10,6 +10,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.transport import Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
+from railgun.task.deepening_asked import REQUEST, Asked, write_asked
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
@@ -59,7 +60,7 @@ def _snapshot(*changes: Change) -> Snapshot:
     return Snapshot(catalog, dict.fromkeys(catalog.streams, bytes(16)), ())
 
 
-def _loop(folder: Path) -> UnitLoop:
+def _loop(folder: Path, *, removes: bool = False) -> UnitLoop:
     host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: StillHost(place))
     return UnitLoop(
         cast(Transport, None),
@@ -70,7 +71,7 @@ def _loop(folder: Path) -> UnitLoop:
         host,
         lambda closed: None,
         folder,
-        removes=False,
+        removes=removes,
         grace_s=0.0,
     )
 
@@ -92,3 +93,28 @@ def test_ready_once_all_that_the_newest_catalogue_wants_is_there(tmp_path: Path)
     assert not loop.is_ready, "a stream does"
     loop.round()
     assert loop.is_ready
+
+
+def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> None:
+    """Not what is prepared for another one of that name, nor a history for a stream that is still to come."""
+    stream = parse_definitions(_DEFINITIONS.format(name="a")).streams["a"]
+    prepared, to_come = tmp_path / "backfill" / "a", tmp_path / "backfill" / "b" / "tasks"
+    prepared.mkdir(parents=True)
+    to_come.mkdir(parents=True)
+    loop = _loop(tmp_path, removes=True)
+    write_asked(prepared / REQUEST, Asked("h", 1))
+    loop.follow(_snapshot(PutStream(1, stream, 1)))
+    loop.round()
+    assert prepared.is_dir()
+    loop.follow(_snapshot(PutStream(5, stream, 1)))
+    loop.round()
+    assert not prepared.exists()
+    prepared.mkdir()
+    write_asked(prepared / REQUEST, Asked("g", 5))
+    loop.follow(_snapshot(PutStream(5, stream, 1)))
+    loop.round()
+    assert prepared.is_dir()
+    loop.follow(_snapshot())
+    loop.round()
+    assert not prepared.exists()
+    assert to_come.is_dir()

@@ -1,0 +1,63 @@
+"""What the job that deepens a stream believes of its tasks: what they say now, of this deepening, of this offer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.spark.errors import HistoryError
+from railgun.spark.task_standings import TaskStandings
+
+TASK = ("k", 0)
+
+
+class Told:
+    """A topic of positions, and what tasks say in it."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self.log = log
+        log.create_topic("positions", 1)
+
+    def say(self, created: int = 1, state: str = "running", **following: Any) -> None:
+        said = {"stream": "s", "created": created, "partitioner": "k", "partition": 0, "state": state}
+        record = msgspec.json.encode({**said, "following": following or None})
+        self.log.append("positions", 0, [record])
+
+    def standings(self) -> TaskStandings:
+        return TaskStandings(self.log, "positions", ("s", 1), "h", "2")
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    log = EmbeddedLog(tmp_path, Durability.OS)
+    try:
+        yield Told(log)
+    finally:
+        log.close()
+
+
+def test_what_went_wrong_before_does_not_count(told: Told) -> None:
+    told.say(history="h", offer="2", failure="no space left")
+    told.say(state="failed: of old")
+    standings = told.standings()
+    standings.check()
+    told.say(history="h", offer="1", failure="of the offer before")
+    told.say(history="g", offer="2", failure="of another")
+    told.say(created=7, state="failed: another stream")
+    # Mended since: what is said last counts.
+    told.say(history="h", offer="2", failure="no space left")
+    told.say(history="h", behind=3)
+    standings.wait([TASK], lambda standing: (standing.get("following") or {}).get("behind") == 3)
+
+
+@pytest.mark.parametrize(
+    "said", [{"history": "h", "offer": "2", "failure": "no room"}, {"state": "failed: no room"}]
+)
+def test_what_is_wrong_now_ends_the_job(told: Told, said: dict[str, str]) -> None:
+    standings = told.standings()
+    told.say(**said)
+    with pytest.raises(HistoryError, match=r"s/k/0 cannot be deepened: .*no room"):
+        standings.wait([TASK], lambda standing: False)
