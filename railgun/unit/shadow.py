@@ -8,17 +8,22 @@ from railgun.task.replies import unanswered
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
-# Of a step: whoever calls meanwhile waits for no more.
-_STEP_RECORDS, _STEP_RECORDS_MOST = 32, 256
+# Of a step where the task that answers has little to do: whoever calls meanwhile waits for no more. One that is far
+# behind takes more.
+_STEP_RECORDS, _FAR_STEP_RECORDS = 32, 256
 _GAIN, _STEPS_BEHIND = 2, 64
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 
 
 class Shadow:
-    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow. One thread uses it."""
+    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow.  most: records of a
+    step, whatever comes. One thread uses it.
+    """
 
-    def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
-        self.task, self.log, self._end = task, log, end
+    def __init__(
+        self, task: TaskProcessor, log: TaskLog, end: Callable[[], int], most: int = _READ_RECORDS
+    ) -> None:
+        self.task, self.log, self._end, self._most = task, log, end, most
         self._ahead: Records | None = None
         self._seen_end = end()
         self._first = task.position
@@ -36,15 +41,17 @@ class Shadow:
     def step(self) -> bool:
         """A brief step. True: there is more to do now."""
         # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
-        if not self.is_filling:
-            self._process(self._step_records())
+        until = self.task.position + min(self._step_records(), self.behind)
+        while self.task.position < until and not self.is_filling:
+            self._process(until - self.task.position)
         return self.task.work(brief=True) or self.behind > 0
 
     def _step_records(self) -> int:
         """Of the next step: twice what has come since the last one, else it would fall behind; more where it is far."""
         end = self._end()
         came, self._seen_end = end - self._seen_end, end
-        return max(_STEP_RECORDS, _GAIN * came, min(self.behind // _STEPS_BEHIND, _STEP_RECORDS_MOST))
+        far = min(self.behind // _STEPS_BEHIND, _FAR_STEP_RECORDS)
+        return min(self._most, max(_STEP_RECORDS, _GAIN * came, far))
 
     def feed(self, records: Records, first_offset: int) -> None:
         """Records that the other task has just processed; passed over where they are not the next."""

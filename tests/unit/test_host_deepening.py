@@ -12,6 +12,7 @@ from railgun.catalog.errors import DefinitionError
 from railgun.task.deepening_plan import deepening_folder
 from railgun.task.own_events import Freezing
 from railgun.unit.host_deepening import HostDeepening
+from railgun.unit.loop import ROUND_RECORDS
 from railgun.unit.shadow import Shadow
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
@@ -216,19 +217,20 @@ def test_what_is_offered_to_another_stream_of_that_name_is_passed_over(tmp_path:
         rig.work_until_following()
 
 
-def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("come", [200, ROUND_RECORDS])
+def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path, come: int) -> None:
     """In every round more comes than a small step has."""
     with deepened_host(tmp_path) as rig:
         rig.begin()
-        rig.add(events(0, 3_000))
+        rig.add(events(0, 20_000))
         rig.offer()
         awaited(lambda: (rig.host.work(), rig.host.following)[1] is not None)
-        first, behind = 3_000, []
-        while not behind or behind[-1] > 200:
-            rig.add(events(first, 200))
-            first += 200
+        first, behind = 20_000, []
+        while not behind or behind[-1] > come:
+            rig.add(events(first, come))
+            first += come
             rig.host.work()
             following = rig.host.following
             assert following is not None
             behind.append(int(str(following["behind"])))
-            assert len(behind) < 100
+            assert len(behind) < 200
