@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
 from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, remove_doomed
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.history_build import HistoryPlan
+from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.identity import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
@@ -86,7 +85,7 @@ class Deepenings:
             return None
         begun = Beginning(self._folder.path, name, members, self._log.sync)
         try:
-            history, settings = uuid.uuid4().hex, members[0].task.settings
+            history, settings = new_history_id(), members[0].task.settings
             plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
         except BaseException:
             begun.give_up()

@@ -7,7 +7,6 @@ the engine's own task processor runs over them, one Spark task for each task of 
 import hashlib
 import json
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -111,11 +110,6 @@ class Backfill:
             "deepens": plan.history if plan.own else None,
         }
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def new_history_id() -> str:
-    """An id that no other history has."""
-    return uuid.uuid4().hex
 
 
 def check_source(spark: SparkSession, job: Backfill, plan: HistoryPlan) -> DataFrame:

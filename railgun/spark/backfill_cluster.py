@@ -16,9 +16,8 @@ from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
-from railgun.spark.backfill import new_history_id
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
-from railgun.task.history_build import HistoryPlan
+from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.history_manifest import verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings

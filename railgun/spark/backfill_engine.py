@@ -2,10 +2,9 @@
 
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderLockedError
-from railgun.spark.backfill import new_history_id
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
-from railgun.task.history_build import HistoryPlan
+from railgun.task.history_build import HistoryPlan, new_history_id
 
 
 class BackfillOfEngine(BackfillTarget):

@@ -14,13 +14,12 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
-from railgun.spark.backfill import new_history_id
 from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
 from railgun.spark.task_standings import StreamKey, TaskStandings
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
 from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_plan
-from railgun.task.history_build import HistoryPlan
+from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside

@@ -1,5 +1,6 @@
 """Building a task of history: events that were never in its log go through it as if they had. See HISTORY.md."""
 
+import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,11 @@ class HistoryPlan:
         return [
             (name, number) for name in stream.partitioners for number in range(stream.partitions_of(name))
         ]
+
+
+def new_history_id() -> str:
+    """An id that no other history has."""
+    return uuid.uuid4().hex
 
 
 class HistoryBuild:
