@@ -73,13 +73,10 @@ class DropMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class AddHistory:
-    """A stream's tasks begin with history, before the first record of their logs: that of a backfill.
+class _Past:
+    """What a stream's tasks have from before their logs. history: which, by its id.  cut_ms: its events come before
+    this time."""
 
-    history: which, by its id.  cut_ms: its events come before this time.
-    """
-
-    kind: ClassVar[str] = "history"
     place: int
     stream: str
     history: str
@@ -90,20 +87,17 @@ class AddHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Deepen:
-    """From here on a stream's tasks are those that were built with older history, and have come to here.
+class AddHistory(_Past):
+    """A stream's tasks begin with history, before the first record of their logs: that of a backfill."""
 
-    history: which, by its id.  cut_ms: its events come before this time.
-    """
+    kind: ClassVar[str] = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class Deepen(_Past):
+    """From here on a stream's tasks are those that were built with older history, and have come to here."""
 
     kind: ClassVar[str] = "deepen"
-    place: int
-    stream: str
-    history: str
-    cut_ms: int
-
-    def body(self) -> dict[str, Any]:
-        return {"stream": self.stream, "history": self.history, "cut_ms": self.cut_ms}
 
 
 @dataclass(frozen=True, slots=True)
