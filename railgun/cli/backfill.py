@@ -13,7 +13,7 @@ from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.messaging.kafka_settings import KafkaSettings
-    from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
+    from railgun.spark.backfill_target import BackfillRequest, BackfillTarget, DeepeningTarget
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,10 +97,12 @@ def execute(arguments: argparse.Namespace) -> int:
         from railgun.spark.environment import local_session
     from railgun.cli.progress import PiecesProgress
 
-    target = _target(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))
+    request = _request(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))
     if arguments.give_up:
-        print("given up" if _given_up(target) else f"no deepening of {stream.name} is under way")
+        is_given_up = _deepening(arguments, request).give_up()
+        print("given up" if is_given_up else f"no deepening of {stream.name} is under way")
         return 0
+    target = _deepening(arguments, request) if arguments.deepen else _beginning(arguments, request)
     with PiecesProgress() as progress:
         report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
@@ -117,23 +119,27 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_NO if refuses else 0
 
 
-def _target(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillTarget":
+def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillRequest":
     from railgun.spark.backfill_source import HistorySource
     from railgun.spark.backfill_target import BackfillRequest
 
-    places = _places(arguments.history, arguments.format)
-    source = HistorySource((), "") if arguments.give_up else None
-    request = BackfillRequest(
+    if arguments.give_up:
+        source = HistorySource((), "")
+    else:
+        places = _places(arguments.history, arguments.format)
+        source = HistorySource.of(places, arguments.format, dict(arguments.option))
+    return BackfillRequest(
         data=Path(arguments.data).absolute(),
         definitions=definitions,
-        source=source or HistorySource.of(places, arguments.format, dict(arguments.option)),
+        source=source,
         columns=dict(arguments.column),
         cut_ms=arguments.until,
         work=None if arguments.work is None else Path(arguments.work).absolute(),
         scratch=None if arguments.scratch is None else Path(arguments.scratch).absolute(),
     )
-    if arguments.deepen:
-        return _deepening(arguments, request)
+
+
+def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
     if arguments.broker is None:
         from railgun.spark.backfill_engine import BackfillOfEngine
 
@@ -153,7 +159,7 @@ def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
     return kafka_settings(settings), settings.cluster.topic_prefix
 
 
-def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
+def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "DeepeningTarget":
     if arguments.broker is not None:
         from railgun.spark.deepening_cluster import DeepeningOfCluster
 
@@ -166,15 +172,6 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "Ba
     from railgun.spark.backfill_service import DeepeningOfService
 
     return DeepeningOfService(request, url_from(arguments.url))
-
-
-def _given_up(target: "BackfillTarget") -> bool:
-    from railgun.spark.backfill_engine import DeepeningOfEngine
-    from railgun.spark.backfill_service import DeepeningOfService
-    from railgun.spark.deepening_cluster import DeepeningOfCluster
-
-    assert isinstance(target, DeepeningOfEngine | DeepeningOfService | DeepeningOfCluster)
-    return target.give_up()
 
 
 def _check(arguments: argparse.Namespace) -> None:

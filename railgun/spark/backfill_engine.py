@@ -2,7 +2,7 @@
 
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderLockedError
-from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
+from railgun.spark.backfill_target import BackfillRequest, BackfillTarget, DeepeningTarget
 from railgun.spark.errors import HistoryError
 from railgun.task.history_build import HistoryPlan, new_history_id
 
@@ -24,7 +24,7 @@ class BackfillOfEngine(BackfillTarget):
         return opened(self.request, "stop the server that runs there for a moment")
 
 
-class DeepeningOfEngine(BackfillTarget):
+class DeepeningOfEngine(DeepeningTarget):
     """A live stream of an engine that nobody runs just now. Raises EngineError; HistoryError where it is in use."""
 
     def plan(self) -> HistoryPlan:
@@ -37,7 +37,6 @@ class DeepeningOfEngine(BackfillTarget):
             engine.deepen(self.request.stream)
 
     def give_up(self) -> bool:
-        """Let go of what there is; False where none is under way."""
         with self._open() as engine:
             return engine.give_up_deepening(self.request.stream)
 

@@ -3,7 +3,7 @@
 import time
 
 from railgun.client.client import Client
-from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
+from railgun.spark.backfill_target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
 from railgun.task.deepening_plan import deepening_folder, read_plan
 from railgun.task.history_build import HistoryPlan
@@ -11,7 +11,7 @@ from railgun.task.history_build import HistoryPlan
 _ASK_S = 0.2
 
 
-class DeepeningOfService(BackfillTarget):
+class DeepeningOfService(DeepeningTarget):
     """url: of the server.
 
     Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, and where it says
@@ -53,7 +53,6 @@ class DeepeningOfService(BackfillTarget):
                 time.sleep(_ASK_S)
 
     def give_up(self) -> bool:
-        """Let go of what there is; False where none is under way."""
         with Client(self._url) as client:
             if client.deepening(self.request.stream)["state"] == "none":
                 return False

@@ -89,3 +89,12 @@ class BackfillTarget(ABC):
             make_all_durable(self.ready)
             for folder in (self.ready.parent, self.ready.parent.parent, self.request.data):
                 make_durable(folder)
+
+
+class DeepeningTarget(BackfillTarget):
+    """A live stream, to be given older history."""
+
+    @abstractmethod
+    def give_up(self) -> bool:
+        """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError among
+        others."""

@@ -14,7 +14,7 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
-from railgun.spark.backfill_target import BackfillRequest, BackfillTarget
+from railgun.spark.backfill_target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
 from railgun.spark.task_standings import StreamKey, TaskStandings
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
@@ -29,7 +29,7 @@ _ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
 _NEAR_RECORDS = 2_000
 
 
-class DeepeningOfCluster(BackfillTarget):
+class DeepeningOfCluster(DeepeningTarget):
     """kafka, prefix: where the cluster is. The request's data folder is that of the node that runs the stream's tasks.
 
     Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
