@@ -86,28 +86,27 @@ class Positions:
         """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
         their logs hold by now."""
         stream, ends = entry.stream, _LogEnds(self._transport)
-        for partitioner in stream.partitioners:
-            topic = self._topics.tasks(stream.name, partitioner)
-            for partition in range(stream.partitions_of(partitioner)):
-                said = self.newest.get((stream.name, partitioner, partition), {})
-                if said.get("created") != entry.created:
-                    said = {}
-                state = self._state((stream.name, partitioner, partition), said)
-                processed, end = said.get("processed", 0), said.get("end", 0)
-                if state in NOT_RUN:
-                    end = max(end, ends.of(topic, partition))
-                yield {
-                    "stream": stream.name,
-                    "partitioner": partitioner,
-                    "partition": partition,
-                    "position": processed,
-                    "checkpoint": said.get("checkpointed", 0),
-                    "lag": max(0, end - processed),
-                    "node": said.get("node"),
-                    "unit": said.get("unit"),
-                    "state": state,
-                    "unreadable_records": said.get("unreadable", 0),
-                }
+        for partitioner, partition in stream.tasks:
+            task = (stream.name, partitioner, partition)
+            said = self.newest.get(task, {})
+            if said.get("created") != entry.created:
+                said = {}
+            state = self._state(task, said)
+            processed, end = said.get("processed", 0), said.get("end", 0)
+            if state in NOT_RUN:
+                end = max(end, ends.of(self._topics.tasks(stream.name, partitioner), partition))
+            yield {
+                "stream": stream.name,
+                "partitioner": partitioner,
+                "partition": partition,
+                "position": processed,
+                "checkpoint": said.get("checkpointed", 0),
+                "lag": max(0, end - processed),
+                "node": said.get("node"),
+                "unit": said.get("unit"),
+                "state": state,
+                "unreadable_records": said.get("unreadable", 0),
+            }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
         """How much of its history a metric has read, 0 to 1, in the task that is least far."""

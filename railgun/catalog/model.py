@@ -60,6 +60,11 @@ class StreamDefinition:
         """The fields' types by name, in order."""
         return {field.name: field.type for field in self.fields}
 
+    @property
+    def tasks(self) -> list[tuple[str, int]]:
+        """(partitioner, partition) of all its tasks."""
+        return [(name, number) for name in self.partitioners for number in range(self.partitions_of(name))]
+
     def partitions_of(self, partitioner: str) -> int:
         """How many tasks a partitioner has: `*` is one whatever `partitions` says."""
         return 1 if partitioner == ALL else self.partitions

@@ -52,7 +52,7 @@ class OfflineRun:
         self._folder = self._temporary or Path(folder or "")
         try:
             never = replace(settings or TaskSettings(), checkpoint_interval_s=_NEVER_S, replay_s=_NEVER_S)
-            tasks = sum(stream.partitions_of(partitioner) for partitioner in stream.partitioners)
+            tasks = len(stream.tasks)
             self._tasks = self._open(MemoryShares(never, LIMIT_BYTES).take(tasks))
         except BaseException:
             self._remove()

@@ -74,9 +74,8 @@ class BackfillOfCluster(BackfillTarget):
 
 
 def _tasks(stream: StreamDefinition, key: bytes) -> Iterator[tuple[str, int, TaskIdentity]]:
-    for name in stream.partitioners:
-        for number in range(stream.partitions_of(name)):
-            yield name, number, TaskIdentity(stream.name, name, number, key)
+    for name, number in stream.tasks:
+        yield name, number, TaskIdentity(stream.name, name, number, key)
 
 
 def _starts(transport: KafkaTransport, logs: list[TopicPartition]) -> dict[str, int]:

@@ -140,9 +140,8 @@ class DeepeningOfCluster(DeepeningTarget):
         self, entry: StreamEntry, history: str, standings: TaskStandings
     ) -> dict[tuple[str, int], OwnEvents]:
         """What the units have put aside, once all have."""
-        stream, deadline_s = entry.stream, time.monotonic() + _PUT_ASIDE_S
+        tasks, deadline_s = entry.stream.tasks, time.monotonic() + _PUT_ASIDE_S
         found: dict[tuple[str, int], OwnEvents] = {}
-        tasks = [(name, at) for name in stream.partitioners for at in range(stream.partitions_of(name))]
         while True:
             for name, at in tasks:
                 own = read_own(self._folder / OWN / column_name(name) / str(at), history)

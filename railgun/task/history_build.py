@@ -61,10 +61,7 @@ class HistoryPlan:
     @property
     def tasks(self) -> list[tuple[str, int]]:
         """(partitioner, partition) of all its tasks."""
-        stream = self.stream
-        return [
-            (name, number) for name in stream.partitioners for number in range(stream.partitions_of(name))
-        ]
+        return self.stream.tasks
 
 
 def new_history_id() -> str:

@@ -32,11 +32,7 @@ def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
     dealt: dict[TaskKey, int] = {}
     for entry in catalog.streams.values():
         stream = entry.stream
-        own = [
-            TaskKey(stream.name, entry.created, partitioner, partition)
-            for partitioner in stream.partitioners
-            for partition in range(stream.partitions_of(partitioner))
-        ]
+        own = [TaskKey(stream.name, entry.created, *task) for task in stream.tasks]
         dealt.update((key, (entry.created + number) % units) for number, key in enumerate(own))
     return dealt
 

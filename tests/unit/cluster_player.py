@@ -104,8 +104,7 @@ class ClusterPlayer:
                 topics.tasks(name, partitioner), partition
             )
             for name, entry in self.registry.snapshot().catalog.streams.items()
-            for partitioner in entry.stream.partitioners
-            for partition in range(entry.stream.partitions_of(partitioner))
+            for partitioner, partition in entry.stream.tasks
         }
 
         def done() -> bool:
