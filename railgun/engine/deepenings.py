@@ -12,19 +12,17 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder
 from railgun.engine.history import deepening_plan, history_named, plan_of
 from railgun.engine.members import Member
+from railgun.engine.opening import log_of, recovered
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
-from railgun.registry.topics import topic_of
 from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, remove_doomed
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.identity import TaskIdentity
-from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, current_folder, remove_others
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
-from reservoir.files import DiskFiles
 
 _log = logging.getLogger("railgun.engine")
 
@@ -34,7 +32,6 @@ class Deepenings:
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog) -> None:
         self._folder, self._log = folder, log
-        self._files = DiskFiles()
         self._under_way: dict[str, Deepening] = {}
         self._beginning: set[str] = set()
         self.kept: dict[TopicPartition, int] = {}
@@ -105,14 +102,11 @@ class Deepenings:
         """Open the tasks that were built. Raises what tasks raise, having left nothing open."""
         shadows: list[Shadow] = []
         try:
-            for (partitioner, partition), place in deepening.places.items():
-                identity = TaskIdentity(deepening.stream, partitioner, partition, deepening.plan.key)
-                log = TaskLog(self._log, _log_of(deepening.stream, (partitioner, partition)))
+            for name, place in deepening.places.items():
+                identity = TaskIdentity(deepening.stream, *name, deepening.plan.key)
+                log = TaskLog(self._log, log_of(deepening.stream, name))
                 made = beside(place, deepening.plan.history)
-                sync = partial(_sync, self._log)
-                task = open_task(
-                    made, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
-                )
+                task = recovered(self._log, log, made, identity, settings)
                 shadows.append(Shadow(task, log, partial(self._log.end_offset, *log.where)))
         except BaseException:
             for shadow in shadows:
@@ -186,7 +180,7 @@ class Deepenings:
     def _shortened(self, deepening: Deepening) -> str | None:
         """Where a log ends before the position that the deepening begins at: what is built of it can never follow."""
         for task, own in deepening.plan.own.items():
-            where = _log_of(deepening.stream, task)
+            where = log_of(deepening.stream, task)
             end = self._log.end_offset(*where)
             if own.position > end:
                 said = (
@@ -200,7 +194,7 @@ class Deepenings:
         return None
 
     def _keep(self, stream: str, first: dict[TaskName, int]) -> None:
-        logs = {_log_of(stream, task): offset for task, offset in first.items()}
+        logs = {log_of(stream, task): offset for task, offset in first.items()}
         self.kept.update(logs)
         self._logs[stream] = list(logs)
 
@@ -209,23 +203,10 @@ class Deepenings:
             self.kept.pop(where, None)
 
     def _places(self, entry: StreamEntry) -> dict[TaskName, Path]:
-        stream = entry.stream
-        return {
-            (name, number): self._folder.place(stream.name, name, number)
-            for name in stream.partitioners
-            for number in range(stream.partitions_of(name))
-        }
+        return {task: self._folder.place(entry.stream.name, *task) for task in entry.stream.tasks}
 
 
 def _is_left(place: Path, history: str) -> bool:
     """Is the folder of a task that has taken over to be moved to yet?"""
     made = beside(place, history)
     return made.is_dir() and current_folder(place) != made
-
-
-def _log_of(stream: str, task: TaskName) -> TopicPartition:
-    return TopicPartition(topic_of(stream, task[0]), task[1])
-
-
-def _sync(log: EmbeddedLog, position: int) -> None:
-    log.sync()

@@ -2,8 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
@@ -19,7 +17,6 @@ from railgun.catalog.changes import (
     Warm,
     change_to_json,
 )
-from railgun.catalog.model import StreamDefinition
 from railgun.engine.deepening import Beginning, Deepening
 from railgun.engine.deepenings import Deepenings
 from railgun.engine.errors import HistoryRefusedError
@@ -28,6 +25,7 @@ from railgun.engine.history import check_history, history_named, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
+from railgun.engine.opening import Opening
 from railgun.engine.status import (
     DeepeningStatus,
     MetricStatus,
@@ -37,25 +35,21 @@ from railgun.engine.status import (
 )
 from railgun.engine.upkeep import Upkeep
 from railgun.messaging.embedded import Durability, EmbeddedLog
-from railgun.messaging.transport import Entry, TopicPartition
+from railgun.messaging.transport import Entry
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
-from railgun.registry.topics import topic_of, topics_of_stream
+from railgun.registry.topics import topics_of_stream
 from railgun.task.deepening_plan import deepening_folder
 from railgun.task.errors import HistoryMissingError
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
-from railgun.task.processor import TaskIdentity, TaskProcessor
-from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside, current_folder
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.memory import MemoryShares
 from railgun.unit.reading import TaskReader
 from railgun.unit.start import Start
-from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import encode_control
 from reservoir.files import DiskFiles
 
@@ -77,14 +71,14 @@ class EngineStreams:
         recording: Recording,
         start: Start,
     ) -> None:
-        self._files = DiskFiles()
-        self._folder = DataFolder(folder, self._files)
+        self._folder = DataFolder(folder, DiskFiles())
         self._memory, self._may_warm, self._threads = memory, may_warm, threads
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
         self._upkeep: dict[str, Upkeep] = {}
         self._reader, self._recording = TaskReader(), recording
         self._log = EmbeddedLog(self._folder.log, durability)
+        self._opening = Opening(self._folder, self._log, memory, threads)
         self.deepenings = Deepenings(self._folder, self._log)
         try:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
@@ -194,7 +188,7 @@ class EngineStreams:
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
         """
-        tasks = _tasks_of(stream_entry(self.catalog, stream).stream)
+        tasks = len(stream_entry(self.catalog, stream).stream.tasks)
         deepening = self.deepenings.wanted(stream)
         if deepening.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
@@ -223,14 +217,14 @@ class EngineStreams:
 
         Raises HistoryRefusedError where they do not follow any more.
         """
-        deepening, plan = self.deepenings.wanted(stream), self.deepenings.wanted(stream).plan
+        deepening = self.deepenings.wanted(stream)
         if deepening.failure is not None:
             raise HistoryRefusedError(f"the deepening of {stream} cannot go on: {deepening.failure}")
         if not deepening.is_near:
             return None
         for shadow in deepening.shadows:
             shadow.catch_up()
-        replaced = self._live[stream]
+        replaced, plan = self._live[stream], deepening.plan
         self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
         return replaced
 
@@ -357,7 +351,7 @@ class EngineStreams:
         if new:
             existing = self._task_count()
             names = ", ".join(stream.name for stream in new)
-            check_new_tasks(f"stream {names}", existing, sum(map(_tasks_of, new)))
+            check_new_tasks(f"stream {names}", existing, sum(len(stream.tasks) for stream in new))
 
     def _force(self, changes: Sequence[Change]) -> None:
         """Tell tasks, those of one stream all of its changes at once."""
@@ -405,17 +399,8 @@ class EngineStreams:
             live.close()
 
     def _open(self, entries: Sequence[StreamEntry], start: Start) -> None:
-        """Open the tasks of streams, several at once, and let them process what their logs hold."""
-        places: list[tuple[TaskIdentity, TaskLog]] = []
-        for entry in entries:
-            stream, key = entry.stream, self._changes.keys[entry.stream.name]
-            for partitioner in stream.partitioners:
-                topic, partitions = topic_of(stream.name, partitioner), stream.partitions_of(partitioner)
-                self._log.create_topic(topic, partitions)
-                for partition in range(partitions):
-                    identity = TaskIdentity(stream.name, partitioner, partition, key)
-                    places.append((identity, TaskLog(self._log, TopicPartition(topic, partition))))
-        members = self._members(places, start)
+        """Open the tasks of streams, and let them process what their logs hold."""
+        members = self._opening.members(entries, self._changes.keys, start)
         for entry in entries:
             name = entry.stream.name
             self._begin_live(entry, [each for each in members if each.task.identity.stream == name])
@@ -424,48 +409,6 @@ class EngineStreams:
         name, own = entry.stream.name, Members(self._log, members)
         self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
         self._upkeep[name] = Upkeep(own, self._may_warm, self.deepenings.kept)
-
-    def _members(self, places: Sequence[tuple[TaskIdentity, TaskLog]], start: Start) -> list[Member]:
-        """Tasks opened and caught up. Where one fails none is left open; the first failure is raised."""
-        if not places:
-            return []
-        at_once = min(self._threads, len(places))
-        settings, readers = self._memory.take(len(places)), max(1, self._threads // at_once)
-        with ThreadPoolExecutor(at_once, "recovery") as pool:
-            futures = [pool.submit(self._member, *place, settings, readers, start) for place in places]
-        failures = [error for each in futures if (error := each.exception()) is not None]
-        if failures:
-            for each in futures:
-                if each.exception() is None:
-                    each.result().task.close()
-            raise failures[0]
-        return [each.result() for each in futures]
-
-    def _member(
-        self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int, start: Start
-    ) -> Member:
-        place = self._folder.place(identity.stream, identity.partitioner, identity.partition)
-        sync = partial(_sync, self._log)
-
-        def opened(folder: Path) -> TaskProcessor:
-            task = open_task(
-                folder, identity, self._files, log.read, settings, sync_log=sync, log_start=log.start
-            )
-            try:
-                log.catch_up(task, readers, start)
-            except BaseException:
-                task.close()
-                raise
-            return task
-
-        try:
-            task = opened(current_folder(place))
-        except HistoryMissingError as error:
-            if not beside(place, error.history).is_dir():
-                raise
-            # Another has taken over there, and was not moved to yet.
-            task = opened(beside(place, error.history))
-        return Member(identity.partitioner, task, log)
 
     def _remove(self, stream: str) -> None:
         """Delete what there is of a stream that was dropped."""
@@ -479,7 +422,7 @@ class EngineStreams:
             shutil.rmtree(deepening_folder(self._folder.path, stream), ignore_errors=True)
 
     def _task_count(self) -> int:
-        return sum(_tasks_of(entry.stream) for entry in self.catalog.streams.values())
+        return sum(len(entry.stream.tasks) for entry in self.catalog.streams.values())
 
     def _let_go(self, stream: str) -> None:
         """Close a stream's tasks, if they are open."""
@@ -488,14 +431,6 @@ class EngineStreams:
         if live is not None:
             live.close()
             self._memory.give_back(member.task.settings for member in live.members)
-
-
-def _tasks_of(stream: StreamDefinition) -> int:
-    return sum(map(stream.partitions_of, stream.partitioners))
-
-
-def _sync(log: EmbeddedLog, position: int) -> None:
-    log.sync()
 
 
 def _said(change: Change) -> str:

@@ -19,7 +19,6 @@ from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.own_events import Freezing
 from railgun.task.processor import TaskProcessor
-from railgun.task.recovery import open_task
 from railgun.task.settings import MIB, TaskSettings
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
 from railgun.unit.faults import OF_A_SHADOW
@@ -27,7 +26,6 @@ from railgun.unit.place import Place
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
-from reservoir.files import DiskFiles
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
 # Twice what a task gets in a round of its unit, so that what follows gains on it whatever comes.
@@ -228,15 +226,7 @@ class HostDeepening:
                     str(place.history), f"it was built for another deepening, {manifest.history}"
                 )
             take_in(place.history, place.folder, history)
-        return open_task(
-            made,
-            place.identity,
-            DiskFiles(),
-            self._log.read,
-            self._settings,
-            sync_log=self._sync_log,
-            log_start=self._log.start,
-        )
+        return self._log.recover(made, place.identity, self._settings, self._sync_log)
 
     def _take_opened(self) -> None:
         self._opening = None

@@ -22,10 +22,10 @@ from railgun.task.errors import LogGapError
 from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.unit.noted import Noted
-from railgun.unit.place import task_folder
+from railgun.unit.place import Place, task_folder
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments, TaskKey
-from railgun.unit.task_host import Place, TaskHost
+from railgun.unit.task_host import TaskHost
 
 # Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20

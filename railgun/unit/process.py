@@ -23,9 +23,10 @@ from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.memory import MemoryShares
 from railgun.unit.parent import Parent
+from railgun.unit.place import Place
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
-from railgun.unit.task_host import Place, TaskHost
+from railgun.unit.task_host import TaskHost
 from railgun.unit.telemetry import UnitTelemetry
 
 _log = logging.getLogger("railgun.unit")

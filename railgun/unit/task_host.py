@@ -16,19 +16,17 @@ from railgun.state.errors import StoreError, StoreLockedError
 from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
-from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.unit.faults import OF_ONE_TASK
 from railgun.unit.host_deepening import HostDeepening, folder_of
 from railgun.unit.outstanding import Outstanding
-from railgun.unit.place import Place as Place
+from railgun.unit.place import Place
 from railgun.unit.sending import DeadLetter, Sending
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records, encode_control
 from railgun.wire.msgpack import Status
 from reservoir.errors import StorageFailedError
-from reservoir.files import DiskFiles
 
 # Replies that are not acknowledged for so long are given up: the unit starts again.
 ACKNOWLEDGED_S = 180.0
@@ -59,15 +57,8 @@ class TaskHost:
         place = self.place
         place.folder.mkdir(parents=True, exist_ok=True)
         try:
-            task = open_task(
-                folder_of(place.folder, place.history.parents[2]),
-                place.identity,
-                DiskFiles(),
-                self._log.read,
-                self.settings,
-                sync_log=self._await_replies,
-                log_start=self._log.start,
-            )
+            folder = folder_of(place.folder, place.history.parents[2])
+            task = self._log.recover(folder, place.identity, self.settings, self._await_replies)
         except StoreLockedError:
             return False
         except OF_ONE_TASK as error:
@@ -126,7 +117,10 @@ class TaskHost:
                 self._note(fetched, begun_s, now_ms)
                 self._deepening.feed(records, first)
         except HistoryMissingError as error:
-            self._take_over(error) if error.takes_over else self._take_history(error)
+            if error.takes_over:
+                self._take_over(error)
+            else:
+                self._take_history(error)
         except OF_ONE_TASK as error:
             self.failed(error)
 

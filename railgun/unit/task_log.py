@@ -1,13 +1,18 @@
 """The log of one task in a transport: reading it for recovery, catching up with it, trimming it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.errors import LogGapError
+from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
+from railgun.task.recovery import open_task
+from railgun.task.settings import TaskSettings
 from railgun.unit.start import Start
 from railgun.wire.encode import Records
+from reservoir.files import DiskFiles
 
 _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
@@ -28,6 +33,14 @@ class TaskLog:
         """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
         for offset, records in self._fetch(first, end):
             yield offset, records.to_list()
+
+    def recover(
+        self, folder: Path, identity: TaskIdentity, settings: TaskSettings, sync_log: Callable[[int], None]
+    ) -> TaskProcessor:
+        """The task of this log as its folder has it: see `open_task`. Raises what that raises, TransportError."""
+        return open_task(
+            folder, identity, DiskFiles(), self.read, settings, sync_log=sync_log, log_start=self.start
+        )
 
     def catch_up(self, task: TaskProcessor, threads: int, start: Start) -> None:
         """Let a task that was just opened process what it has not seen, with so many threads reading its state.

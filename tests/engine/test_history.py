@@ -17,6 +17,7 @@ from railgun.task.errors import HistoryMissingError
 from railgun.task.history_manifest import HISTORY, MANIFEST, read_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
+from reservoir.files import DiskFiles
 from tests.engine.histories import build_history, chunks, first_seq, state
 
 SETTINGS = TaskSettings(chunk_events=32, segment_bytes=1 << 13, checkpoint_interval_s=1e9)
@@ -279,7 +280,7 @@ def test_a_task_that_lost_its_history_says_so(tmp_path: Path) -> None:
     made_ready(tmp_path, definitions(), history_rows().slice(0, 20))
     with engine(tmp_path) as opened:
         opened.add_history("s")
-    folder = DataFolder(tmp_path, opened._streams._files)
+    folder = DataFolder(tmp_path, DiskFiles())
     manifest = read_manifest(tmp_path / "streams" / "s" / "all" / "0")
     assert (manifest.events, manifest.duplicates) == (20, 2)
     report = inspect_task(tmp_path / "streams" / "s" / "all" / "0")

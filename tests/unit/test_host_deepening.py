@@ -14,6 +14,7 @@ from railgun.task.own_events import Freezing
 from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import ROUND_RECORDS
 from railgun.unit.shadow import Shadow
+from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
 from reservoir.errors import StorageFailedError
@@ -174,7 +175,7 @@ def test_given_up_what_went_wrong_is_forgotten(tmp_path: Path, monkeypatch: pyte
     with deepened_host(tmp_path) as rig:
         rig.begin()
         rig.offer()
-        monkeypatch.setattr("railgun.unit.host_deepening.open_task", wrong)
+        monkeypatch.setattr(TaskLog, "recover", wrong)
         rig.work_until("failure", "streams: not to be used")
         shutil.rmtree(deepening_folder(rig.data, "s"))
         awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)

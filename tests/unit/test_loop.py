@@ -13,9 +13,10 @@ from railgun.registry.topics import Topics
 from railgun.task.deepening_asked import REQUEST, Asked, write_asked
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted
+from railgun.unit.place import Place
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
-from railgun.unit.task_host import Place, TaskHost
+from railgun.unit.task_host import TaskHost
 
 _DEFINITIONS = """
 [streams.{name}]

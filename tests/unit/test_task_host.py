@@ -15,9 +15,10 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.identity import TaskIdentity
+from railgun.unit.place import Place
 from railgun.unit.sending import Sending
 from railgun.unit.spread import TaskKey
-from railgun.unit.task_host import Place, TaskHost
+from railgun.unit.task_host import TaskHost
 from railgun.wire.encode import encode_control, encode_event
 from railgun.wire.reply import decode_reply
 from tests.unit.local_units import SMALL
