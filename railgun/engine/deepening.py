@@ -24,8 +24,6 @@ from railgun.task.task_folder import beside, move_to, others, take_in
 from railgun.unit.faults import OF_A_SHADOW
 from railgun.unit.shadow import Shadow
 
-_NEAR_RECORDS = 64
-
 _log = logging.getLogger("railgun.engine")
 
 TaskName = tuple[str, int]
@@ -65,9 +63,7 @@ class Deepening:
     @property
     def is_near(self) -> bool:
         """Can the shadows be where the logs end in a moment?"""
-        return bool(self.shadows) and all(
-            0 <= shadow.behind <= _NEAR_RECORDS and not shadow.is_filling for shadow in self.shadows
-        )
+        return bool(self.shadows) and all(shadow.is_near for shadow in self.shadows)
 
     def bring(self) -> None:
         """Look at every byte of what was built, and bring it beside the tasks; what is there already stays.
@@ -93,12 +89,16 @@ class Deepening:
             take_in(made, place, self.plan.history)
 
     def work(self) -> bool:
-        """A brief step of one shadow. True: there is more to do now."""
+        """A brief step of one shadow, and one of each that would fall behind. True: there is more to do now."""
         if not self.shadows:
             return False
         self._turn = (self._turn + 1) % len(self.shadows)
+        more = False
         try:
-            return self.shadows[self._turn].step() or self.behind > 0
+            for number, shadow in enumerate(self.shadows):
+                if number == self._turn or shadow.is_pressed:
+                    more |= shadow.step()
+            return more or self.behind > 0
         except OF_A_SHADOW as error:
             # The tasks that answer have nothing to do with it.
             self.failure = " ".join(str(error).split())

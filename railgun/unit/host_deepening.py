@@ -28,8 +28,6 @@ from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
-# Twice what a task gets in a round of its unit, so that what follows gains on it whatever comes.
-_STEP_MOST = 4_096
 # Of the caches of the task that answers: both are there for a while.
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
@@ -235,7 +233,7 @@ class HostDeepening:
             self._shadow = self._following(opened)
 
     def _following(self, task: TaskProcessor) -> Shadow:
-        return Shadow(task, self._log, self._position, _STEP_MOST)
+        return Shadow(task, self._log, self._position)
 
     def _guarded(self, do: Callable[[Shadow], object]) -> None:
         """The task that answers has nothing to do with what goes wrong here."""

@@ -11,21 +11,20 @@ from railgun.wire.encode import Records
 # Of a step where the task that answers has little to do: whoever calls meanwhile waits for no more. One that is far
 # behind takes more.
 _STEP_RECORDS, _FAR_STEP_RECORDS = 32, 256
+# Of what has come since its last step a step takes so many times as much: it gains on what comes, whatever comes.
 _GAIN, _STEPS_BEHIND = 2, 64
+_NEAR_RECORDS = 64
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 
 
 class Shadow:
-    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow.  most: records of a
-    step, whatever comes. One thread uses it.
-    """
+    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow. One thread uses it."""
 
-    def __init__(
-        self, task: TaskProcessor, log: TaskLog, end: Callable[[], int], most: int = _READ_RECORDS
-    ) -> None:
-        self.task, self.log, self._end, self._most = task, log, end, most
+    def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
+        self.task, self.log, self._end = task, log, end
         self._ahead: Records | None = None
-        self._seen_end = end()
+        # Known from the first step on: what came while it was opened is not to be made good in one step.
+        self._seen_end: int | None = None
         self._first = task.position
 
     @property
@@ -38,20 +37,36 @@ class Shadow:
         """Does it have a metric, added meanwhile, that is not full yet?"""
         return self.task.fills.waiting
 
+    @property
+    def is_pressed(self) -> bool:
+        """Has so much come since its last step that small ones would not keep up with it?"""
+        return self._came > _FAR_STEP_RECORDS
+
+    @property
+    def is_near(self) -> bool:
+        """Can it be where the log ends in a moment, or in a step of the size that what comes asks for?"""
+        return 0 <= self.behind <= max(_NEAR_RECORDS, _GAIN * self._came) and not self.is_filling
+
     def step(self) -> bool:
-        """A brief step. True: there is more to do now."""
+        """A brief step, or twice as many records as have come since the last one. True: there is more to do now."""
         # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
         until = self.task.position + min(self._step_records(), self.behind)
         while self.task.position < until and not self.is_filling:
             self._process(until - self.task.position)
+            if self.task.position < until:
+                self.task.work(brief=True)
         return self.task.work(brief=True) or self.behind > 0
 
+    @property
+    def _came(self) -> int:
+        """Records since its last step."""
+        return 0 if self._seen_end is None else self._end() - self._seen_end
+
     def _step_records(self) -> int:
-        """Of the next step: twice what has come since the last one, else it would fall behind; more where it is far."""
-        end = self._end()
-        came, self._seen_end = end - self._seen_end, end
+        """Of the next step."""
+        came, self._seen_end = self._came, self._end()
         far = min(self.behind // _STEPS_BEHIND, _FAR_STEP_RECORDS)
-        return min(self._most, max(_STEP_RECORDS, _GAIN * came, far))
+        return max(_STEP_RECORDS, _GAIN * came, far)
 
     def feed(self, records: Records, first_offset: int) -> None:
         """Records that the other task has just processed; passed over where they are not the next."""
