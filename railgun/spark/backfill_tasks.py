@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from railgun.catalog.names import column_name
 from railgun.spark.backfill_rows import ID, RECORD, TASK, TIME, Counts, records_of
 from railgun.spark.own_rows import due_times
-from railgun.task.durable_files import make_durable, write_whole
+from railgun.task.durable_files import make_all_durable, make_durable, write_whole
 from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.history_manifest import HISTORY, MANIFEST, HistoryManifest, read_manifest
+from railgun.task.history_manifest import MANIFEST_PLACE, HistoryManifest, read_manifest
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
 
@@ -53,7 +53,7 @@ class BuildPlace:
 
     def is_built(self, number: int) -> bool:
         """Is it finished?"""
-        return (self.folder(number) / HISTORY / MANIFEST).is_file()
+        return (self.folder(number) / MANIFEST_PLACE).is_file()
 
     def counts(self) -> Counts | None:
         """What was counted of all rows; None where that is not finished."""
@@ -122,8 +122,7 @@ class _Task:
         if self._folder != self._near:
             shutil.copytree(self._folder, self._near)
             shutil.rmtree(self._folder, ignore_errors=True)
-            for path in (*self._near.rglob("*"), self._near):
-                make_durable(path)
+            make_all_durable(self._near)
         try:
             self._near.rename(self._final)
         except OSError:

@@ -39,11 +39,8 @@ def remove_doomed(data: Path) -> None:
 
 def history_of(file: Path) -> str | None:
     """The id of the history that a plan, or what a task had accepted, is for; None where it is not there."""
-    try:
-        found = msgspec.json.decode(file.read_bytes())["history"]
-    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, KeyError, ValueError, TypeError):
-        return None
-    return str(found)
+    found = _body(file).get("history")
+    return None if found is None else str(found)
 
 
 def write_own(folder: Path, history: str, own: OwnEvents) -> None:
@@ -54,9 +51,8 @@ def write_own(folder: Path, history: str, own: OwnEvents) -> None:
 
 def read_own(folder: Path, history: str) -> OwnEvents | None:
     """What a task had accepted, once it is all there. Raises OSError."""
-    if history_of(folder / OWN_FILE) != history:
-        return None
-    return msgspec.convert(msgspec.json.decode((folder / OWN_FILE).read_bytes())["own"], OwnEvents)
+    body = _body(folder / OWN_FILE)
+    return msgspec.convert(body["own"], OwnEvents) if body.get("history") == history else None
 
 
 def write_plan(folder: Path, plan: HistoryPlan) -> None:
@@ -91,6 +87,14 @@ def read_plan(folder: Path) -> HistoryPlan | None:
             f"it cannot be read ({error}); give the deepening up (railgun backfill --deepen --give-up), or remove "
             f"{folder} while nothing runs on it; then begin it again",
         ) from error
+
+
+def _body(file: Path) -> dict[str, Any]:
+    """What a file says; nothing where it is not there or cannot be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+    except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, ValueError):
+        return {}
 
 
 def _plan(folder: Path, body: Mapping[str, Any]) -> HistoryPlan:

@@ -42,7 +42,7 @@ def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
         name = path.relative_to(folder).as_posix()
         listed.append((name, path.stat().st_size, _checksum(path)))
     full = msgspec.structs.replace(manifest, files=tuple(listed))
-    place = folder / HISTORY / MANIFEST
+    place = folder / MANIFEST_PLACE
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(msgspec.json.format(msgspec.json.encode(full), indent=1) + b"\n")
     make_all_durable(folder)
@@ -51,7 +51,7 @@ def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
 
 def read_manifest(folder: Path) -> HistoryManifest:
     """The manifest of a task's folder. Raises HistoryDamagedError, OSError."""
-    place = folder / HISTORY / MANIFEST
+    place = folder / MANIFEST_PLACE
     try:
         manifest = msgspec.json.decode(place.read_bytes(), type=HistoryManifest)
     except FileNotFoundError as error:
