@@ -19,7 +19,7 @@ from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, UnknownNameError
+from railgun.engine.errors import EngineError, UnknownNameError, none_begun
 from railgun.engine.folder import LOG
 from railgun.engine.intake import JsonText
 from railgun.engine.scored import Scored
@@ -175,7 +175,7 @@ class EmbeddedBackend:
     async def install_deepening(self, stream: str) -> dict[str, Any]:
         engine = self._the_engine()
         if await self._call(lambda engine: engine.deepening(stream)) is None:
-            raise refusal(409, f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
+            raise as_problem(none_begun(stream))
         self._installs.begin(stream, lambda: engine.deepen(stream))
         return await self.deepening(stream)
 

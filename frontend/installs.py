@@ -4,6 +4,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from railgun.unit.faults import one_line
+
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -34,5 +36,5 @@ class Installs:
         try:
             install()
         except Exception as error:  # noqa: BLE001 - whoever asks how it stands is told
-            self._failures[stream] = " ".join(str(error).split()) or type(error).__name__
+            self._failures[stream] = one_line(error)
             _log.error("the deepening of %s was not installed: %s", stream, error)

@@ -24,6 +24,7 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
+from railgun.unit.faults import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +192,4 @@ def _gone(stream: str) -> Problem:
 
 
 def _unavailable(error: TransportError) -> ProblemError:
-    return refusal(503, " ".join(str(error).split()))
+    return refusal(503, one_line(error))

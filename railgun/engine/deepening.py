@@ -21,7 +21,7 @@ from railgun.task.history_manifest import ready_folder, verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.own_events import Freezing, OwnEvents
 from railgun.task.task_folder import beside, move_to, others, take_in
-from railgun.unit.faults import OF_A_SHADOW
+from railgun.unit.faults import OF_A_SHADOW, one_line
 from railgun.unit.shadow import Shadow
 
 _log = logging.getLogger("railgun.engine")
@@ -101,7 +101,7 @@ class Deepening:
             return more or self.behind > 0
         except OF_A_SHADOW as error:
             # The tasks that answer have nothing to do with it.
-            self.failure = " ".join(str(error).split())
+            self.failure = one_line(error)
             _log.error("the deepening of %s cannot go on: %s", self.stream, self.failure)
             self.close()
             return False

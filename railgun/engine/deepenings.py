@@ -8,7 +8,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
-from railgun.engine.errors import HistoryRefusedError
+from railgun.engine.errors import HistoryRefusedError, is_under_way, none_begun
 from railgun.engine.folder import DataFolder
 from railgun.engine.history import deepening_plan, history_named, plan_of
 from railgun.engine.members import Member
@@ -59,9 +59,7 @@ class Deepenings:
         """The one under way. Raises HistoryRefusedError where there is none."""
         found = self._under_way.get(stream)
         if found is None:
-            raise HistoryRefusedError(
-                f"{stream}: no deepening has begun; railgun backfill --deepen begins one"
-            )
+            raise none_begun(stream)
         if found.damage is not None:
             raise HistoryRefusedError(f"the deepening of {stream} is damaged: {found.damage}")
         return found
@@ -73,11 +71,7 @@ class Deepenings:
         name = entry.stream.name
         known = self.wanted(name) if name in self._under_way else None
         if name in self._beginning or (known is not None and cut_ms not in (None, known.plan.cut_ms)):
-            until = "now" if known is None else f"until {known.plan.cut_ms} ms"
-            raise HistoryRefusedError(
-                f"{name}: a deepening {until} is under way; let it come to its end, or give it up "
-                "(railgun backfill --deepen --give-up)"
-            )
+            raise is_under_way(name, None if known is None else known.plan.cut_ms)
         if known is not None:
             return None
         begun = Beginning(self._folder.path, name, members, self._log.sync)

@@ -33,6 +33,7 @@ from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.disk import read_disk
+from railgun.unit.faults import one_line
 from railgun.unit.memory import LIMIT_BYTES, MemoryShares
 from railgun.unit.start import Start
 
@@ -305,7 +306,7 @@ class Engine:
         if self._failure is None:
             return None
         known = translated(self._failure) if isinstance(self._failure, Exception) else None
-        return " ".join(str(known or self._failure).split()) or type(self._failure).__name__
+        return one_line(known or self._failure)
 
     # --- what there is -----------------------------------------------------------------------------
 

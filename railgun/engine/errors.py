@@ -22,6 +22,7 @@ from railgun.registry.errors import EngineError as EngineError
 from railgun.registry.errors import UnknownNameError as UnknownNameError
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
+from railgun.unit.faults import one_line
 from railgun.wire.door import EventRefusedError, FieldError
 from railgun.wire.door_table import BadRow, TableError
 from reservoir.errors import FormatVersionError, ReservoirError
@@ -57,6 +58,20 @@ class OpenFilesError(EngineError):
 
 class HistoryRefusedError(EngineError):
     """History that cannot be put before a stream's log; nothing was changed."""
+
+
+def none_begun(stream: str) -> HistoryRefusedError:
+    """The error for a stream that is not being deepened."""
+    return HistoryRefusedError(f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
+
+
+def is_under_way(stream: str, cut_ms: int | None) -> HistoryRefusedError:
+    """The error for a stream that is being deepened until another time. None: it is just beginning."""
+    until = "now" if cut_ms is None else f"until {cut_ms} ms"
+    return HistoryRefusedError(
+        f"{stream}: a deepening {until} is under way; let it come to its end, or give it up "
+        "(railgun backfill --deepen --give-up)"
+    )
 
 
 class EngineStoppedError(EngineError):
@@ -107,7 +122,7 @@ def translated(error: Exception) -> EngineError | None:
 
 def _with_remedy(error: Exception) -> str:
     """One line. Where files could not be opened for their number, the disk is not what to look at."""
-    message = " ".join(str(error).split())
+    message = one_line(error)
     if os.strerror(errno.EMFILE) not in message:
         return message
     remedy = getattr(error, "remedy", None)

@@ -9,6 +9,7 @@ from typing import Any
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
+from railgun.engine.errors import is_under_way
 from railgun.engine.history import check_identified, deepening_plan
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
@@ -51,10 +52,7 @@ class DeepeningOfCluster(DeepeningTarget):
         check_identified(entry)
         if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
-                raise HistoryError(
-                    f"{request.stream}: a deepening until {known.cut_ms} ms is under way; let it come to its end, or "
-                    "give it up (railgun backfill --deepen --give-up)"
-                )
+                raise HistoryError(str(is_under_way(request.stream, known.cut_ms)))
             return known
         history = new_history_id()
         if known is not None:

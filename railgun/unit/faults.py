@@ -10,3 +10,8 @@ from reservoir.errors import ReservoirError
 OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
 # Of a task that nobody waits for: the others go on whatever it is.
 OF_A_SHADOW = (*OF_ONE_TASK, TransportError, OSError)
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, for whoever is told of it where there is one line; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__

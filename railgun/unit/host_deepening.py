@@ -21,7 +21,7 @@ from railgun.task.own_events import Freezing
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import MIB, TaskSettings
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
-from railgun.unit.faults import OF_A_SHADOW
+from railgun.unit.faults import OF_A_SHADOW, one_line
 from railgun.unit.place import Place
 from railgun.unit.shadow import Shadow
 from railgun.unit.task_log import TaskLog
@@ -104,7 +104,7 @@ class HostDeepening:
 
     def _not_put_aside(self, history: str, error: Exception) -> None:
         """The task goes on: a log that has this record would stop whoever reads it, for ever."""
-        self._unwritten = history, _text(error)
+        self._unwritten = history, one_line(error)
         _log.error("%s cannot be put aside: %s", self._place.identity, error)
 
     def feed(self, records: Records, first_offset: int) -> None:
@@ -197,7 +197,7 @@ class HostDeepening:
 
     def _failed(self, error: Exception) -> None:
         """It is tried again later, or when it is asked for anew."""
-        self.failure = _text(error)
+        self.failure = one_line(error)
         self._again_s = time.monotonic() + _AGAIN_S
         _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
@@ -256,10 +256,6 @@ class HostDeepening:
             ).start()
         elif not task.checkpointer.is_in_flight:
             task.checkpoints.begin()
-
-
-def _text(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def folder_of(place: Path, base: Path) -> Path:
