@@ -34,8 +34,9 @@ class RecoveryReport:
 
 @dataclass(slots=True)
 class Recovered:
-    """What opening found. `segment`: where writing goes on, if anything is there."""
+    """What opening found. chunk_events: of this folder.  segment: where writing goes on, if anything is there."""
 
+    chunk_events: int
     chunks: list[IndexedChunk] = field(default_factory=list)
     segment: SegmentWriter | None = None
     report: RecoveryReport = field(default_factory=RecoveryReport)
@@ -46,11 +47,11 @@ def recover(
 ) -> Recovered:
     """Open a folder at a checkpoint's length, or, without one, with everything that is whole.
 
-    Done again after a crash in its midst, it gives the same.  Raises CorruptionError, FormatVersionError,
-    ForeignSegmentError, OSError.
+    chunk_events: of a folder that has no segment yet; one that has goes on as it began.  Done again after a
+    crash in its midst, it gives the same.  Raises CorruptionError, FormatVersionError, ForeignSegmentError, OSError.
     """
     files.make_folder(folder)
-    recovered = Recovered()
+    recovered = Recovered(chunk_events)
     report = recovered.report
     numbers = segment_numbers(files, folder)
     if length is not None:
@@ -64,13 +65,15 @@ def recover(
         else:
             scan = _scan_known(files, folder, number, length.size_bytes if is_last else None)
         if scan is not None:
-            check_header(scan.header, str(segment_path(folder, number)), stream_key, chunk_events)
+            if last is None:
+                recovered.chunk_events = scan.header.chunk_events
+            check_header(scan.header, str(segment_path(folder, number)), stream_key, recovered.chunk_events)
             check_order(folder, recovered.chunks, scan)
             recovered.chunks += scan.chunks
             last = scan
     if last is not None:
         recovered.segment = _reopen(files, folder, last, report, torn=length is None)
-        report.length = _measure(last, recovered.segment.size_bytes, chunk_events)
+        report.length = _measure(last, recovered.segment.size_bytes)
     if length is not None and report.length != length:
         file = str(segment_path(folder, length.segment))
         reason = f"the segments hold {report.length}, the checkpoint says {length}"
@@ -166,9 +169,8 @@ def _reopen(
     return SegmentWriter(files, path, scan.header, handle, end, scan.chunks)
 
 
-def _measure(last: SegmentScan, size_bytes: int, chunk_events: int) -> Length:
+def _measure(last: SegmentScan, size_bytes: int) -> Length:
     chunk = last.chunks[-1]
     chunks, span = chunk.number + 1, chunk.span
-    return Length(
-        last.header.number, size_bytes, chunks, chunks * chunk_events, span.last_time, span.last_seq
-    )
+    rows = chunks * last.header.chunk_events
+    return Length(last.header.number, size_bytes, chunks, rows, span.last_time, span.last_seq)

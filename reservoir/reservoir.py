@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,14 +30,15 @@ from reservoir.writer import ChunkWriter, PendingChunk
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """chunk_events and stream_key (16 bytes) are fixed when a folder is first written; the rest may change.
+    """stream_key (16 bytes) is fixed when a folder is first written; the rest may change.
 
+    chunk_events: of a new folder's chunks; a folder that has a segment goes on with chunks as large as its own.
     segment_bytes: a segment that has reached this takes no further chunk.  cache_bytes: decoded chunks held.
     changelog_entries: most entries that one advance gives.
     """
 
     stream_key: bytes = bytes(KEY_BYTES)
-    chunk_events: int = 4096
+    chunk_events: int = 8192
     segment_bytes: int = 64 << 20
     cache_bytes: int = 256 << 20
     changelog_entries: int = 1 << 18
@@ -67,6 +68,7 @@ class Reservoir:
         self, folder: Path, files: Files, settings: Settings, recovered: Recovered, derive: Derive
     ) -> None:
         """See `open`."""
+        settings = replace(settings, chunk_events=recovered.chunk_events)
         self._folder, self._files, self.settings = folder, files, settings
         self.recovered = recovered.report
         self._failure: ReservoirError | None = None

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="keep events, in chunks of 4,096 and no other, and state here, to look at them (default: a temporary "
+        help="keep events, in chunks of 8,192 and no other, and state here, to look at them (default: a temporary "
         "folder)",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")

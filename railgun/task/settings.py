@@ -11,9 +11,10 @@ class TaskSettings:
 
     row_cache_bytes: entity rows in memory. page_cache_bytes: pages of trees, strings and wide sums in memory.
     chunk_cache_bytes: decoded chunks in memory. block_cache_bytes: blocks of stored state in memory.
-    write_buffer_bytes: state written and not in tables yet. chunk_events, segment_bytes: fixed at a task's creation,
-    since the bytes of its files follow from them. batch_events_max: records run in one go. crossings_max: crossing
-    rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of the next.
+    write_buffer_bytes: state written and not in tables yet. chunk_events, segment_bytes: of a task's events on disk;
+    a task that has some goes on with chunks as large as they were. batch_events_max: records run in one go.
+    crossings_max: crossing rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of
+    the next.
     replay_s: a checkpoint comes earlier where a recovery would have to do again what took longer than this, as far as
     the process has time to spare. trickle_bytes: state written between two batches while a checkpoint is under way,
     less where it takes long.
@@ -25,7 +26,7 @@ class TaskSettings:
     chunk_cache_bytes: int = 64 * MIB
     block_cache_bytes: int = 64 * MIB
     write_buffer_bytes: int = 64 * MIB
-    chunk_events: int = 4096
+    chunk_events: int = 8192
     segment_bytes: int = 64 * MIB
     batch_events_max: int = 2048
     result_bytes_max: int = 16 * MIB

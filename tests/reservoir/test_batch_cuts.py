@@ -1,5 +1,6 @@
 """The bytes of segments are a function of the log: not of batches, restarts, caches or threads."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,17 @@ CHANGES = {100: (AMOUNT, CARD), 260: ALL_COLUMNS, 333: (NAME,)}
 
 
 def run(
-    seed: int, cuts: list[int], *, restart_at: tuple[int, ...] = (), cache_bytes: int = 1 << 20
+    seed: int,
+    cuts: list[int],
+    *,
+    restart_at: tuple[int, ...] = (),
+    cache_bytes: int = 1 << 20,
+    set_after: int = SETTINGS.chunk_events,
 ) -> dict[str, bytes]:
-    """The files after a log of 500 records whose hot columns change at given positions."""
+    """The files after a log of 500 records whose hot columns change at given positions.
+
+    set_after: the setting of events per chunk after a restart.
+    """
     files, log = MemoryFiles(), seeded_log(seed, 500)
     settings = Settings(SETTINGS.stream_key, SETTINGS.chunk_events, SETTINGS.segment_bytes, cache_bytes)
     driver = LogDriver(Path("reservoir"), log, settings, files)
@@ -32,6 +41,7 @@ def run(
         k += 1
         if driver.position in restart_at:
             restart_at = tuple(stop for stop in restart_at if stop != driver.position)
+            driver.settings = replace(settings, chunk_events=set_after)
             driver.restart(saved)
         elif k % 7 == 0 and driver.position not in CHANGES:
             saved = driver.checkpoint()
@@ -51,6 +61,10 @@ def test_bytes_do_not_show_how_the_log_was_cut(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bytes_do_not_show_restarts(seed: int) -> None:
     assert run(seed, [11, 40], restart_at=(90, 256, 420)) == run(seed, [500])
+
+
+def test_bytes_do_not_show_another_size_of_chunks_set_later() -> None:
+    assert run(1, [11, 40], restart_at=(256, 420), set_after=64) == run(1, [500])
 
 
 def test_other_logs_give_other_bytes() -> None:
