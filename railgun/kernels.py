@@ -3,6 +3,7 @@
 A kernel is compiled when it is first called, and then found in the cache by every later process.  This calls
 them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
 scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
+Those that are only called now and then are compiled by name: an event would wait for them too.
 Which they were is noted; a server then loads them by name.
 """
 
@@ -11,13 +12,27 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from numba.core import types
 
 from railgun.engine.engine import Engine
 from railgun.kernel_list import cached_kernels, load_all, note_all
+from railgun.state.paged.access import absent_pages
+from railgun.state.paged.eviction import age_to_evict
+from railgun.state.paged.eviction import make_room as make_page_room
+from railgun.state.paged.ordered_map import om_scan
+from railgun.state.paged.ordered_map_graveyard import bury_step
+from railgun.state.rows.evict import evict_rows, evict_segment, gather_tombstones
+from railgun.state.rows.load import displace
+from railgun.state.rows.renew import leave_rows
+from railgun.state.rows.room import colder_class, is_turn, typical_age
+from railgun.task.admission import take_over
+from railgun.task.row_reset import reset_cells
 from railgun.task.settings import TaskSettings
 from reservoir.compiled import cache_folder
+from reservoir.edges import frame_passed
 
 _STREAM = """
 [streams.warmup]
@@ -54,6 +69,17 @@ _EVENTS, _STEP = 600, 50
 _SETTINGS = TaskSettings(chunk_events=64, sweep_interval_s=0.0)
 _CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete
+
+# What sweeps, evictions, dropped metrics and edges amid sealed chunks call, none of which can be had at will. Their
+# arguments are int64, but for those that are named.
+_RARE: tuple[Any, ...] = (
+    *(absent_pages, age_to_evict, make_page_room, bury_step),
+    *(evict_rows, evict_segment, gather_tombstones, displace, leave_rows, colder_class, is_turn, typical_age),
+    *(take_over, reset_cells, frame_passed),
+)
+_RARE_OTHERS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (om_scan, (types.int64, types.int64, types.uint64, types.uint64, types.int64, types.int64)),
+)
 
 
 def definitions() -> str:
@@ -99,6 +125,10 @@ def compile_all() -> None:
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
+    for kernel in _RARE:
+        kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
+    for kernel, arguments in _RARE_OTHERS:
+        kernel.compile(arguments)
 
 
 def compile_and_note() -> bool:

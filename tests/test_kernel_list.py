@@ -46,6 +46,9 @@ def test_kernels_and_entry_points_are_told_once_each() -> None:
     assert len(found) == len(set(found))
     assert ["railgun.interpreter.run", "run", ["int64"]] in [json.loads(each) for each in found]
     assert ["railgun.interpreter.rare", "add_rare", None] in [json.loads(each) for each in found]
+    # Of what happens now and then only: a new edge amid sealed chunks, the sweep after a dropped metric.
+    assert ["reservoir.edges", "frame_passed", ["int64"] * 3] in [json.loads(each) for each in found]
+    assert ["railgun.task.row_reset", "reset_cells", ["int64"] * 8] in [json.loads(each) for each in found]
 
 
 def test_kernels_of_kernels_are_left_out() -> None:
