@@ -3,7 +3,7 @@
 Everything here is made from the stream's definition and the metrics in force; a control record makes it anew.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from railgun.task.retirement import (
     CellKind,
     HeldCell,
     cell_kinds,
+    is_retired,
     retire,
     retired_cells,
     without_retired,
@@ -185,15 +186,26 @@ class Machine:
         found = {number: retired_cells(layout) for number, layout in self.layouts.items()}
         return {number: cells for number, cells in found.items() if cells}
 
-    def release_retired(self) -> None:
-        """Every retired cell is empty in every row: go on without them. Between batches only."""
-        live = {layout.group for layout in self.program.groups}
-        for number in self.retired():
-            if number not in live:
-                self._drop_group(number)
+    def retired_names(self) -> set[tuple[int, str]]:
+        """(group, name) of the cells that wait for the sweep."""
+        return {
+            (number, name)
+            for number, layout in self.layouts.items()
+            for name in layout.cells
+            if is_retired(name)
+        }
+
+    def release_retired(self, names: Collection[tuple[int, str]]) -> None:
+        """These retired cells are empty in every row: go on without them. Between batches only."""
+        for number, layout in list(self.layouts.items()):
+            own = {name for group, name in names if group == number} & layout.cells.keys()
+            if not own:
                 continue
-            layout = without_retired(self.layouts[number])
-            self._set_layout(layout, layout.moves_from(self.layouts[number]))
+            left = without_retired(layout, own)
+            if left.cells:
+                self._set_layout(left, left.moves_from(layout))
+            else:
+                self._drop_group(number)
 
     def _set_layouts(self, program: Program, kinds: Mapping[tuple[int, int], CellKind]) -> None:
         """Bring the program's layouts into force. `kinds`: what the cells of the program before were."""
@@ -202,7 +214,8 @@ class Machine:
             wanted[number] = GroupLayout(number, self.layouts[number].fields)
         for number, layout in wanted.items():
             old = self.layouts.get(number)
-            moves = [] if old is None else retire(old, layout, kinds)
+            has_pages = self._pool.has_made_pages
+            moves = [] if old is None else retire(old, layout, kinds, has_pages=has_pages)
             if old is not None and old.cells == layout.cells:
                 layout.version = old.version
                 self.layouts[number] = layout

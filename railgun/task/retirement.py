@@ -3,9 +3,11 @@
 A cell may refer to pages: trees, wide sums, strings held by count. Leaving it out of the layout at once would
 leave those to nobody. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
 updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout is without it.
+Sums of doubles are by far the most frequent of these cells, and their wide pages the rarest of all pages: a task that
+has made no page yet keeps nothing of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from railgun.aggregators import codes
@@ -29,8 +31,12 @@ class CellKind(NamedTuple):
     @property
     def has_pages(self) -> bool:
         """May it refer to something outside the row?"""
-        of_strings = self.op in _VALUES and self.type_code == codes.TYPE_STRING
-        return of_strings or self.op in _WIDE or self.op in _TREES
+        return self.has_string or self.op in _WIDE or self.op in _TREES
+
+    @property
+    def has_string(self) -> bool:
+        """May it refer to a string itself, without a page?"""
+        return self.op in _VALUES and self.type_code == codes.TYPE_STRING
 
 
 class HeldCell(NamedTuple):
@@ -52,16 +58,19 @@ def cell_kinds(program: Program) -> dict[tuple[int, int], CellKind]:
 
 
 def retire(
-    old: GroupLayout, new: GroupLayout, kinds: Mapping[tuple[int, int], CellKind]
+    old: GroupLayout, new: GroupLayout, kinds: Mapping[tuple[int, int], CellKind], *, has_pages: bool
 ) -> list[tuple[int, int, int]]:
-    """Keep in `new` the cells of `old` that it lacks and that may hold pages; how cells move, as set_layout wants."""
+    """Keep in `new` the cells of `old` that it lacks and that may hold pages; how cells move, as set_layout wants.
+
+    has_pages: whether the task has ever made a page that is no string.
+    """
     moves: list[tuple[int, int, int]] = []
     for name, (offset, words) in old.cells.items():
         kept = name
         if name not in new.cells:
             if not is_retired(name):
                 kind = kinds.get((old.group, ROW_HEAD_BYTES + 8 * offset))
-                if kind is None or not kind.has_pages:
+                if kind is None or not kind.has_pages or not (has_pages or kind.has_string):
                     continue
                 kept = f"{_RETIRED}|{kind.op}|{kind.type_code}|{name}"
             if kept in new.cells:
@@ -86,9 +95,12 @@ def retired_cells(layout: GroupLayout) -> list[HeldCell]:
     return found
 
 
-def without_retired(layout: GroupLayout) -> GroupLayout:
-    """The next version of a layout, with the cells in use only: they come first and stay where they are."""
+def without_retired(layout: GroupLayout, names: Collection[str]) -> GroupLayout:
+    """The next version of a layout, without these retired cells. Those in use come first and stay where they are."""
     left = GroupLayout(layout.group, layout.fields, layout.version + 1)
     left.cells = {name: place for name, place in layout.cells.items() if not is_retired(name)}
     left.words = max((offset + words for offset, words in left.cells.values()), default=0)
+    for name, (_, words) in layout.cells.items():
+        if is_retired(name) and name not in names:
+            left.place(name, words)
     return left

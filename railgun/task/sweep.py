@@ -18,7 +18,7 @@ from railgun.state.rows.sweep import EmptyRule, RowSweep
 from railgun.state.status import ROWS_DRAIN
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from railgun.task.machine import less
-from railgun.task.retirement import HeldCell, cell_kinds, is_retired
+from railgun.task.retirement import HeldCell, cell_kinds
 from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
 from railgun.task.view import TaskView
 from reservoir.compiled import address, entry_address
@@ -43,7 +43,7 @@ class SweepWork:
         self._buckets: dict[int, list[tuple[int, int, int]]] = {}
         self._held: dict[int, list[HeldCell]] = {}
         self._retired: dict[int, list[HeldCell]] = {}
-        self._retired_names: set[tuple[int, str]] = set()
+        self._emptying: set[tuple[int, str]] = set()
         self._left: list[tuple[bytes, bytes]] = []
         self._stored_by = 0
         self.deleted = 0
@@ -58,16 +58,12 @@ class SweepWork:
         self._note_rules()
         machine = self._task.machine
         self._retired = machine.retired()
-        names = {
-            (number, name)
-            for number in self._retired
-            for name in machine.layouts[number].cells
-            if is_retired(name)
-        }
-        if not names <= self._retired_names:
+        if not self._emptying:
+            # Cells that retire while rows are gone through wait for the next time: where metrics come and go one after
+            # another, beginning anew for each would never come to an end, and rows grow with each of them.
+            self._emptying = machine.retired_names()
             self._left = [keys.group_range(group) for group in sorted(self._retired)]
             self._stored_by = self._task.table.epoch
-        self._retired_names = names
 
     def step(self) -> None:
         """A slice of the sweep, where one is due, and where deleting rows means no long writing first."""
@@ -79,7 +75,7 @@ class SweepWork:
             found = self._delete_empty()
             haste = _HASTE if found * _WORTHWHILE >= self._limit else 1
             self._next_s = task.now() + task.settings.sweep_interval_s / haste
-            if self._retired and task.store.committed_epoch >= self._stored_by:
+            if self._emptying and task.store.committed_epoch >= self._stored_by:
                 self._empty_retired()
         except BatchTooLargeError:
             if self._limit == 1:
@@ -147,7 +143,8 @@ class SweepWork:
         """
         task = self._task
         if not self._left:
-            task.machine.release_retired()
+            task.machine.release_retired(self._emptying)
+            self._emptying = set()
             self.rebuilt()
             return
         start, stop = self._left[0]

@@ -44,6 +44,7 @@ from railgun.state.status import DONE, DRAIN, FAULT, ROOM
 from reservoir.compiled import address
 
 _META = struct.Struct("<QQQ")
+_FIRST_ID = 1
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 _EVICT_BYTES = 96 * 1024
 _SCAN_BLOCKS = 65_536
@@ -194,6 +195,11 @@ class PagePool:
         """Go on from the `meta` of the last committed checkpoint: on an empty pool, before anything else."""
         for word, value in zip((NEXT_ID, GRAVES, GRAVES_COUNT), _META.unpack(meta)):
             self._memory.set(word, value)
+
+    @property
+    def has_made_pages(self) -> bool:
+        """Has there ever been a page that is no string? Where there was none, no cell refers to one."""
+        return self._memory.get(NEXT_ID) > _FIRST_ID
 
     # --- the graveyard, reading, numbers -----------------------------------------------------------
 

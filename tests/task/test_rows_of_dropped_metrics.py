@@ -1,0 +1,97 @@
+"""Rows do not grow with every metric that comes and goes: cells of dropped metrics are given back meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.changes import AddMetric, DropMetric, change_to_json
+from railgun.catalog.definitions import metrics_from_sql
+from railgun.task.processor import TaskProcessor
+from railgun.task.settings import TaskSettings
+from railgun.wire.encode import encode_control, encode_event
+from tests.task.small_log import SmallLog, stream_text
+
+ENTITIES = 600
+TIMES = 40
+STEPS = 4  # of the sweep between two changes: too few to go once through all rows
+WIDE = 1e300
+
+
+class Changing:
+    """A task whose rows have been stored, and metrics that come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = SmallLog(stream_text().replace('k = "string"\n', 'k = "string"\nd = "double"\n'))
+        settings = TaskSettings(sweep_interval_s=0.0, checkpoint_interval_s=0.0)
+        self.task: TaskProcessor = self._log.open(folder, settings)
+        self._place = 100
+        for number in range(ENTITIES):
+            self.event(f"k{number}", 1.0)
+        self._log.feed(self.task)
+        self.task.checkpoints.take()
+
+    @property
+    def words(self) -> int:
+        """Of a row."""
+        (layout,) = self.task.machine.layouts.values()
+        return layout.words
+
+    def event(self, key: str, d: float) -> None:
+        """Append one."""
+        number = len(self._log.records)
+        self._log.records.append(
+            encode_event(1, f"e{number}", 1_000_000 + number, [f"e{number}", 1_000_000 + number, key, d])
+        )
+
+    def add_and_drop(self, what: str) -> None:
+        """A metric comes; it fills; it goes."""
+        self._place += 1
+        name = f"m{self._place}"
+        sql = f"SELECT {what} AS {name} FROM s GROUP BY k OVER SLIDING {self._place} SECONDS"
+        (metric,) = metrics_from_sql(sql, {"s": self._log.stream})
+        added = self._place
+        self._log.records.append(encode_control(change_to_json(AddMetric(added, metric))))
+        self.event("k0", 1.0)
+        self._log.feed(self.task)
+        self.task.fills.finish(max(self.task.metrics.fills))
+        self._place += 1
+        self._log.records.append(encode_control(change_to_json(DropMetric(self._place, "s", name, added))))
+        self.event("k0", 1.0)
+        self._log.feed(self.task)
+
+    def sweep(self, steps: int) -> None:
+        """So many steps of background work, with a checkpoint before them."""
+        self.task.checkpoints.take()
+        for _ in range(steps):
+            self.task.sweep.step()
+
+
+def test_cells_that_cannot_refer_to_a_page_leave_at_once(tmp_path: Path) -> None:
+    changing = Changing(tmp_path)
+    before = changing.words
+    try:
+        for _ in range(3):
+            changing.add_and_drop("sum(d)")
+            assert changing.words == before
+    finally:
+        changing.task.close()
+
+
+@pytest.mark.parametrize("what", ["sum(d)", "last(k)"])
+def test_one_that_is_dropped_does_not_keep_those_before_from_leaving(tmp_path: Path, what: str) -> None:
+    changing = Changing(tmp_path)
+    before = changing.words
+    try:
+        changing.event("k0", WIDE)
+        changing.add_and_drop("sum(d)")
+        widest = 0
+        for _ in range(TIMES):
+            changing.add_and_drop(what)
+            widest = max(widest, changing.words)
+            changing.sweep(STEPS)
+        assert changing.words > before, "the page of the wide sum keeps cells"
+        assert widest < before + TIMES * 5 // 2
+        changing.sweep(100)
+        assert changing.words == before
+    finally:
+        changing.task.close()
