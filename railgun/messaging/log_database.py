@@ -5,11 +5,11 @@ when all its blocks are trimmed.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocksdict import DBCompressionType, DBRecoveryMode, Options, Rdict, WriteBatch
+from rocksdict import DBCompressionType, DBRecoveryMode, Options, Rdict, RdictIter, WriteBatch
 
 from railgun.messaging.errors import TransportCorruptionError, TransportIOError
 from railgun.state.errors import StoreCorruptionError
@@ -79,22 +79,16 @@ class LogDatabase:
 
     def from_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Pairs at and after a key, as long as keys have the prefix."""
-        with self.failures("read"):
-            iterator = self._db.iter()
-            iterator.seek(key)
-            while iterator.valid():
-                found = iterator.key()
-                if not found.startswith(prefix):
-                    return
-                yield found, iterator.value()
-                iterator.next()
-            iterator.status()
+        return self._pairs(lambda iterator: iterator.seek(key), prefix)
 
     def around_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Pairs from the greatest key at or before a key, as long as keys have the prefix."""
+        return self._pairs(lambda iterator: iterator.seek_for_prev(key), prefix)
+
+    def _pairs(self, seek: Callable[[RdictIter], object], prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         with self.failures("read"):
             iterator = self._db.iter()
-            iterator.seek_for_prev(key)
+            seek(iterator)
             while iterator.valid():
                 found = iterator.key()
                 if not found.startswith(prefix):
