@@ -12,6 +12,8 @@ from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 
+_LOADING = "kernels are loaded, or compiled where this is the first start, which takes about a minute"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun node`."""
@@ -63,23 +65,29 @@ def execute(arguments: argparse.Namespace) -> int:
     def stop(signal_number: int, frame: FrameType | None) -> None:
         stopped.set()
 
-    with logging_as(settings.logging):
+    loaded = threading.Event()
+
+    def waits_for() -> str | None:
+        if not loaded.is_set():
+            return _LOADING
+        return None if supervisor.is_ready else "units are starting"
+
+    log, cluster = logging.getLogger("railgun.node"), settings.cluster
+    folder = Path(settings.engine.data_folder)
+    supervisor = Supervisor(folder, units, extra)
+    collector = NodeCollector(supervisor.units, folder, __version__)
+    with (
+        logging_as(settings.logging),
+        serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
+    ):
+        log.info("node %s: %d units, broker %s; %s/metrics", node_name(settings), units, cluster.broker, url)
         compile_kernels()
+        loaded.set()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         if arguments.until_input_ends:
             Parent(stopped)
-        log, cluster = logging.getLogger("railgun.node"), settings.cluster
-        folder = Path(settings.engine.data_folder)
-        supervisor = Supervisor(folder, units, extra)
-        collector = NodeCollector(supervisor.units, folder, __version__)
-        with serving(
-            cluster.metrics_host, cluster.metrics_port, collector, lambda: supervisor.is_ready
-        ) as url:
-            log.info(
-                "node %s: %d units, broker %s; %s/metrics", node_name(settings), units, cluster.broker, url
-            )
-            is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
+        is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
         log.info("stopped")
     return 0 if is_well else EXIT_NO
 

@@ -14,7 +14,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 class _Handler(BaseHTTPRequestHandler):
     registry: CollectorRegistry
-    is_ready: Callable[[], bool]
+    waits_for: Callable[[], str | None]
     # A client that says nothing is let go.
     timeout = 30
 
@@ -26,8 +26,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/healthz":
             self._answer(200, _TEXT, b"alive\n")
         elif path == "/readyz":
-            ready = type(self).is_ready()
-            self._answer(200 if ready else 503, _TEXT, b"ready\n" if ready else b"units are starting\n")
+            waits_for = type(self).waits_for()
+            if waits_for is None:
+                self._answer(200, _TEXT, b"ready\n")
+            else:
+                self._answer(503, _TEXT, f"starting: {waits_for}\n".encode())
         else:
             self._answer(404, _TEXT, b"there are /metrics, /healthz and /readyz\n")
 
@@ -43,11 +46,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(host: str, port: int, collector: Collector, is_ready: Callable[[], bool]) -> Iterator[str]:
-    """Serve while the block runs; the URL. port: 0 lets the system choose. Raises OSError where it is in use."""
+def serving(host: str, port: int, collector: Collector, waits_for: Callable[[], str | None]) -> Iterator[str]:
+    """Serve while the block runs; the URL. port: 0 lets the system choose.  waits_for: what keeps the node from being
+    ready, for people; None where nothing does. Raises OSError where the port is in use.
+    """
     registry = CollectorRegistry()
     registry.register(collector)
-    handler = type("Handler", (_Handler,), {"registry": registry, "is_ready": staticmethod(is_ready)})
+    handler = type("Handler", (_Handler,), {"registry": registry, "waits_for": staticmethod(waits_for)})
     server = ThreadingHTTPServer((host, port), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="node-http", daemon=True)

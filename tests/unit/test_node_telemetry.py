@@ -1,5 +1,8 @@
 """A node's port: what its units say, each sample with its unit; whether it is ready."""
 
+import os
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ from railgun.unit import node_telemetry
 from railgun.unit.node_server import serving
 from railgun.unit.node_telemetry import NodeCollector
 from railgun.unit.supervisor import UnitProcess
+from tests.unit.processes import ROOT
 
 # A unit that is ready at once, and says how many times it was asked.
 _UNIT = """
@@ -58,7 +62,7 @@ def test_what_units_say_stands_together(tmp_path: Path) -> None:
     (tmp_path / "tasks" / "file").write_bytes(bytes(10))
     with (
         running([], []) as units,
-        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: True) as url,
+        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None) as url,
     ):
         for asked in (1, 2):
             text = httpx.get(f"{url}/metrics", trust_env=False).text
@@ -79,7 +83,7 @@ def test_a_unit_that_does_not_answer_keeps_nobody_from_it(
     monkeypatch.setattr(node_telemetry, "ANSWER_S", 0.2)
     with (
         running([], ["--silent"]) as units,
-        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: True) as url,
+        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None) as url,
     ):
         found = samples(httpx.get(f"{url}/metrics", trust_env=False).text)
         assert found["railgun_rows", (("stream", "s"), ("unit", "0"))] == 1
@@ -98,16 +102,35 @@ def test_a_unit_that_is_gone_says_nothing(tmp_path: Path) -> None:
 
 
 def test_health_and_readiness(tmp_path: Path) -> None:
-    ready = [False]
+    waits_for: list[str | None] = ["some work"]
     with (
-        serving("127.0.0.1", 0, NodeCollector([], tmp_path / "none", "1.2"), lambda: ready[0]) as url,
+        serving("127.0.0.1", 0, NodeCollector([], tmp_path / "none", "1.2"), lambda: waits_for[0]) as url,
         httpx.Client(base_url=url, trust_env=False) as client,
     ):
         assert client.get("/healthz").status_code == 200
-        assert client.get("/readyz").status_code == 503
-        ready[0] = True
+        starting = client.get("/readyz")
+        assert (starting.status_code, starting.text) == (503, "starting: some work\n")
+        waits_for[0] = None
         assert client.get("/readyz").status_code == 200
         assert client.get("/metrics").status_code == 200
         assert client.get("/elsewhere").status_code == 404
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/healthz", trust_env=False)
+
+
+def test_a_node_that_compiles_its_kernels_says_so(tmp_path: Path) -> None:
+    """At a first start that is a minute, in which nobody else says whether it lives."""
+    own = {"RAILGUN_KERNEL_CACHE": str(tmp_path / "kernels"), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--data", str(tmp_path / "data")]
+    environment = {**os.environ, **own}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stderr is not None
+            url = next(found[0] for line in node.stderr if (found := re.search(r"http://[\d.:]+", line)))
+            said = httpx.get(f"{url}/readyz", trust_env=False)
+            assert said.status_code == 503
+            assert said.text.startswith("starting: kernels are loaded, or compiled")
+            assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
+            assert httpx.get(f"{url}/metrics", trust_env=False).status_code == 200
+        finally:
+            node.kill()
