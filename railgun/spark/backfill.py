@@ -136,7 +136,7 @@ def build(
     """
     began = time.perf_counter()
     rows = check_source(spark, job, plan)
-    with _alone(job.work):
+    with alone(job.work):
         plan, start_ms = job.begin(plan, now_ms)
         place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
         remove_unfinished(place)
@@ -162,8 +162,8 @@ def build(
 
 
 @contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Two jobs would remove each other's unfinished tasks. Raises HistoryError."""
+def alone(work: Path) -> Iterator[None]:
+    """Hold a folder, which is made: two jobs would remove each other's unfinished work. Raises HistoryError."""
     work.mkdir(parents=True, exist_ok=True)
     try:
         lock = FolderLock(work)

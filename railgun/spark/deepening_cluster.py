@@ -15,15 +15,17 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
+from railgun.spark.backfill import alone
 from railgun.spark.backfill_target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
 from railgun.spark.task_standings import StreamKey, TaskStandings
-from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
-from railgun.task.deepening_plan import OWN, deepening_folder, read_own, read_plan, write_plan
+from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked, write_asked
+from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
+from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside
+from railgun.task.task_folder import beside, others
 from railgun.unit.place import task_folder
 
 _ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
@@ -54,15 +56,18 @@ class DeepeningOfCluster(DeepeningTarget):
             if request.cut_ms not in (None, known.cut_ms):
                 raise HistoryError(str(is_under_way(request.stream, known.cut_ms)))
             return known
-        history = new_history_id()
         if known is not None:
             # Of a stream that had the name before.
             shutil.rmtree(self._folder)
+        with alone(self._folder):
+            return self._requested((entry.stream.name, entry.created))
+
+    def _requested(self, stream: StreamKey) -> HistoryPlan:
+        history = new_history_id()
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_asked(self._folder / REQUEST, Asked(history, entry.created))
+        write_asked(self._folder / REQUEST, Asked(history, stream[1]))
         try:
-            return self._begun((entry.stream.name, entry.created), history)
+            return self._begun(stream, history)
         except BaseException:
             (self._folder / REQUEST).unlink(missing_ok=True)
             shutil.rmtree(self._folder / OWN, ignore_errors=True)
@@ -111,28 +116,43 @@ class DeepeningOfCluster(DeepeningTarget):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def give_up(self) -> bool:
-        """Let go of what there is; units let go of it when they see that. False where none is under way."""
-        plan = read_plan(self._folder)
-        if plan is None:
+        """Units let go of it when they see that. Also of one whose plan cannot be read."""
+        if not (self._folder / PLAN).is_file():
             return False
         with KafkaRegistry(self._kafka, self._prefix) as registry:
-            if _is_deepened(registry.snapshot().catalog, self.request.stream, plan):
-                raise HistoryError(
-                    f"{self.request.stream}: its tasks have been told to take over; let it end"
-                )
-        shutil.rmtree(self._folder)
-        self._remove_built(plan)
-        return True
-
-    def _remove_built(self, plan: HistoryPlan) -> None:
-        """What units have taken beside their tasks. Those that run see that it was given up, and let go of it."""
-        data, stream = self.request.data, self.request.stream
-        places = [task_folder(data, stream, plan.created, *task) for task in plan.tasks]
-        built = [beside(place, plan.history) for place in places]
+            entry = registry.snapshot().catalog.entry(self.request.stream)
+        built = self._built(entry)
+        # A unit that has just opened what was built looks for the offer again, and removes it where that is gone.
+        (self._folder / OFFER).unlink(missing_ok=True)
         if any(each.exists() for each in built):
             time.sleep(_LET_GO_S)
-        for each in built:
-            shutil.rmtree(each, ignore_errors=True)
+        # The plan goes last: cut off before, it can be done again.
+        for folder in (*built, self.ready, self._folder / OWN, self._folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        return True
+
+    def _built(self, entry: StreamEntry) -> list[Path]:
+        """What units have taken beside their tasks, or may. Raises HistoryError where tasks need it."""
+        told = entry.history.history if isinstance(entry.history, Deepen) else None
+        history, created = self._under_way(entry)
+        tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]
+        if told is not None and history in (None, told):
+            # Where it is not known which one it is: a task that has what it was told of needs no other.
+            if history == told or not all(beside(task, told).is_dir() for task in tasks):
+                raise HistoryError(f"{entry.stream.name}: its tasks have been told to take over; let it end")
+        if history is not None:
+            return [beside(task, history) for task in tasks]
+        return [path for task in tasks if task.is_dir() for path in others(task, told)]
+
+    def _under_way(self, entry: StreamEntry) -> tuple[str | None, int]:
+        """The id of the history, and the place of its stream's first definition; None where neither plan nor request
+        can be read."""
+        try:
+            plan = read_plan(self._folder)
+        except HistoryDamagedError:
+            plan = None
+        known = plan or read_asked(self._folder / REQUEST)
+        return (None, entry.created) if known is None else (known.history, known.created)
 
     def _put_aside(
         self, entry: StreamEntry, history: str, standings: TaskStandings

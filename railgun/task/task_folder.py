@@ -44,7 +44,9 @@ def take_in(made: Path, place: Path, history: str) -> None:
     # It may have been copied there: once the task is in it, nothing else has what it holds.
     make_all_durable(made)
     made.rename(beside(place, history))
-    (made / MANIFEST_PLACE).parent.mkdir(parents=True)
+    # Nothing is made anew of what was given up meanwhile.
+    made.mkdir()
+    (made / MANIFEST_PLACE).parent.mkdir()
     shutil.copyfile(beside(place, history) / MANIFEST_PLACE, made / MANIFEST_PLACE)
     make_durable(place)
     make_all_durable(made)

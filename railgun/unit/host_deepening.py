@@ -15,6 +15,7 @@ from pathlib import Path
 from railgun.catalog.changes import BeginDeepening
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked
 from railgun.task.deepening_plan import OWN, OWN_FILE, PLAN, history_of, write_own
+from railgun.task.durable_files import make_durable
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.own_events import Freezing
@@ -87,17 +88,27 @@ class HostDeepening:
                 return
             if history_of(folder / OWN_FILE) == change.history:
                 return
-            shutil.rmtree(folder, ignore_errors=True)
-            freezing = Freezing(task, folder)
+            # One that is written yet, for another history, does so in a folder of its own.
+            made = folder.with_name(f"{folder.name}.{change.history}")
+            shutil.rmtree(made, ignore_errors=True)
+            freezing = Freezing(task, made)
         except OF_A_SHADOW as error:
             self._not_put_aside(change.history, error)
             return
+        before = self._writing
 
         def write() -> None:
+            if before is not None:
+                before.join()
             try:
-                write_own(folder, change.history, freezing.finish())
+                write_own(made, change.history, freezing.finish())
+                shutil.rmtree(folder, ignore_errors=True)
+                made.rename(folder)
+                make_durable(folder.parent)
             except Exception as error:  # noqa: BLE001 - whoever waits for it is told
-                self._not_put_aside(change.history, error)
+                shutil.rmtree(made, ignore_errors=True)
+                if self._writing is threading.current_thread():
+                    self._not_put_aside(change.history, error)
 
         self._writing = threading.Thread(target=write, name="put-aside", daemon=True)
         self._writing.start()
@@ -208,11 +219,27 @@ class HostDeepening:
         return (self._place.history / MANIFEST_PLACE).is_file()
 
     def _try_to_open(self, history: str) -> None:
+        made = beside(self._place.folder, history)
+        is_new = not made.is_dir()
         try:
             self._opened = self._open(history)
             self.failure = None
         except Exception as error:  # noqa: BLE001 - whoever waits for it is told
             self._failed(error)
+        if is_new and self._is_given_up(history):
+            # Whoever did that may have seen nothing of it yet. Where all have taken over it was here before.
+            opened, self._opened = self._opened, None
+            if opened is not None:
+                with contextlib.suppress(*OF_A_SHADOW):
+                    opened.close()
+            shutil.rmtree(made, ignore_errors=True)
+
+    def _is_given_up(self, history: str) -> bool:
+        try:
+            asked = self._offer()
+        except OSError:
+            return False
+        return asked is None or asked.history != history
 
     def _open(self, history: str) -> TaskProcessor:
         place = self._place
@@ -248,14 +275,26 @@ class HostDeepening:
 
     def _move(self, task: TaskProcessor, history: str, after: int) -> None:
         """Once a checkpoint is behind the record, the task is in its new folder for good."""
-        if task.checkpoints.durable_position > after:
+        if task.checkpoints.durable_position <= after:
+            if not task.checkpointer.is_in_flight:
+                task.checkpoints.begin()
+            return
+        if time.monotonic() < self._again_s:
+            return
+        try:
             move_to(self._place.folder, history)
-            self._moving = None
-            threading.Thread(
-                target=remove_others, args=(self._place.folder,), name="remove", daemon=True
-            ).start()
-        elif not task.checkpointer.is_in_flight:
-            task.checkpoints.begin()
+        except OSError as error:
+            # The task is whole without it: whoever recovers it goes by its log.
+            self._failed(error)
+            return
+        self._moving = self.failure = None
+        threading.Thread(target=self._remove_others, name="remove", daemon=True).start()
+
+    def _remove_others(self) -> None:
+        try:
+            remove_others(self._place.folder)
+        except (HistoryDamagedError, OSError) as error:
+            _log.warning("%s: what it has left is not removed yet: %s", self._place.identity, error)
 
 
 def folder_of(place: Path, base: Path) -> Path:

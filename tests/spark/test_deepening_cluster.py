@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.changes import Deepen
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
@@ -16,7 +18,10 @@ from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
 from railgun.spark.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.errors import HistoryError
+from railgun.task.deepening_asked import Asked, write_asked
+from railgun.task.task_folder import beside
 from railgun.unit.host_deepening import HostDeepening
+from railgun.unit.place import task_folder
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import START_MS, definitions, rows
@@ -155,7 +160,8 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [[], ["deepening.json"], ["deepening.json", "request.json"]])
+def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path, damaged: list[str]) -> None:
     prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
     made = target(kafka, prefix, node, None)
     player = ClusterPlayer(kafka, prefix)
@@ -171,7 +177,10 @@ def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path)
             units[0].loop.abandon()
             units[0].loop.hosts.clear()
         assert len(built(node)) == 3
+        for name in damaged:
+            (node / "backfill" / "s" / name).write_text("{")
         assert made.give_up()
+        assert not made.give_up()
         assert not built(node)
         with local_units(kafka, prefix, node, 1, never):
             scored(player, rows(NOW, 20))
@@ -199,6 +208,32 @@ def test_what_a_task_cannot_put_aside_is_shown_by_the_job(kafka: str, tmp_path: 
             assert made.plan().tasks
     finally:
         player.close()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_tasks_have_been_told_to_take_is_not_given_up(tmp_path: Path, is_known: bool) -> None:
+    """Where nobody knows which one it is neither, until every task has what it was told of."""
+    made, told = target("localhost:9", "p", tmp_path), "h" * 32
+    stream = parse_definitions(definitions()).streams["s"]
+    entry = StreamEntry(stream, 1, {}, history=Deepen(9, "s", told, 0))
+    folder = tmp_path / "backfill" / "s"
+    folder.mkdir(parents=True)
+    (folder / "deepening.json").write_text("{")
+    if is_known:
+        write_asked(folder / "request.json", Asked(told, 1))
+    places = [task_folder(tmp_path, "s", 1, *task) for task in stream.tasks]
+    with pytest.raises(HistoryError, match="told to take over"):
+        made._built(entry)
+    for place in places:
+        beside(place, told).mkdir(parents=True)
+    (places[0] / "reservoir").mkdir()
+    left = beside(places[0], "g" * 32)
+    left.mkdir()
+    if is_known:
+        with pytest.raises(HistoryError, match="told to take over"):
+            made._built(entry)
+    else:
+        assert made._built(entry) == [left]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A task of a unit that is deepened: what goes wrong beside it never stops it, and its replies stay what they were."""
 
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ import pytest
 
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
-from railgun.task.deepening_plan import deepening_folder
-from railgun.task.own_events import Freezing
+from railgun.task.deepening_asked import OFFER
+from railgun.task.deepening_plan import deepening_folder, read_own
+from railgun.task.history_manifest import HistoryManifest
+from railgun.task.own_events import Freezing, OwnEvents, read_rows
+from railgun.unit import host_deepening
 from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import ROUND_RECORDS
 from railgun.unit.shadow import Shadow
@@ -235,3 +239,85 @@ def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path, come: int) -> None
             assert following is not None
             behind.append(int(str(following["behind"])))
             assert len(behind) < 200
+
+
+def test_a_pointer_that_cannot_be_written_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task has taken over, and goes on: the unit and its other tasks have nothing to do with it."""
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        rig.change(Deepen)
+        with monkeypatch.context() as patch:
+            patch.setattr("railgun.unit.host_deepening.move_to", full)
+            rig.work_until("failure", "no space left")
+        rig.add(events(0, 3))
+        assert rig.host.is_running
+        assert not (rig.place.folder / "moved_to").exists()
+        rig.offer()
+        awaited(lambda: (rig.host.work(), (rig.place.folder / "moved_to").exists())[1])
+        assert rig.host.following is None
+
+
+def test_one_asked_for_while_another_is_written_is_put_aside_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, other = threading.Event(), "g" * 32
+    finish = Freezing.finish
+
+    def slow(freezing: Freezing) -> OwnEvents:
+        held.wait(30)
+        return finish(freezing)
+
+    with deepened_host(tmp_path) as rig:
+        rig.take_all()
+        with monkeypatch.context() as patch:
+            patch.setattr(Freezing, "finish", slow)
+            rig.request(other)
+            rig.change(BeginDeepening, other)
+        rig.request()
+        rig.change(BeginDeepening)
+        assert read_own(rig.own, HISTORY) is None
+        held.set()
+        awaited(lambda: read_own(rig.own, HISTORY) is not None)
+        own = read_own(rig.own, HISTORY)
+        assert own is not None
+        assert own.position == rig.host.position - 1
+        assert read_rows(rig.own, own).num_rows
+        assert rig.host.following is None
+        assert [path.name for path in rig.own.parent.iterdir()] == ["0"]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_given_up_while_it_is_opened_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """Who gives it up has looked before anything was there."""
+    verified = host_deepening.verified_manifest
+
+    def given_up(*arguments: Any) -> HistoryManifest:
+        found = verified(*arguments)
+        (deepening_folder(rig.data, "s") / OFFER).unlink()
+        if is_damaged:
+            shutil.rmtree(rig.place.history / "state")
+        return found
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        monkeypatch.setattr(host_deepening, "verified_manifest", given_up)
+        rig.offer()
+        opening = HostDeepening._try_to_open
+        ended: list[bool] = []
+        monkeypatch.setattr(
+            HostDeepening, "_try_to_open", lambda *each: (opening(*each), ended.append(True))[0]
+        )
+        awaited(lambda: (rig.host.work(), ended)[1])
+        assert not (rig.place.folder / HISTORY).exists()
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        assert rig.host.is_running
