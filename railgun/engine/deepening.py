@@ -5,6 +5,7 @@ docs/decisions/0012 has the way of it.
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from railgun.task.identity import TaskIdentity
 from railgun.task.own_events import Freezing, OwnEvents
 from railgun.task.task_folder import beside, move_to, others, take_in
 from railgun.unit.faults import OF_A_SHADOW, one_line
-from railgun.unit.shadow import Shadow
+from railgun.unit.shadow import Shadow, close_all
 
 _log = logging.getLogger("railgun.engine")
 
@@ -49,6 +50,8 @@ class Deepening:
     damage: str | None = None
     _turn: int = 0
     _doomed: Path | None = None
+    _moving: threading.Lock = field(default_factory=threading.Lock)
+    _is_ended: bool = False
 
     @property
     def folder(self) -> Path:
@@ -109,13 +112,24 @@ class Deepening:
     def close(self) -> None:
         """Let the shadows go."""
         shadows, self.shadows = self.shadows, []
-        for shadow in shadows:
-            shadow.task.close()
+        close_all(shadows)
 
     def move(self) -> None:
-        """The shadows have taken over, durably: from now on their folders are the tasks'. Raises OSError."""
+        """The shadows have taken over, durably: from now on their folders are the tasks'.
+
+        Raises OSError; HistoryRefusedError where its stream is dropped meanwhile: the places may be another's by then.
+        """
         for place in self.places.values():
-            move_to(place, self.plan.history)
+            with self._moving:
+                if self._is_ended:
+                    raise HistoryRefusedError(f"{self.stream} was dropped while it was deepened")
+                move_to(place, self.plan.history)
+
+    def end(self) -> None:
+        """Nothing is written for it any more. From any thread."""
+        with self._moving:
+            self._is_ended = True
+        self.close()
 
     def put_away(self, keep: str | None) -> None:
         """Take out of the way, by renaming, what is not needed any more: what tasks are not in, and what the deepening

@@ -21,7 +21,7 @@ from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, current_folder, remove_others
-from railgun.unit.shadow import Shadow
+from railgun.unit.shadow import Shadow, close_all
 from railgun.unit.task_log import TaskLog
 
 _log = logging.getLogger("railgun.engine")
@@ -103,16 +103,19 @@ class Deepenings:
                 task = recovered(self._log, log, made, identity, settings)
                 shadows.append(Shadow(task, log, partial(self._log.end_offset, *log.where)))
         except BaseException:
-            for shadow in shadows:
-                shadow.task.close()
+            close_all(shadows)
             raise
         return shadows
 
     def follow(self, deepening: Deepening, shadows: list[Shadow]) -> None:
         """They follow the log from now on. Raises HistoryRefusedError where the stream was dropped meanwhile."""
-        if self.wanted(deepening.stream) is not deepening:
-            raise HistoryRefusedError(f"{deepening.stream}: its deepening was given up")
+        self.check_under_way(deepening)
         deepening.shadows = shadows
+
+    def check_under_way(self, deepening: Deepening) -> None:
+        """Raises HistoryRefusedError where its stream was dropped, whatever has come in its place."""
+        if self.of(deepening.stream) is not deepening:
+            raise HistoryRefusedError(f"{deepening.stream}: its deepening was given up")
 
     def keep_all(self, stream: str) -> None:
         """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
@@ -130,7 +133,7 @@ class Deepenings:
         deepening = self._under_way.pop(stream, None)
         self._release(stream)
         if deepening is not None:
-            deepening.close()
+            deepening.end()
         return deepening
 
     def close(self) -> None:

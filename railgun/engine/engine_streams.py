@@ -211,13 +211,14 @@ class EngineStreams:
         if deepening.taken_over is None and settings is not None:
             self._memory.give_back([settings] * len(deepening.places))
 
-    def take_over(self, stream: str) -> LiveStream | None:
+    def take_over(self, deepening: Deepening) -> LiveStream | None:
         """Once a deepening's tasks have come near the ends of their logs they take over; what they replace is to be
         closed, by whoever asks. None: not yet.
 
         Raises HistoryRefusedError where they do not follow any more.
         """
-        deepening = self.deepenings.wanted(stream)
+        self.deepenings.check_under_way(deepening)
+        stream = deepening.stream
         if deepening.failure is not None:
             raise HistoryRefusedError(f"the deepening of {stream} cannot go on: {deepening.failure}")
         if not deepening.is_near:
@@ -264,10 +265,14 @@ class EngineStreams:
         found.put_away(history_named(entry))
         return self.deepenings.forget(stream)
 
-    def is_durable(self, stream: str) -> bool:
-        """Have the tasks of a stream checkpoints behind the point where they took over? Hastens them."""
-        taken_over = self.deepenings.wanted(stream).taken_over
-        for member in self._live[stream].members:
+    def is_durable(self, deepening: Deepening) -> bool:
+        """Have the tasks of a deepening checkpoints behind the point where they took over? Hastens them.
+
+        Raises HistoryRefusedError where its stream was dropped.
+        """
+        self.deepenings.check_under_way(deepening)
+        taken_over = deepening.taken_over
+        for member in self._live[deepening.stream].members:
             checkpoints = member.task.checkpoints
             if taken_over is None or checkpoints.durable_position < taken_over[member.log.where]:
                 if not member.task.checkpointer.is_in_flight:

@@ -8,6 +8,7 @@ from railgun.engine.deepening import Deepening
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.live_stream import LiveStream
 from railgun.task.settings import TaskSettings
+from railgun.unit.shadow import close_all
 
 _BETWEEN_S = 0.005
 
@@ -24,8 +25,8 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
         # After a failure they may have taken over already: the rest is left to do.
         if settings is not None:
             _follow(call, streams, deepening, settings)
-            _taken_over(call, streams, stream).close()
-        while not _is_durable(call, streams, stream):
+            _taken_over(call, streams, deepening).close()
+        while not _is_durable(call, streams, deepening):
             time.sleep(_BETWEEN_S)
         deepening.move()
         with call():
@@ -49,25 +50,24 @@ def _follow(
         with call():
             streams.deepenings.follow(deepening, shadows)
     except BaseException:
-        for shadow in shadows:
-            shadow.task.close()
+        close_all(shadows)
         raise
 
 
 def _taken_over(
-    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str
+    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, deepening: Deepening
 ) -> LiveStream:
     """What the new tasks have replaced."""
     while True:
         with call():
-            replaced = streams.take_over(stream)
+            replaced = streams.take_over(deepening)
         if replaced is not None:
             return replaced
         time.sleep(_BETWEEN_S)
 
 
 def _is_durable(
-    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str
+    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, deepening: Deepening
 ) -> bool:
     with call():
-        return streams.is_durable(stream)
+        return streams.is_durable(deepening)

@@ -1,10 +1,12 @@
 """A task built with older history that follows the log of the one it is to take the place of. Nobody waits for it."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import unanswered
+from railgun.unit.faults import OF_A_SHADOW
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
@@ -15,6 +17,8 @@ _STEP_RECORDS, _FAR_STEP_RECORDS = 32, 256
 _GAIN, _STEPS_BEHIND = 2, 64
 _NEAR_RECORDS = 64
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
+
+_log = logging.getLogger("railgun.unit")
 
 
 class Shadow:
@@ -94,3 +98,12 @@ class Shadow:
         done = position - self._first
         records = self._ahead.part(done, min(len(self._ahead), done + at_most))
         self.task.process(records, position, unanswered)
+
+
+def close_all(shadows: Iterable[Shadow]) -> None:
+    """Let their tasks go. One that cannot be closed keeps no other open, and nobody waits for it."""
+    for shadow in shadows:
+        try:
+            shadow.task.close()
+        except OF_A_SHADOW as error:
+            _log.error("%s: what followed it was not closed: %s", shadow.task.identity, error)

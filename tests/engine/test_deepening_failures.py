@@ -2,18 +2,21 @@
 
 import errno
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from railgun.engine import deepening, installing
 from railgun.engine.deepening import Deepening
+from railgun.engine.deepenings import Deepenings
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.registry.topics import topic_of
 from railgun.unit.memory import LIMIT_BYTES
+from railgun.unit.shadow import Shadow
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live_rows, scored
 from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
@@ -211,3 +214,62 @@ def test_memory_of_a_stream_dropped_while_it_is_installed_is_given_back(
         monkeypatch.undo()
         assert opened._streams._memory._free_bytes == LIMIT_BYTES
         opened.apply(definitions())
+
+
+def test_a_stream_dropped_before_the_pointers_are_written_leaves_its_name_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has its name by then is another's, whose tasks are in no folder that was built."""
+    move_to = deepening.move_to
+    with engine(tmp_path) as opened:
+        opened.apply(definitions())
+        scored(opened, live_rows(BEGIN, NOW))
+        built(tmp_path, opened)
+
+        def made_anew(place: Path, history: str) -> None:
+            if not list(tmp_path.glob("streams/s/*/*/moved_to")):
+                dropping.start()
+                assert not dropped.wait(0.2)
+            move_to(place, history)
+
+        def drop() -> None:
+            opened.drop_stream("s")
+            opened.apply(definitions())
+            dropped.set()
+
+        dropped, dropping = threading.Event(), threading.Thread(target=drop)
+        monkeypatch.setattr(deepening, "move_to", made_anew)
+        with pytest.raises(EngineError):
+            opened.deepen("s")
+        dropping.join()
+        scored(opened, rows(NOW, 50))
+    with engine(tmp_path) as opened:
+        assert [task.history for task in tasks(opened)] == [""] * 3
+        assert not list(tmp_path.glob("streams/s/*/*/moved_to"))
+        scored(opened, rows(NOW + 50, 50))
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with engine(tmp_path) as opened:
+        opened.apply(definitions())
+        scored(opened, live_rows(BEGIN, NOW))
+        built(tmp_path, opened)
+
+        def given_up(_: Deepenings, __: Deepening, shadows: list[Shadow]) -> None:
+            close = shadows[0].task.close
+
+            def fails() -> None:
+                close()
+                no_room()
+
+            monkeypatch.setattr(shadows[0].task, "close", fails)
+            raise HistoryRefusedError("given up")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Deepenings, "follow", given_up)
+            with pytest.raises(HistoryRefusedError, match="given up"):
+                opened.deepen("s")
+        assert "was not closed: " in caplog.text
+        opened.deepen("s")
