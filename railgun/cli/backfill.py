@@ -106,9 +106,12 @@ def execute(arguments: argparse.Namespace) -> int:
     with PiecesProgress() as progress:
         report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
-    installs = not refuses and not arguments.build_only
+    is_useless = not refuses and (report.is_empty or report.adds_nothing)
+    installs = not refuses and not is_useless and not arguments.build_only
     if installs:
         target.install()
+    if is_useless:
+        target.discard()
     print(json.dumps({**report.as_json(), "installed": installs}) if arguments.json else report.as_text())
     if refuses:
         print(
@@ -116,7 +119,14 @@ def execute(arguments: argparse.Namespace) -> int:
             "or run it again with --skip-bad: tasks that are built are not built again",
             file=sys.stderr,
         )
-    return EXIT_NO if refuses else 0
+    if is_useless:
+        why = (
+            "the history has no event before the cut"
+            if report.is_empty
+            else "the stream has all of these events"
+        )
+        print(f"railgun backfill: {why}: nothing was installed, nothing is left of it", file=sys.stderr)
+    return EXIT_NO if refuses or report.is_empty else 0
 
 
 def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillRequest":

@@ -6,6 +6,7 @@ the engine's own task processor runs over them, one Spark task for each task of 
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampNTZType
 
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
@@ -30,7 +32,7 @@ from railgun.spark.backfill_tasks import (
     remove_unfinished,
 )
 from railgun.spark.errors import BackfillFailedError, HistoryError
-from railgun.spark.own_rows import PIECES_SQL, own_pieces, reading_own
+from railgun.spark.own_rows import PIECES_SQL, own_events, own_pieces, reading_own
 from railgun.spark.sessions import own_session
 from railgun.spark.worker_errors import own_errors
 from railgun.state.errors import StoreLockedError
@@ -78,6 +80,11 @@ class Backfill:
     def tasks(self) -> Path:
         """Where finished tasks are."""
         return self.work / TASKS
+
+    def release(self) -> None:
+        """What was built there is of no use any more: the folder is free for other work."""
+        (self.work / PLAN).unlink(missing_ok=True)
+        shutil.rmtree(self.tasks, ignore_errors=True)
 
     def begin(self, plan: HistoryPlan, now_ms: int | None = None) -> tuple[HistoryPlan, int]:
         """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
@@ -157,7 +164,15 @@ def build(
     assert counts is not None
     seconds = time.perf_counter() - began
     return BackfillReport(
-        plan.stream.name, plan.history, plan.cut_ms, counts, manifests_of(place), len(left), seconds
+        plan.stream.name,
+        plan.history,
+        plan.cut_ms,
+        counts,
+        manifests_of(place),
+        len(left),
+        seconds,
+        own_events(plan) if plan.own else None,
+        [each.name for each in rows.schema if isinstance(each.dataType, TimestampNTZType)],
     )
 
 

@@ -19,6 +19,7 @@ class BackfillOfEngine(BackfillTarget):
         self.bring()
         with self._open() as engine:
             engine.add_history(self.request.stream)
+        self.release()
 
     def _open(self) -> Engine:
         return opened(self.request, "stop the server that runs there for a moment")
@@ -29,12 +30,14 @@ class DeepeningOfEngine(DeepeningTarget):
 
     def plan(self) -> HistoryPlan:
         with self._open() as engine:
+            self.has_begun = engine.deepening(self.request.stream) is None
             return engine.begin_deepening(self.request.stream, self.request.cut_ms)
 
     def install(self) -> None:
         self.bring()
         with self._open() as engine:
             engine.deepen(self.request.stream)
+        self.release()
 
     def give_up(self) -> bool:
         with self._open() as engine:

@@ -1,6 +1,6 @@
 """What a backfill read, refused and built: for people as text, for programs as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,11 @@ from railgun.task.history_manifest import HistoryManifest
 
 @dataclass(frozen=True, slots=True)
 class BackfillReport:
-    """built: tasks built by this run; the others were finished by an earlier one. seconds: of this run."""
+    """built: tasks built by this run; the others were finished by an earlier one. seconds: of this run.
+
+    own: where a live stream is deepened, how many events it had itself, by task.  zoneless: fields whose times had no
+    zone, and were taken as UTC.
+    """
 
     stream: str
     history: str
@@ -20,6 +24,25 @@ class BackfillReport:
     tasks: Sequence[HistoryManifest]
     built: int
     seconds: float
+    own: Sequence[int] | None = None
+    zoneless: Sequence[str] = ()
+
+    @property
+    def added(self) -> list[int] | None:
+        """By task, the events that the stream did not have; None where it is not deepened."""
+        if self.own is None:
+            return None
+        return [max(0, each.events - each.duplicates - own) for each, own in zip(self.tasks, self.own)]
+
+    @property
+    def is_empty(self) -> bool:
+        """Did no row become an event before the cut?"""
+        return self.events == 0
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Had the live stream all of it already?"""
+        return self.added is not None and not any(self.added)
 
     @property
     def events(self) -> int:
@@ -37,6 +60,7 @@ class BackfillReport:
             "rows": counts.read,
             "events": self.events,
             "after_cut": counts.after_cut,
+            "taken_as_utc": list(self.zoneless),
             "nowhere": counts.nowhere,
             "refused": {
                 reason: {"rows": each.rows, "examples": each.examples}
@@ -50,22 +74,32 @@ class BackfillReport:
                     "duplicates": each.duplicates,
                     "first_ms": each.first_ms,
                     "last_ms": each.last_ms,
+                    **({} if added is None else {"added": added}),
                 }
-                for each in self.tasks
+                for each, added in self._tasks
             ],
             "built": self.built,
             "seconds": round(self.seconds, 3),
             "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
         }
 
+    @property
+    def _tasks(self) -> Iterable[tuple[HistoryManifest, int | None]]:
+        none: list[int | None] = [None] * len(self.tasks)
+        return zip(self.tasks, none if self.added is None else self.added)
+
     def as_text(self) -> str:
         """For people."""
         counts = self.counts
-        lines = [f"{'task':24}  {'events':>14}  {'duplicates':>10}  from                      to"]
-        for each in self.tasks:
+        heading = "" if self.own is None else f"{'added':>14}  "
+        lines = [f"{'task':24}  {'events':>14}  {'duplicates':>10}  {heading}from                      to"]
+        for each, added in self._tasks:
             name = f"{each.partitioner}/{each.partition}"
             span = f"{_when(each.first_ms):24}  {_when(each.last_ms)}"
-            lines.append(f"{name:24}  {each.events:14,}  {each.duplicates:10,}  {span}")
+            new = "" if added is None else f"{added:14,}  "
+            lines.append(f"{name:24}  {each.events:14,}  {each.duplicates:10,}  {new}{span}")
+        if self.zoneless:
+            lines.append(f"times without a zone were taken as UTC: {', '.join(self.zoneless)}")
         for reason, refused in sorted(counts.refused.items()):
             lines.append(f"refused, {reason}: {refused.rows:,} rows")
             for event_id, why in refused.examples:

@@ -29,6 +29,7 @@ class DeepeningOfService(DeepeningTarget):
             begun = client.begin_deepening(stream, self.request.cut_ms)
             plan = read_plan(deepening_folder(self.request.data, stream))
             if plan is not None and plan.history == begun["history"]:
+                self.has_begun = before["state"] == "none"
                 return plan
             if before["state"] == "none":
                 client.give_up_deepening(stream)
@@ -46,11 +47,12 @@ class DeepeningOfService(DeepeningTarget):
             while True:
                 standing = client.deepening(stream)
                 if standing["state"] == "none" and standing["history"] == wanted:
-                    return
+                    break
                 if standing["state"] in ("none", "failed"):
                     reason = standing["failure"] or "it was given up"
                     raise HistoryError(f"{stream} was not deepened: {reason}")
                 time.sleep(_ASK_S)
+        self.release()
 
     def give_up(self) -> bool:
         with Client(self._url) as client:

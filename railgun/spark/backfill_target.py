@@ -13,7 +13,7 @@ from railgun.spark.backfill import TASKS, Backfill, build
 from railgun.spark.backfill_progress import Progress
 from railgun.spark.backfill_report import BackfillReport
 from railgun.spark.backfill_source import HistorySource
-from railgun.spark.errors import HistoryError
+from railgun.spark.errors import BackfillFailedError, HistoryError, SparkSideError
 from railgun.task.durable_files import make_all_durable, make_durable
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
@@ -72,9 +72,22 @@ class BackfillTarget(ABC):
 
         session: called once the plan is made.  told, now_ms: see `build`.  Raises EngineError, SparkSideError.
         """
-        request, plan = self.request, self.plan()
-        job = Backfill(request.source, request.columns, request.work or self.ready.parent, request.scratch)
-        return build(session(), job, plan, now_ms=now_ms, told=told)
+        plan = self.plan()
+        return build(session(), self._job, plan, now_ms=now_ms, told=told)
+
+    def discard(self) -> None:
+        """What was built is of no use: nothing is left of it."""
+        self._job.release()
+
+    def release(self) -> None:
+        """What was built elsewhere is in its place: the folder is free for other work."""
+        if self.request.work is not None:
+            self._job.release()
+
+    @property
+    def _job(self) -> Backfill:
+        request = self.request
+        return Backfill(request.source, request.columns, request.work or self.ready.parent, request.scratch)
 
     @property
     def ready(self) -> Path:
@@ -92,9 +105,31 @@ class BackfillTarget(ABC):
 
 
 class DeepeningTarget(BackfillTarget):
-    """A live stream, to be given older history."""
+    """A live stream, to be given older history. has_begun: by the `plan` last made."""
+
+    def __init__(self, request: BackfillRequest) -> None:
+        super().__init__(request)
+        self.has_begun = False
 
     @abstractmethod
     def give_up(self) -> bool:
         """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError among
         others."""
+
+    def build(
+        self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
+    ) -> BackfillReport:
+        """The same. What is refused before any work starts leaves nothing begun."""
+        self.has_begun = False
+        try:
+            return super().build(session, told, now_ms)
+        except BackfillFailedError:
+            raise
+        except SparkSideError:
+            if self.has_begun:
+                self.give_up()
+            raise
+
+    def discard(self) -> None:
+        super().discard()
+        self.give_up()

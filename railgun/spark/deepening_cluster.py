@@ -60,7 +60,9 @@ class DeepeningOfCluster(DeepeningTarget):
             # Of a stream that had the name before.
             shutil.rmtree(self._folder)
         with alone(self._folder):
-            return self._requested((entry.stream.name, entry.created))
+            plan = self._requested((entry.stream.name, entry.created))
+        self.has_begun = True
+        return plan
 
     def _requested(self, stream: StreamKey) -> HistoryPlan:
         history = new_history_id()
@@ -114,6 +116,7 @@ class DeepeningOfCluster(DeepeningTarget):
                 registry.change(deepened)
             tasks.wait(plan.tasks, lambda standing: standing.get("history") == plan.history)
         shutil.rmtree(self._folder, ignore_errors=True)
+        self.release()
 
     def give_up(self) -> bool:
         """Units let go of it when they see that. Also of one whose plan cannot be read."""

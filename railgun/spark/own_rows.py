@@ -52,6 +52,14 @@ def own_pieces(plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]) -> Pie
     return found
 
 
+def own_events(plan: HistoryPlan) -> list[int]:
+    """How many events the stream itself has, of each task of the plan in its order. Raises PlaceError."""
+    return [
+        _log(plan, *task).rows(task[1]) + sum(len(raw.offsets) for raw in _raw(plan, *task, _OPEN, _OPEN))
+        for task in plan.tasks
+    ]
+
+
 def reading_own(
     plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -63,6 +63,10 @@ class ReservoirRecordLog:
         """How many chunks of a piece are there."""
         return sum(piece.first <= chunk.number < piece.end for chunk in self._all(piece.partition))
 
+    def rows(self, partition: int) -> int:
+        """How many rows the chunks of a task have."""
+        return sum(chunk.span.rows for chunk in self._all(partition))
+
     def end_offsets(self) -> dict[int, int]:
         raise OptionError(
             "a reservoir is in order of time and cannot be followed as a stream; read the log: option source=log"

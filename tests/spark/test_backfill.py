@@ -221,6 +221,25 @@ def test_rows_are_refused_by_reason(
     assert reply["metrics"]["n"] == 8 + 1
 
 
+def test_an_empty_history_is_refused_and_times_without_a_zone_are_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.toml").write_text(METRICS)
+    words = ["backfill", str(tmp_path / "d.toml"), str(parquet(tmp_path / "none", payments(0, 1).slice(1)))]
+    options = ["--data", str(tmp_path / "data"), "--until", str(START_MS + 40 * STEP_MS)]
+    assert main([*words, *options]) == 1
+    assert "the history has no event before the cut: nothing was installed" in capsys.readouterr().err
+    with Engine(tmp_path / "data") as engine:
+        assert engine.history("payments") is None
+    table = payments(0, 40)
+    zoneless = pc.cast(table.column("ts"), pa.timestamp("ms")).cast(pa.timestamp("us"))
+    words[2] = str(parquet(tmp_path / "some", table.set_column(1, "ts", zoneless)))
+    assert main([*words, *options]) == 0
+    assert capsys.readouterr().out.count("times without a zone were taken as UTC: ts") == 1
+    with Engine(tmp_path / "data") as engine:
+        assert engine.history("payments") is not None
+
+
 def as_csv(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
     pacsv.write_csv(table, folder / "h.csv")
     return folder / "h.csv", {}

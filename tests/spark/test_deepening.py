@@ -1,5 +1,6 @@
 """Deepening with Spark: a live stream's own events and older history, sorted as if both had come through its log."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from railgun.catalog.definitions import parse_definitions
+from railgun.cli.main import main
+from railgun.engine.engine import Engine
 from railgun.spark.backfill_engine import DeepeningOfEngine
 from railgun.spark.backfill_service import DeepeningOfService
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
-from railgun.spark.errors import HistoryError
+from railgun.spark.errors import ColumnError, HistoryError
 from railgun.state.lock import FolderLock
 from tests.frontend.serving import server
 from tests.spark.folders import SMALL, START_MS, STEP_MS, payments, small_engine
@@ -109,3 +112,55 @@ def test_a_server_of_another_folder_is_left_as_it_was(tmp_path: Path) -> None:
 
 def _when(row: int) -> str:
     return pc.strftime(pa.scalar(START_MS + row * STEP_MS, pa.timestamp("ms"))).as_py() + "Z"
+
+
+def test_what_adds_nothing_is_told_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    (tmp_path / "d.toml").write_text(METRICS)
+    with Engine(data) as engine:
+        engine.apply(METRICS)
+        engine.score_table("payments", payments(BEGIN, 300))
+    words = ["backfill", str(tmp_path / "d.toml"), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
+    options = ["--data", str(data), "--deepen", "--work", str(work)]
+    assert main([*words, *options, "--json"]) == 0
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["installed"] is False
+    assert report["events"] > 0
+    assert [task["added"] for task in report["tasks"]] == [0] * 4
+    assert "the stream has all of these events: nothing was installed" in said.err
+    assert not (data / "backfill" / "payments").exists()
+    with Engine(data) as engine:
+        assert engine.deepening("payments") is None
+        assert engine.history("payments") is None
+    words[2] = str(parquet(tmp_path / "older", payments(0, CUT)))
+    assert main([*words, *options]) == 0
+    text = capsys.readouterr().out
+    assert sum(int(line.split()[3]) for line in text.splitlines() if line.startswith("card/")) == BEGIN
+    assert not (work / "backfill.json").exists()
+    assert not (work / "tasks").exists()
+    with Engine(data) as engine:
+        assert engine.history("payments") is not None
+
+
+def test_what_is_refused_before_work_starts_leaves_nothing_begun(spark: SparkSession, tmp_path: Path) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    with small_engine(data) as engine:
+        engine.apply(METRICS)
+        engine.score_table("payments", payments(BEGIN, 300))
+    work.mkdir()
+    (work / "backfill.json").write_text('{"fingerprint": "f", "said": "something else"}')
+    asked = request(data, parquet(tmp_path, payments(0, CUT)), METRICS)
+    wrong = replace(asked, columns={"amount": "nonsense(1)"})
+    for each, error in ((replace(asked, work=work), HistoryError), (wrong, ColumnError)):
+        with pytest.raises(error):
+            DeepeningOfEngine(each).build(lambda: spark, now_ms=NOW_MS)
+        with small_engine(data) as engine:
+            assert engine.deepening("payments") is None
+    made = DeepeningOfEngine(asked)
+    plan = made.plan()
+    with pytest.raises(ColumnError):
+        DeepeningOfEngine(wrong).build(lambda: spark, now_ms=NOW_MS)
+    assert made.plan() == plan
