@@ -4,7 +4,9 @@ One row per (group-by, entity) holds the fixed-size state of all its nodes (deci
 Cells are told by text, so that the same cell is found again in the next version of the layout.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from railgun.state.rows.context import LINE_WORDS, ROW_HEAD_BYTES, ROW_HEAD_WORDS
 
@@ -36,7 +38,26 @@ class GroupLayout:
             self.words += words
         return ROW_HEAD_BYTES + 8 * known[0]
 
-    def moves_from(self, old: "GroupLayout") -> list[tuple[int, int, int]]:
-        """(old offset, new offset, words) of the cells that both have, in words."""
-        both = (name for name in self.cells if name in old.cells)
-        return [(old.cells[name][0], self.cells[name][0], self.cells[name][1]) for name in both]
+    def moves_from(self, old: "GroupLayout", names: Mapping[str, str]) -> list[tuple[int, int, int]]:
+        """(old offset, new offset, words) of cells that both have, in words. names: the new one by the old.
+
+        Words between two cells that stay neighbours go with them: they are zeros in both. So a layout that only grew is
+        one run from the first word on.
+        """
+        followers, new_followers = _followers(old), _followers(self)
+        moves: list[tuple[int, int, int]] = []
+        for name, new_name in names.items():
+            (offset, words), (new_offset, _) = old.cells[name], self.cells[new_name]
+            following, new_following = followers.get(name), new_followers.get(new_name)
+            if following is not None and names.get(following) == new_following is not None:
+                gap = old.cells[following][0] - offset
+                if gap == self.cells[new_following][0] - new_offset:
+                    words = gap
+            moves.append((offset, new_offset, words))
+        return moves
+
+
+def _followers(layout: GroupLayout) -> dict[str, str]:
+    """By cell the one behind it."""
+    names = sorted(layout.cells, key=lambda name: layout.cells[name])
+    return dict(pairwise(names))

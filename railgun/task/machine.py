@@ -203,7 +203,7 @@ class Machine:
                 continue
             left = without_retired(layout, own)
             if left.cells:
-                self._set_layout(left, left.moves_from(layout))
+                self._set_layout(left, left.moves_from(layout, {name: name for name in left.cells}))
             else:
                 self._drop_group(number)
 

@@ -64,7 +64,7 @@ def retire(
 
     has_pages: whether the task has ever made a page that is no string.
     """
-    moves: list[tuple[int, int, int]] = []
+    names: dict[str, str] = {}
     for name, (offset, words) in old.cells.items():
         kept = name
         if name not in new.cells:
@@ -76,8 +76,8 @@ def retire(
             if kept in new.cells:
                 continue
             new.place(kept, words)
-        moves.append((offset, new.cells[kept][0], words))
-    return moves
+        names[name] = kept
+    return new.moves_from(old, names)
 
 
 def is_retired(name: str) -> bool:
