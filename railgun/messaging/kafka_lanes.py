@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from railgun.messaging.kafka_handing import hand_over
+from railgun.messaging.kafka_parts import TOGETHER_BYTES
 from railgun.messaging.kafka_submission import Delivery
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.encode import Records
@@ -24,7 +25,6 @@ AT_ONCE = 5
 # rest.
 _TOGETHER: dict[str, Any] = {"linger.ms": 1_000}
 _LIMITS: dict[str, Any] = {"batch.size": 16 << 20, "batch.num.messages": 100_000}
-_TOGETHER_BYTES = 4 << 20
 # One broker that does not answer keeps what goes to others waiting for no longer than this.
 _FLUSH_S = 0.05
 _POLL_S = 0.1
@@ -152,7 +152,8 @@ class KafkaLanes:
     def _hand_over_together(self, producer: Producer, way: _Way) -> None:
         taken: list[tuple[Entry, Delivery]] = []
         size_bytes = 0
-        while way.waiting and size_bytes < _TOGETHER_BYTES:
+        # One request for all of it: what waits for a second one is what keeps a core busy.
+        while way.waiting and (not taken or size_bytes + way.waiting[0][1].held_bytes <= TOGETHER_BYTES):
             taken.append(way.waiting.popleft())
             size_bytes += taken[-1][1].held_bytes
         way.is_together = True

@@ -121,6 +121,8 @@ class TransactionalOutput:
             "transactional.id": name,
             "transaction.timeout.ms": TRANSACTION_MS,
             "message.timeout.ms": TRANSACTION_MS,
+            # As for a PlainOutput; the last part goes out when the transaction is committed.
+            "linger.ms": 1_000,
             "error_cb": self._complaints,
         }
         self._producer = made(settings.broker, lambda: Producer(configuration))
@@ -140,7 +142,11 @@ class TransactionalOutput:
         offsets = [reading.position(partition, offset) for partition, offset in positions.items()]
         self._producer.begin_transaction()
         try:
-            _hand_over(self._producer, outgoing)
+            for place, part in enumerate(_parts(outgoing)):
+                # What cannot be sent comes back in time, and the transaction is given up.
+                while place and self._producer.flush(_FLUSH_S):
+                    pass
+                _hand_over(self._producer, part)
             self._ask(lambda: self._producer.send_offsets_to_transaction(offsets, member, self._timeout_s))
             self._ask(lambda: self._producer.commit_transaction(self._timeout_s))
         except OutputAbortedError:

@@ -42,6 +42,8 @@ class KafkaSoleWriter:
             "transactional.id": name,
             "transaction.timeout.ms": _TRANSACTION_MS,
             "message.timeout.ms": _TRANSACTION_MS,
+            # All of an append goes out when it is committed: records that wait behind others keep a core busy.
+            "linger.ms": 1_000,
             "error_cb": self._complaints,
             # Being shut out is no accident here, and librdkafka would call it fatal.
             "log_level": 0,

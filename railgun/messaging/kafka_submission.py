@@ -17,16 +17,16 @@ def held_bytes(records: int, size_bytes: int) -> int:
 
 
 class KafkaSubmission:
-    """Entries that were submitted together.
+    """Entries that were submitted together, on their way in so many deliveries.
 
     future: gets the offset of each entry's first record, or the first error.  Running from the start: a waiter that
     gives up cannot take back what is on its way.
     """
 
-    __slots__ = ("entries_left", "error", "future", "held_bytes", "offsets", "place")
+    __slots__ = ("deliveries_left", "error", "future", "held_bytes", "offsets", "place")
 
-    def __init__(self, entries: int, held: int) -> None:
-        self.entries_left = entries
+    def __init__(self, entries: int, deliveries: int, held: int) -> None:
+        self.deliveries_left = deliveries
         self.held_bytes = held
         self.offsets = [0] * entries
         self.error: KafkaError | None = None
@@ -36,9 +36,10 @@ class KafkaSubmission:
 
 
 class Delivery:
-    """One entry's delivery reports. Called by librdkafka for each of its records, in order.
+    """The delivery reports of an entry, or of a part of one. Called by librdkafka for each of its records, in order.
 
-    records, held_bytes: of the entry.  done: called when the last report is in.
+    index: of the entry; None for a part that is not its first.  records, held_bytes: of the entry or part.  done:
+    called when the last report is in.
     """
 
     __slots__ = ("_done", "_first", "_index", "_left", "held_bytes", "records", "submission", "where")
@@ -46,7 +47,7 @@ class Delivery:
     def __init__(
         self,
         submission: KafkaSubmission,
-        index: int,
+        index: int | None,
         records: int,
         held: int,
         where: TopicPartition,
@@ -81,5 +82,6 @@ class Delivery:
             self.submission.error, self.submission.place = error, str(self.where)
 
     def _complete(self) -> None:
-        self.submission.offsets[self._index] = self._first
+        if self._index is not None:
+            self.submission.offsets[self._index] = self._first
         self._done(self)

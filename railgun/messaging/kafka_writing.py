@@ -7,19 +7,18 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from railgun.messaging.block import sizes_of
 from railgun.messaging.errors import (
-    RecordTooLargeError,
     TransportClosedError,
     TransportFailedError,
     TransportFullError,
 )
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_lanes import KafkaLanes
+from railgun.messaging.kafka_parts import parts_of
 from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.kafka_submission import Delivery, KafkaSubmission, held_bytes
+from railgun.messaging.kafka_submission import Delivery, KafkaSubmission
 from railgun.messaging.kafka_topics import KafkaTopics
-from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry
+from railgun.messaging.transport import Entry
 
 PENDING_LIMIT_BYTES = 64 << 20
 
@@ -41,16 +40,21 @@ class KafkaWriting:
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         """As `Transport.submit`."""
-        held = [self._held(entry) for entry in entries]
-        submission = KafkaSubmission(len(entries), sum(size for _, size in held))
+        for entry in entries:
+            self._topics.check(entry.where)
+        divided = [parts_of(entry) for entry in entries]
+        held = sum(part.held_bytes for parts in divided for part in parts)
+        submission = KafkaSubmission(len(entries), sum(map(len, divided)), held)
         if not entries:
             submission.future.set_result([])
             return submission.future
         with self._handing_over:
             self._reserve(submission.held_bytes)
-            for index, (entry, (records, size_bytes)) in enumerate(zip(entries, held)):
-                delivery = Delivery(submission, index, records, size_bytes, entry.where, self._delivered)
-                self._lanes.send(entry, delivery)
+            for index, parts in enumerate(divided):
+                for number, (entry, records, size_bytes) in enumerate(parts):
+                    told = None if number else index
+                    delivery = Delivery(submission, told, records, size_bytes, entry.where, self._delivered)
+                    self._lanes.send(entry, delivery)
         return submission.future
 
     def close(self, timeout_s: float) -> None:
@@ -64,19 +68,6 @@ class KafkaWriting:
     def _producer(self, wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> Producer:
         configuration = {**defaults, **self._settings.producer(), **wanted, "error_cb": self._complaints}
         return made(self._place, lambda: Producer(configuration))
-
-    def _held(self, entry: Entry) -> tuple[int, int]:
-        """Check an entry; returns how many records it has, and the bytes that it takes while it waits."""
-        self._topics.check(entry.where)
-        n, size_bytes, largest = sizes_of(entry.records)
-        if n == 0:
-            raise ValueError(f"nothing to append to {entry.where}")
-        if largest > RECORD_LIMIT_BYTES:
-            raise RecordTooLargeError(str(entry.where), largest, RECORD_LIMIT_BYTES)
-        for each in (entry.keys, entry.headers):
-            if each is not None and len(each) != n:
-                raise ValueError(f"{n} records to {entry.where} have {len(each)} keys or headers")
-        return n, held_bytes(n, size_bytes)
 
     def _reserve(self, held: int) -> None:
         with self._changed:
@@ -92,8 +83,8 @@ class KafkaWriting:
         self._lanes.landed(delivery)
         submission = delivery.submission
         with self._changed:
-            submission.entries_left -= 1
-            if submission.entries_left:
+            submission.deliveries_left -= 1
+            if submission.deliveries_left:
                 return
         self._settle(submission)
 

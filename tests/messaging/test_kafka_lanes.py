@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.messaging.kafka_lanes import AT_ONCE, KafkaLanes
+from railgun.messaging.kafka_parts import TOGETHER_BYTES
 from railgun.messaging.kafka_submission import Delivery, KafkaSubmission
 from railgun.messaging.transport import Entry, TopicPartition
 
@@ -111,11 +112,11 @@ class _Sent:
         self.producers.append(_Producer(self.broker, "together" if wanted else "single"))
         return self.producers[-1]
 
-    def send(self, partition: int, records: int) -> None:
+    def send(self, partition: int, records: int, held_bytes: int = 1 << 20) -> None:
         own = [b"%d" % (len(self.expected[partition]) + i) for i in range(records)]
         self.expected[partition] += own
         where = TopicPartition("t", partition)
-        delivery = Delivery(KafkaSubmission(1, 0), 0, records, 1 << 20, where, self._delivered)
+        delivery = Delivery(KafkaSubmission(1, 1, 0), 0, records, held_bytes, where, self._delivered)
         self.lanes.send(Entry(where, own), delivery)
 
     def _delivered(self, delivery: Delivery) -> None:
@@ -154,6 +155,23 @@ def test_a_few_go_at_once_and_many_together() -> None:
     for _ in range(3):
         sent.send(0, 1)
     assert broker.under_way[0] == {"single": AT_ONCE, "together": 0}
+    broker.answers = _BOTH
+    sent.lanes.close(_LIMIT_S)
+    assert not broker.faults
+    assert broker.log == sent.expected
+
+
+def test_together_goes_no_more_than_one_request_holds() -> None:
+    broker = _Broker("single")
+    sent = _Sent(broker)
+    sent.send(0, AT_ONCE)
+    for _ in range(3):
+        sent.send(0, AT_ONCE + 1, TOGETHER_BYTES - 1)
+    deadline = time.monotonic() + _LIMIT_S
+    while not broker.under_way[0]["together"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert broker.under_way[0] == {"single": 0, "together": AT_ONCE + 1}
     broker.answers = _BOTH
     sent.lanes.close(_LIMIT_S)
     assert not broker.faults
