@@ -110,12 +110,18 @@ class Positions:
 
     def filled(self, entry: StreamEntry, name: str) -> float:
         """How much of its history a metric has read, 0 to 1, in the task that is least far."""
-        home, stream = entry.metrics[name].metric.home, entry.stream
+        add, stream = entry.metrics[name], entry.stream
+        home, due = add.metric.home, self._due.get((stream.name, name, add.place), {})
         shares = []
         for partition in range(stream.partitions_of(home)):
-            said = self.newest.get((stream.name, home, partition), {})
-            known = said.get("created") == entry.created
-            shares.append(float(said.get("filled", {}).get(name, 0.0)) if known else 0.0)
+            task = (stream.name, home, partition)
+            said = self.newest.get(task, {})
+            if task in due and self._answers(name, entry.created, task, due[task]):
+                # One that answers already says nothing more of what it had to read.
+                shares.append(1.0)
+            else:
+                known = said.get("created") == entry.created
+                shares.append(float(said.get("filled", {}).get(name, 0.0)) if known else 0.0)
         return min(shares)
 
     def _state(self, task: TaskName, said: Mapping[str, Any]) -> str:

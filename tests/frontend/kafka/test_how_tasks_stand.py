@@ -1,15 +1,22 @@
-"""What a front-end says of tasks that no unit runs any more: not that they run, and how much waits for them."""
+"""What a front-end says of tasks that no unit runs any more, and of metrics that some tasks answer already."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from frontend.kafka import positions
+from railgun.catalog.catalog import Catalog, missing_changes
+from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry.topics import Topics
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.door.test_input_topic import define
-from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
+from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
 from tests.frontend.serving import until
 
 EVENTS = "/v1/streams/payments/events"
@@ -44,3 +51,54 @@ def test_of_units_that_are_gone(
         assert _cluster(later)[1] == 0
         cluster.start_units(1)
         until(lambda: _cluster(served) == ({"running": tasks}, 1, 0))
+
+
+def test_a_metric_is_as_far_as_the_task_that_is_least_far(kafka: str) -> None:
+    """A task that answers it already says nothing more of how far it is: it does not begin anew for that."""
+    definitions = parse_definitions(
+        """
+        [streams.s]
+        partitioners = ["k"]
+        partitions = 2
+        [streams.s.fields]
+        k = "long"
+        [[metrics]]
+        sql = "SELECT count(*) AS n FROM s GROUP BY k OVER INFINITE"
+        """
+    )
+    catalog = Catalog()
+    for change in missing_changes(catalog, definitions)[0]:
+        catalog.apply(change)
+    stream, topics = catalog.entry("s"), Topics(f"p{uuid.uuid4().hex[:12]}")
+    of_all = {
+        "stream": "s",
+        "created": stream.created,
+        "partitioner": "k",
+        "processed": 1,
+        "state": "running",
+    }
+    with KafkaTransport(quick_settings(kafka)) as transport:
+        transport.create_topic(topics.tasks("s", "k"), 2)
+        for partition in range(2):
+            transport.append(topics.tasks("s", "k"), partition, [b"add"])
+        known = positions.Positions(transport, topics)
+        try:
+
+            def say(partition: int, **more: Any) -> None:
+                record = msgspec.json.encode({**of_all, "partition": partition, **more})
+                entry = Entry(TopicPartition(topics.positions, 0), [record], [b"%d" % partition])
+                transport.submit([entry]).result()
+                until(lambda: known.newest.get(("s", "k", partition), {}).items() >= more.items())
+
+            assert known.warming(stream) == {"n"}
+            assert known.filled(stream, "n") == 0.0
+            say(0, warming=["n"], filled={"n": 0.75})
+            say(1, warming=["n"], filled={"n": 0.5})
+            assert known.filled(stream, "n") == 0.5
+            say(1, warming=[], filled={})
+            assert known.warming(stream) == {"n"}
+            assert known.filled(stream, "n") == 0.75
+            say(0, warming=[], filled={})
+            assert known.warming(stream) == set()
+        finally:
+            known.close()
