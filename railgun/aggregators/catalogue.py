@@ -7,6 +7,7 @@ window's values: a cell of fixed size does.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from railgun.aggregators import codes, distinct, earliest, extreme, latest, sum_double, sum_long, trees
 from railgun.language.ast import Aggregator, WindowKind
@@ -76,6 +77,7 @@ _SPREADS: Mapping[Aggregator, tuple[int, int]] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind) -> Recipe:
     """The recipe of an aggregator over an argument of a type it takes; `argument` None: `count(*)`."""
     result = result_type(aggregator, argument)

@@ -18,7 +18,6 @@ from railgun.task.arrivals import Arrivals
 from railgun.task.execution import Execution
 from railgun.task.metrics import Fill
 from railgun.task.retirement import (
-    CellKind,
     HeldCell,
     cell_kinds,
     is_retired,
@@ -85,7 +84,7 @@ class Machine:
         self._number_groups(generations)
         fresh = self._set_edges(generations)
         builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
-        kinds = cell_kinds(self.program) if hasattr(self, "program") else {}
+        before = getattr(self, "program", None)
         program = self.program = builder.build(generations)
         if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
             self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
@@ -94,10 +93,10 @@ class Machine:
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
             self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
-        self._set_layouts(program, kinds)
+        self._set_layouts(program, before)
         frames = self._reservoir.words[FRAMES]
-        before = getattr(self, "execution", None)
-        self.execution = Execution(program, self._table, self._pool, frames, before)
+        executed = getattr(self, "execution", None)
+        self.execution = Execution(program, self._table, self._pool, frames, executed)
         self.execution.bind_changelog(self._reservoir.changelog)
 
     def foresee(self, delta_ms: int, clock_ms: int) -> None:
@@ -207,11 +206,15 @@ class Machine:
             else:
                 self._drop_group(number)
 
-    def _set_layouts(self, program: Program, kinds: Mapping[tuple[int, int], CellKind]) -> None:
-        """Bring the program's layouts into force. `kinds`: what the cells of the program before were."""
+    def _set_layouts(self, program: Program, before: Program | None) -> None:
+        """Bring the program's layouts into force, in place of those of the program before."""
         wanted = {layout.group: layout for layout in program.groups}
         for number in self.layouts.keys() - wanted.keys():
             wanted[number] = GroupLayout(number, self.layouts[number].fields)
+        lost = any(
+            layout.cells.keys() - wanted[number].cells.keys() for number, layout in self.layouts.items()
+        )
+        kinds = cell_kinds(before) if lost and before is not None else {}
         for number, layout in wanted.items():
             old = self.layouts.get(number)
             has_pages = self._pool.has_made_pages

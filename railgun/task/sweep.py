@@ -98,7 +98,7 @@ class SweepWork:
                 self._buckets[layout.group].append((bucket, node[at.NODE_DELAY], node[at.NODE_SIZE]))
                 updates = program.updates[node[at.NODE_UPDATES] : node[at.NODE_UPDATES_END], at.UPDATE_CELL]
                 tumbling |= {bucket, *updates.tolist()}
-            kinds = cell_kinds(program)
+            kinds = cell_kinds(program) if tumbling else {}
             for cell in tumbling:
                 kind = kinds.get((layout.group, cell))
                 if kind is not None and kind.has_pages:
