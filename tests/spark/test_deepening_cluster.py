@@ -18,6 +18,7 @@ from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
 from railgun.spark.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.errors import HistoryError
+from railgun.state.lock import FolderLock
 from railgun.task.deepening_asked import Asked, write_asked
 from railgun.task.task_folder import beside
 from railgun.unit.host_deepening import HostDeepening
@@ -205,6 +206,10 @@ def test_what_a_task_cannot_put_aside_is_shown_by_the_job(kafka: str, tmp_path: 
                 made.plan()
             assert units[0].error is None
             (folder / "own").unlink()
+            other = FolderLock(folder)
+            with pytest.raises(HistoryError, match="builds there already"):
+                made.plan()
+            other.release()
             assert made.plan().tasks
     finally:
         player.close()
