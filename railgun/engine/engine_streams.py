@@ -30,7 +30,6 @@ from railgun.engine.status import (
     DeepeningStatus,
     MetricStatus,
     StreamStatus,
-    filled_share,
     task_status,
 )
 from railgun.engine.upkeep import Upkeep
@@ -48,7 +47,7 @@ from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.unit.memory import MemoryShares
-from railgun.unit.reading import TaskReader
+from railgun.unit.reading import filled, read_tasks
 from railgun.unit.start import Start
 from railgun.wire.encode import encode_control
 from reservoir.files import DiskFiles
@@ -76,7 +75,7 @@ class EngineStreams:
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
         self._upkeep: dict[str, Upkeep] = {}
-        self._reader, self._recording = TaskReader(), recording
+        self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
         self._opening = Opening(self._folder, self._log, memory, threads)
         self.deepenings = Deepenings(self._folder, self._log)
@@ -117,14 +116,12 @@ class EngineStreams:
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added. Raises UnknownNameError."""
         entry = stream_entry(self.catalog, stream)
-        members = [(each, frozenset(each.task.metrics.warming)) for each in self._live[stream].members]
+        members = [(each.partitioner, filled(each.task)) for each in self._live[stream].members]
         found: list[MetricStatus] = []
         for metric in (add.metric for add in entry.metrics.values()):
-            homes = [(each.task, names) for each, names in members if each.partitioner == metric.home]
-            tasks = [task for task, _ in homes]
-            warming = any(metric.name in names for _, names in homes)
-            filled = min((filled_share(task, metric.name) for task in tasks), default=1.0) if warming else 1.0
-            found.append(MetricStatus(metric.name, metric.sql, metric.home, warming, filled))
+            shares = [of[metric.name] for home, of in members if home == metric.home and metric.name in of]
+            share = min(shares, default=1.0)
+            found.append(MetricStatus(metric.name, metric.sql, metric.home, bool(shares), share))
         return found
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
@@ -289,7 +286,7 @@ class EngineStreams:
 
     def read(self) -> EngineReading:
         """How all tasks stand."""
-        return self._reader.read(member.task for live in self._live.values() for member in live.members)
+        return read_tasks(member.task for live in self._live.values() for member in live.members)
 
     def work(self) -> bool:
         """A brief step of background work. True: there is more to do now."""

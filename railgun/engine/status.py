@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from railgun.engine.members import Member
-from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MIN
-from railgun.task.metrics import LiveMetric
-from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import DiskReading
 
 
@@ -93,29 +90,3 @@ def task_status(member: Member) -> TaskStatus:
         clock_ms=None if clock_ms == TIME_MIN else clock_ms,
         unreadable_records=task.unreadable_records,
     )
-
-
-def filled_share(task: TaskProcessor, name: str) -> float:
-    """How much of the time that a metric's fill has to read it has read in a task: 0 to 1."""
-    metric = task.metrics.by_name.get(name)
-    if metric is None:
-        return 0.0
-    fill = task.metrics.fills[metric.generation]
-    if metric.warm or fill.full:
-        return 1.0
-    window = metric.definition.resolved.window
-    end_ms = task.admission.clock_ms - window.delay_ms
-    begin_ms = _begin_ms(task, metric, end_ms)
-    if fill.filled_ms == TIME_MIN or end_ms <= begin_ms:
-        return 0.0
-    return min(1.0, max(0.0, (fill.filled_ms - begin_ms) / (end_ms - begin_ms)))
-
-
-def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
-    """Where the window of now begins, or the oldest event where that is later."""
-    window = metric.definition.resolved.window
-    kept_ms = task.reservoir.oldest_ms
-    oldest = end_ms if kept_ms is None else kept_ms
-    if window.kind is WindowKind.INFINITE or window.size_ms is None:
-        return oldest
-    return max(oldest, end_ms - window.size_ms)

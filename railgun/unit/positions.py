@@ -10,7 +10,7 @@ import msgspec
 from railgun.messaging.errors import TransportFullError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
-from railgun.unit.reading import TaskReader
+from railgun.unit.reading import filled
 from railgun.unit.task_host import TaskHost
 
 VERSION = 1
@@ -32,7 +32,6 @@ class Positions:
         self._said: dict[TopicPartition, dict[str, Any]] = {}
         self._due_s = self._again_s = 0.0
         self._sent: Future[list[int]] | None = None
-        self._reader = TaskReader()
 
     def note(self, hosts: Iterable[TaskHost], *, last: bool = False) -> None:
         """Say how tasks stand where that has changed and it is time to. last: whatever the time; they are let go.
@@ -46,7 +45,6 @@ class Positions:
                 return
             self._sent.result()
         hosts = list(hosts)
-        self._reader.keep([host.task for host in hosts if host.is_running])
         bodies = {host.place.where: self._body(host, last=last) for host in hosts}
         if time_s >= self._again_s:
             self._said, self._again_s = {}, time_s + AGAIN_S
@@ -76,13 +74,13 @@ class Positions:
             "checkpointed": 0 if running is None else running.checkpoints.durable_position,
             "end": position + host.lag,
             "warming": [] if running is None else sorted(running.metrics.warming),
-            "filled": {} if running is None else _filled(self._reader.filled(running)),
+            "filled": {} if running is None else _rounded(filled(running)),
             "history": "" if running is None else running.history,
             "following": host.following,
             "unreadable": 0 if running is None else running.unreadable_records,
         }
 
 
-def _filled(shares: dict[str, float]) -> dict[str, float]:
+def _rounded(shares: dict[str, float]) -> dict[str, float]:
     """In steps that people see: not every record of progress is written."""
     return {name: round(share, 2) for name, share in shares.items()}

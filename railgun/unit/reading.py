@@ -1,58 +1,53 @@
 """How tasks stand, for monitoring: read by the thread that runs them, in tens of microseconds."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MIN
 from railgun.task.metrics import LiveMetric
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading, TaskReading
 
 
-class TaskReader:
-    """Reads tasks, again and again: how far a fill has come is told from where it was first met."""
-
-    def __init__(self) -> None:
-        self._begun_ms: dict[tuple[TaskProcessor, int], int] = {}
-
-    def read(self, of: Iterable[TaskProcessor]) -> EngineReading:
-        """How all tasks there are stand now."""
-        tasks = list(of)
-        self.keep(tasks)
-        return EngineReading(time.monotonic(), tuple(_read(task, self._fill_ratio(task)) for task in tasks))
-
-    def keep(self, tasks: Sequence[TaskProcessor]) -> None:
-        """Forget what was noted of all others."""
-        self._begun_ms = {
-            (task, generation): begun_ms
-            for (task, generation), begun_ms in self._begun_ms.items()
-            if task in tasks and generation in task.metrics.fills
-        }
-
-    def _fill_ratio(self, task: TaskProcessor) -> float:
-        shares = self.filled(task).values()
-        return sum(shares) / len(shares) if shares else 1.0
-
-    def filled(self, task: TaskProcessor) -> dict[str, float]:
-        """By name of each metric that is warming: what it has read, 0 to 1, of the event time it has to read."""
-        return {
-            name: self._filled(task, metric)
-            for name, metric in task.metrics.by_name.items()
-            if not metric.warm
-        }
-
-    def _filled(self, task: TaskProcessor, metric: LiveMetric) -> float:
-        fill = task.metrics.fills[metric.generation]
-        if fill.full:
-            return 1.0
-        if fill.filled_ms == TIME_MIN:
-            return 0.0
-        begun_ms = self._begun_ms.setdefault((task, metric.generation), fill.filled_ms)
-        end_ms = task.admission.clock_ms - metric.definition.resolved.window.delay_ms
-        return min(1.0, max(0.0, (fill.filled_ms - begun_ms) / max(1, end_ms - begun_ms)))
+def read_tasks(of: Iterable[TaskProcessor]) -> EngineReading:
+    """How all tasks there are stand now."""
+    return EngineReading(time.monotonic(), tuple(_read(task) for task in of))
 
 
-def _read(task: TaskProcessor, fill_ratio: float) -> TaskReading:
+def filled(task: TaskProcessor) -> dict[str, float]:
+    """By name of each metric that is warming in a task: the share, 0 to 1, of the event time its fill has to read
+    that it has read."""
+    return {name: _filled(task, metric) for name, metric in task.metrics.by_name.items() if not metric.warm}
+
+
+def _filled(task: TaskProcessor, metric: LiveMetric) -> float:
+    fill = task.metrics.fills[metric.generation]
+    if fill.full:
+        return 1.0
+    end_ms = task.admission.clock_ms - metric.definition.resolved.window.delay_ms
+    begin_ms = _begin_ms(task, metric, end_ms)
+    if fill.filled_ms == TIME_MIN or end_ms <= begin_ms:
+        return 0.0
+    return min(1.0, max(0.0, (fill.filled_ms - begin_ms) / (end_ms - begin_ms)))
+
+
+def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
+    """Where the window of now begins, or the oldest event where that is later."""
+    window = metric.definition.resolved.window
+    kept_ms = task.reservoir.oldest_ms
+    oldest_ms = end_ms if kept_ms is None else kept_ms
+    if window.kind is WindowKind.INFINITE or window.size_ms is None:
+        return oldest_ms
+    return max(oldest_ms, end_ms - window.size_ms)
+
+
+def _fill_ratio(task: TaskProcessor) -> float:
+    shares = filled(task).values()
+    return sum(shares) / len(shares) if shares else 1.0
+
+
+def _read(task: TaskProcessor) -> TaskReading:
     who, clock_ms = task.identity, task.admission.clock_ms
     rows, pages, reservoir = task.table.stats(), task.pool.stats(), task.reservoir.stats()
     return TaskReading(
@@ -83,5 +78,5 @@ def _read(task: TaskProcessor, fill_ratio: float) -> TaskReading:
         open_bytes=reservoir.open_bytes,
         metrics=len(task.metrics.by_name),
         metrics_warming=len(task.metrics.warming),
-        fill_ratio=fill_ratio,
+        fill_ratio=_fill_ratio(task),
     )

@@ -12,7 +12,7 @@ from railgun.telemetry.families import IN_UNIT
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.samples import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.unit.noted import Noted
-from railgun.unit.reading import TaskReader
+from railgun.unit.reading import read_tasks
 from railgun.unit.task_host import TaskHost
 
 
@@ -30,7 +30,6 @@ class UnitTelemetry(Collector):
 
     def __init__(self, noted: Noted, now_s: Callable[[], float] = time.monotonic) -> None:
         self._noted, self._now_s = noted, now_s
-        self._reader = TaskReader()
         self._reading: UnitReading | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -42,7 +41,7 @@ class UnitTelemetry(Collector):
         hosts = list(hosts)
         self._reading = UnitReading(
             is_ready,
-            self._reader.read(host.task for host in hosts if host.is_running),
+            read_tasks(host.task for host in hosts if host.is_running),
             tuple((_labels(host), host.state, host.lag, _replied(host)) for host in hosts),
         )
 
