@@ -73,8 +73,9 @@ def retire(
                 if kind is None or not kind.has_pages or not (has_pages or kind.has_string):
                     continue
                 kept = f"{_RETIRED}|{kind.op}|{kind.type_code}|{name}"
-            if kept in new.cells:
-                continue
+                # Before the first event a cell may come and go again while the one before waits for the sweep.
+                while kept in old.cells or kept in new.cells:
+                    kept += "'"
             new.place(kept, words)
         names[name] = kept
     return new.moves_from(old, names)

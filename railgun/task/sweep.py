@@ -87,7 +87,9 @@ class SweepWork:
     def _note_rules(self) -> None:
         machine, program = self._task.machine, self._task.machine.program
         self._zeros, self._buckets, self._held = {}, {}, {}
-        for layout in program.groups:
+        for group in program.groups:
+            # As it is by now: the program's own still has cells that were released meanwhile.
+            layout = machine.layouts[group.group]
             tumbling: set[int] = set()
             words = {ROW_HEAD_BYTES + 8 * offset: size for offset, size in layout.cells.values()}
             self._buckets[layout.group], self._held[layout.group] = [], []

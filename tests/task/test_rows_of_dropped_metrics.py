@@ -36,12 +36,15 @@ class Changing:
         (layout,) = self.task.machine.layouts.values()
         return layout.words
 
-    def event(self, key: str, d: float) -> None:
+    def event(self, key: str, d: float, after_ms: int = 0) -> None:
         """Append one."""
         number = len(self._log.records)
-        self._log.records.append(
-            encode_event(1, f"e{number}", 1_000_000 + number, [f"e{number}", 1_000_000 + number, key, d])
-        )
+        time_ms = 1_000_000 + after_ms + number
+        self._log.records.append(encode_event(1, f"e{number}", time_ms, [f"e{number}", time_ms, key, d]))
+
+    def feed(self) -> None:
+        """Process what was appended."""
+        self._log.feed(self.task)
 
     def add_and_drop(self, what: str) -> None:
         """A metric comes; it fills; it goes."""
@@ -93,5 +96,34 @@ def test_one_that_is_dropped_does_not_keep_those_before_from_leaving(tmp_path: P
         assert widest < before + TIMES * 5 // 2
         changing.sweep(100)
         assert changing.words == before
+        changing.event("k0", 1.0, after_ms=10_000_000)
+        changing.feed()
+        changing.sweep(100)
+        assert changing.task.sweep.deleted == ENTITIES - 1, "rows that are empty by now go, in their new form"
     finally:
         changing.task.close()
+
+
+@pytest.mark.parametrize("what", ["last(k)", "min(k)", "sum(d)"])
+def test_a_metric_that_comes_and_goes_before_the_first_event(tmp_path: Path, what: str) -> None:
+    log = SmallLog(stream_text().replace('k = "string"\n', 'k = "string"\nd = "double"\n'))
+    settings = TaskSettings(checkpoint_interval_s=0.0)
+
+    def change(to: AddMetric | DropMetric) -> None:
+        log.records.append(encode_control(change_to_json(to)))
+        task = log.open(tmp_path, settings)
+        log.feed(task)
+        task.checkpoints.take()
+        task.close()
+
+    for place in (10, 20, 30):
+        sql = f"SELECT {what} AS m{place} FROM s GROUP BY k OVER SLIDING 5 SECONDS"
+        (metric,) = metrics_from_sql(sql, {"s": log.stream})
+        change(AddMetric(place, metric))
+        change(DropMetric(place + 1, "s", f"m{place}", place))
+    task = log.open(tmp_path, settings)
+    try:
+        log.records.append(encode_event(1, "e", 1_000_000, ["e", 1_000_000, "k", 1.0]))
+        assert log.feed(task) == [False]
+    finally:
+        task.close()
