@@ -24,7 +24,7 @@ from railgun.task.settings import MIB, TaskSettings
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
 from railgun.unit.faults import OF_A_SHADOW, one_line
 from railgun.unit.place import Place
-from railgun.unit.shadow import Shadow
+from railgun.unit.shadow import Shadow, close_all
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
@@ -154,7 +154,7 @@ class HostDeepening:
         try:
             shadow.catch_up()
         except BaseException:
-            shadow.task.close()
+            close_all([shadow])
             raise
         # What was answered to records of an input topic is answered again, not what it would be now.
         # One that is further has taken over before, with this: what it has met since is to stay.
@@ -169,9 +169,8 @@ class HostDeepening:
             if thread is not None:
                 thread.join()
         self._take_opened()
-        shadow, self._shadow, self._moving = self._shadow, None, None
-        if shadow is not None:
-            shadow.task.close()
+        self._moving = None
+        self._let_go()
 
     def _look(self) -> None:
         """Is something built for this task, or given up?"""
@@ -202,9 +201,10 @@ class HostDeepening:
         return asked if asked is not None and asked.created == self._place.key.created else None
 
     def _let_go(self) -> None:
+        """Of what follows. The task that answers has nothing to do with one that cannot be closed."""
         shadow, self._shadow = self._shadow, None
         if shadow is not None:
-            shadow.task.close()
+            close_all([shadow])
 
     def _failed(self, error: Exception) -> None:
         """It is tried again later, or when it is asked for anew."""
@@ -269,9 +269,7 @@ class HostDeepening:
             do(self._shadow)
         except OF_A_SHADOW as error:
             self._failed(error)
-            shadow, self._shadow = self._shadow, None
-            with contextlib.suppress(*OF_A_SHADOW):
-                shadow.task.close()
+            self._let_go()
 
     def _move(self, task: TaskProcessor, history: str, after: int) -> None:
         """Once a checkpoint is behind the record, the task is in its new folder for good."""

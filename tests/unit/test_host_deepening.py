@@ -14,6 +14,7 @@ from railgun.task.deepening_asked import OFFER
 from railgun.task.deepening_plan import deepening_folder, read_own
 from railgun.task.history_manifest import HistoryManifest
 from railgun.task.own_events import Freezing, OwnEvents, read_rows
+from railgun.task.processor import TaskProcessor
 from railgun.unit import host_deepening
 from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import ROUND_RECORDS
@@ -159,6 +160,38 @@ def test_whatever_is_wrong_with_what_follows_the_task_goes_on(
         monkeypatch.undo()
         rig.offer()
         rig.work_until_following()
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_the_task_is_let_go_where_what_follows_it_cannot_be_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_given_up: bool
+) -> None:
+    closed: list[TaskProcessor] = []
+    close = TaskProcessor.close
+
+    def full(task: TaskProcessor) -> None:
+        close(task)
+        closed.append(task)
+        if task is not own:
+            raise OSError("no space left")
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        own = rig.host.task
+        monkeypatch.setattr(TaskProcessor, "close", full)
+        if is_given_up:
+            shutil.rmtree(deepening_folder(rig.data, "s"))
+            awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+            assert rig.host.is_running
+        rig.host.close()
+        assert len(closed) == 2
+        assert closed[1] is own
+        monkeypatch.undo()
+        rig.open()
+        rig.take_all()
+        assert rig.host.is_running
 
 
 def test_what_nobody_asks_for_any_more_is_not_put_aside(tmp_path: Path) -> None:
