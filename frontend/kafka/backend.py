@@ -117,6 +117,7 @@ class KafkaBackend(NoDeepening):
         self._thread = ScoringThread(loop, self._requests.publish)
         if self._standing is _STARTING:
             self._standing = READY
+        self._wait.watch()
 
     @as_engine_errors()
     def _start(self) -> _Parts:
@@ -167,6 +168,12 @@ class KafkaBackend(NoDeepening):
         return Inputs(means, transport, is_transactional=cluster.input.transactional)
 
     def readiness(self) -> Readiness:
+        standing, waits = self._own_standing(), self._wait.reason
+        # Events are taken all the same: the broker may be back before their time is over.
+        return Readiness(False, waits) if standing.ready and waits is not None else standing
+
+    def _own_standing(self) -> Readiness:
+        """Whatever the broker does since the start."""
         parts, waits = self._parts, self._wait.reason
         if self._standing is _STARTING:
             return self._starting if waits is None else Readiness(False, f"starting: {waits}")
@@ -312,7 +319,7 @@ class KafkaBackend(NoDeepening):
         }
 
     def _ready(self) -> _Parts:
-        standing = self.readiness()
+        standing = self._own_standing()
         if self._parts is None or not standing.ready:
             raise refusal(503, standing.reason)
         return self._parts

@@ -1,4 +1,5 @@
-"""A start waits for its broker, and says so: in the log at once and now and then, and to whoever asks."""
+"""Whether the broker answers: a start waits for it, later it is asked again and again. Where it does not, that is said:
+in the log at once and now and then, and to whoever asks."""
 
 import logging
 import threading
@@ -8,7 +9,7 @@ from railgun.messaging.errors import TransportClosedError, TransportError, Trans
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_topics import KafkaTopics
 
-_ANSWER_S, _PAUSE_S, _SAY_AGAIN_S = 2.0, 1.0, 30.0
+_ANSWER_S, _PAUSE_S, _SAY_AGAIN_S, _LOOK_S = 2.0, 1.0, 30.0, 2.0
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -34,6 +35,23 @@ class BrokerWait:
                 return
         raise TransportClosedError(self._settings.broker)
 
+    def watch(self) -> None:
+        """From now on see for oneself whether the broker answers, until it is stopped."""
+        threading.Thread(target=self._watch, name="broker", daemon=True).start()
+
+    def _watch(self) -> None:
+        topics = KafkaTopics(self._settings)
+        while not self._stopped.wait(_LOOK_S):
+            try:
+                topics.all(_ANSWER_S)
+            except TransportUnavailableError as error:
+                self.away(error)
+            except TransportError as error:
+                # Who writes and reads meets it too, and says it better.
+                _log.warning("the broker was asked how it is: %s", error)
+            else:
+                self.reason = None
+
     def away(self, error: TransportError) -> None:
         """Note that it does not answer, or not any more, and give it a moment."""
         self.reason = f"waiting for the broker, which is asked again: {error.place}: {error.reason}"
@@ -44,5 +62,5 @@ class BrokerWait:
         self._stopped.wait(_PAUSE_S)
 
     def stop(self) -> None:
-        """Wait no more. From any thread."""
+        """Wait and watch no more. From any thread."""
         self._stopped.set()
