@@ -137,9 +137,12 @@ class Connection(HttpToolsProtocol):
         """Close, unless something has come that the loop has not got round to read: the client would find its request
         reset.
         """
+        if self.transport.is_closing():
+            # A reset leaves uvicorn's timer running; its socket has no descriptor any more.
+            return
         arrived = select.poll()
         arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
-        if not self.transport.is_closing() and not arrived.poll(0):
+        if not arrived.poll(0):
             self.transport.close()
 
     def _is_silent(self, now_s: float) -> bool:
