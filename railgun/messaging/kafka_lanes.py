@@ -56,11 +56,13 @@ class KafkaLanes:
         self._threads[0].start()
 
     def send(self, entry: Entry, delivery: Delivery) -> None:
-        """Records of one partition go in the order of these calls."""
+        """Records of one partition go in the order of these calls. Of a submission that failed before they went none
+        do: they would be in the log without those before them."""
         where = entry.where
         with self._changed:
             way = self._ways.setdefault(where, _Way())
-            if way.waiting or way.is_together or way.records + delivery.records > AT_ONCE:
+            is_full = way.is_together or way.records + delivery.records > AT_ONCE
+            if way.waiting or is_full or delivery.submission.error is not None:
                 way.waiting.append((entry, delivery))
                 if not way.records:
                     self._have_sent(where)
@@ -124,8 +126,14 @@ class KafkaLanes:
                 producer = self._made_together(due)
                 if producer is None:
                     continue
-                for where in due:
-                    self._hand_over_together(producer, self._ways[where])
+                dropped = [
+                    delivery
+                    for where in due
+                    for delivery in self._hand_over_together(producer, self._ways[where])
+                ]
+            # Without the lock: whoever is told may send.
+            for delivery in dropped:
+                delivery.drop()
             producer.flush(_FLUSH_S)
 
     def _made_together(self, due: set[TopicPartition]) -> Producer | None:
@@ -149,17 +157,27 @@ class KafkaLanes:
             way.records += delivery.records
             delivery.not_sent(delivery.records, cause)
 
-    def _hand_over_together(self, producer: Producer, way: _Way) -> None:
+    def _hand_over_together(self, producer: Producer, way: _Way) -> list[Delivery]:
+        """What is not sent, since its submission has failed: the caller drops it. It is under way until then."""
         taken: list[tuple[Entry, Delivery]] = []
+        dropped: list[Delivery] = []
         size_bytes = 0
         # One request for all of it: what waits for a second one is what keeps a core busy.
-        while way.waiting and (not taken or size_bytes + way.waiting[0][1].held_bytes <= TOGETHER_BYTES):
-            taken.append(way.waiting.popleft())
-            size_bytes += taken[-1][1].held_bytes
+        while way.waiting:
+            entry, delivery = way.waiting[0]
+            if delivery.submission.error is not None:
+                dropped.append(delivery)
+            elif not taken or size_bytes + delivery.held_bytes <= TOGETHER_BYTES:
+                taken.append((entry, delivery))
+                size_bytes += delivery.held_bytes
+            else:
+                break
+            way.waiting.popleft()
         way.is_together = True
-        way.records = sum(delivery.records for _, delivery in taken)
+        way.records = sum(each.records for each in dropped) + sum(each.records for _, each in taken)
         for entry, delivery in taken:
             _hand_over(producer, entry, delivery)
+        return dropped
 
     def _take_reports(self) -> None:
         while not self._ended or self._ways:

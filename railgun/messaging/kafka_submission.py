@@ -77,6 +77,11 @@ class Delivery:
         if self._left == 0:
             self._complete()
 
+    def drop(self) -> None:
+        """None of its records is sent, since its submission has failed."""
+        self._left = 0
+        self._complete()
+
     def _failed(self, error: KafkaError) -> None:
         if self.submission.error is None:
             self.submission.error, self.submission.place = error, str(self.where)
