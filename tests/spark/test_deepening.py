@@ -99,6 +99,33 @@ def test_two_jobs_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
     assert DeepeningOfEngine(asked).build(lambda: spark, now_ms=NOW_MS).built == 4
 
 
+@pytest.mark.parametrize("columns", [{}, {"amount": "nonsense(1)"}])
+def test_what_another_job_builds_is_not_given_up(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str]
+) -> None:
+    """It has found what this one had begun, and was first to build."""
+    data, begun = tmp_path / "data", []
+    with small_engine(data) as engine:
+        engine.apply(METRICS)
+        engine.score_table("payments", own_rows())
+    asked = request(data, parquet(tmp_path, payments(0, CUT)), METRICS)
+    other = DeepeningOfEngine(asked)
+
+    def session() -> SparkSession:
+        begun.append((other.plan(), FolderLock(other.ready.parent)))
+        return spark
+
+    with pytest.raises(ColumnError if columns else HistoryError):
+        DeepeningOfEngine(replace(asked, columns=columns)).build(session, now_ms=NOW_MS)
+    ((plan, lock),) = begun
+    assert other.plan() == plan
+    lock.release()
+    assert other.build(lambda: spark, now_ms=NOW_MS).built == 4
+    other.install()
+    with small_engine(data) as engine:
+        assert engine.history("payments") == plan.history
+
+
 def test_a_server_of_another_folder_is_left_as_it_was(tmp_path: Path) -> None:
     with server(tmp_path / "data", open_engine=lambda: small_engine(tmp_path / "data")) as running:
         running.define(METRICS)
