@@ -31,7 +31,7 @@ from railgun.spark.backfill_tasks import (
     manifests_of,
     remove_unfinished,
 )
-from railgun.spark.errors import BackfillFailedError, HistoryError
+from railgun.spark.errors import BackfillFailedError, HistoryError, WorkTakenError
 from railgun.spark.own_rows import PIECES_SQL, own_events, own_pieces, reading_own
 from railgun.spark.sessions import own_session
 from railgun.spark.worker_errors import own_errors
@@ -139,7 +139,8 @@ def build(
 
     settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
     it is.
-    Raises HistoryError (another job is at work there, too), ColumnError before any work starts; BackfillFailedError.
+    Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts;
+    BackfillFailedError.
     """
     began = time.perf_counter()
     rows = check_source(spark, job, plan)
@@ -178,12 +179,12 @@ def build(
 
 @contextmanager
 def alone(work: Path) -> Iterator[None]:
-    """Hold a folder, which is made: two jobs would remove each other's unfinished work. Raises HistoryError."""
+    """Hold a folder, which is made: two jobs would remove each other's unfinished work. Raises WorkTakenError."""
     work.mkdir(parents=True, exist_ok=True)
     try:
         lock = FolderLock(work)
     except StoreLockedError as error:
-        raise HistoryError(
+        raise WorkTakenError(
             f"{work}: process {error.owner} builds there already; wait until it has ended"
         ) from None
     try:

@@ -3,17 +3,18 @@
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from railgun.catalog.model import Definitions
-from railgun.spark.backfill import TASKS, Backfill, build
+from railgun.spark.backfill import TASKS, Backfill, alone, build
 from railgun.spark.backfill_progress import Progress
 from railgun.spark.backfill_report import BackfillReport
 from railgun.spark.backfill_source import HistorySource
-from railgun.spark.errors import BackfillFailedError, HistoryError, SparkSideError
+from railgun.spark.errors import BackfillFailedError, HistoryError, SparkSideError, WorkTakenError
 from railgun.task.durable_files import make_all_durable, make_durable
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
@@ -119,16 +120,22 @@ class DeepeningTarget(BackfillTarget):
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
-        """The same. What is refused before any work starts leaves nothing begun."""
+        """The same. What is refused before any work starts leaves nothing begun, unless another job builds it."""
         self.has_begun = False
         try:
             return super().build(session, told, now_ms)
-        except BackfillFailedError:
+        except (BackfillFailedError, WorkTakenError):
             raise
         except SparkSideError:
             if self.has_begun:
-                self.give_up()
+                self._give_up_alone()
             raise
+
+    def _give_up_alone(self) -> None:
+        """Unless another job has found by now what this one had begun, and builds it."""
+        work = self._job.work
+        with suppress(WorkTakenError), alone(work) if work.is_dir() else nullcontext():
+            self.give_up()
 
     def discard(self) -> None:
         super().discard()

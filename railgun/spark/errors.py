@@ -33,5 +33,9 @@ class HistoryError(SparkSideError):
     """History that cannot be read, or not be put before a stream's log."""
 
 
+class WorkTakenError(HistoryError):
+    """Another job builds in the folder, maybe of the same plan."""
+
+
 class BackfillFailedError(SparkSideError):
     """Work on history that broke off in a worker; what was finished is kept."""
