@@ -33,9 +33,6 @@ from railgun.unit.start import LoggedStart
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
-OLD_COLLECTIONS = 100
-"""Garbage collections of the middle generation until one looks at all that is old too, which holds everything up: ten
-times as many as Python's own. Changes of definitions leave much behind, and little of it is garbage."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -136,7 +133,6 @@ class Service:
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
         server = _Server(self._config(), self._backend, self.application.stopping)
-        thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
         with _signals(server):
@@ -150,7 +146,6 @@ class Service:
             finally:
                 code = await self._close()
                 gc.unfreeze()
-                gc.set_threshold(*thresholds)
         return code
 
     async def _close(self) -> int:
@@ -174,7 +169,6 @@ class Service:
         # What is there by now stays as long as the server runs: collections need not look at it again.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*gc.get_threshold()[:2], OLD_COLLECTIONS)
         gc.enable()
         if self._on_ready is not None and not server.should_exit:
             self._on_ready(self.url)

@@ -1,6 +1,5 @@
 """Starting, stopping and failing: what clients see meanwhile, what is kept, what the process says at its end."""
 
-import gc
 import json
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from frontend.server import OLD_COLLECTIONS, open_engine
+from frontend.server import open_engine
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
 from railgun.messaging.errors import TransportIOError
@@ -64,13 +63,6 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append).close()
     assert told == ["kernels are being compiled, which takes about a minute, once", "compiled"]
-
-
-def test_what_is_old_is_seldom_looked_through_for_garbage(payments: Payments) -> None:
-    before = gc.get_threshold()
-    with payments.serve():
-        assert gc.get_threshold() == (*before[:2], OLD_COLLECTIONS)
-    assert gc.get_threshold() == before
 
 
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:
