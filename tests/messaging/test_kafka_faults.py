@@ -15,6 +15,7 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
 from tests.broker.shared_broker import unheard
+from tests.halting import halt
 
 _WHERE = TopicPartition("t", 0)
 
@@ -74,7 +75,7 @@ def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
         # What is given up may be written all the same, when the broker answers again: not among the others.
         hasty.append("t", 1, [b"first"])
         patient.append("t", 0, [b"second"])
-        os.kill(status.pid, signal.SIGSTOP)
+        halt(status.pid)
         try:
             with pytest.raises(TransportUnavailableError, match="t-1"):
                 hasty.append("t", 1, [b"given up"])
@@ -95,7 +96,7 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
     try:
         transport.create_topic("t", 1)
         transport.append("t", 0, [b"first"])
-        os.kill(status.pid, signal.SIGSTOP)
+        halt(status.pid)
         future = transport.submit([Entry(_WHERE, [b"never"])])
     finally:
         transport.close()

@@ -15,6 +15,7 @@ from railgun.messaging.kafka_output import Outgoing, TransactionalOutput
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
 from tests.broker.shared_broker import unheard
+from tests.halting import halt
 
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 # One that turns in circles takes all of a core that others leave it: a fifth even on a busy machine.
@@ -48,7 +49,7 @@ def _slow(status: Status) -> Iterator[None]:
 
     def stop_and_go() -> None:
         while not ended.is_set():
-            os.kill(status.pid, signal.SIGSTOP)
+            halt(status.pid)
             ended.wait(0.25)
             os.kill(status.pid, signal.SIGCONT)
             ended.wait(0.02)
@@ -69,7 +70,7 @@ def test_many_small_records_submitted_at_once(broker: LocalBroker) -> None:
         transport.create_topic("t", 2)
         # So many that they go together: the way of what comes now has a connection then.
         transport.append(*where, [b"first"] * 10)
-        os.kill(status.pid, signal.SIGSTOP)
+        halt(status.pid)
         try:
             future = transport.submit([Entry(where, records), Entry(TopicPartition("t", 1), [b"beside"])])
             time.sleep(2.0)

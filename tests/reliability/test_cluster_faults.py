@@ -13,6 +13,7 @@ import pytest
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.wire.encode import encode_event
+from tests.halting import halt
 from tests.oracle.compare import differences, same_value
 from tests.oracle.stream import Oracle
 from tests.reliability.poison import poisons
@@ -83,7 +84,7 @@ def with_zombies(player: ClusterPlayer, broker: str, folder: Path, times: int, s
         for turn in range(times):
             zombie = nodes[turn % 2]
             send(chance.randrange(60))
-            zombie.send_signal(signal.SIGSTOP)
+            halt(zombie.pid)
             try:
                 send(20 + chance.randrange(60))
                 player.front_end.await_all()

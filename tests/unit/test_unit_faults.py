@@ -21,6 +21,7 @@ from railgun.unit import loop as unit_loop
 from railgun.unit.spread import TaskKey
 from railgun.wire.encode import encode_event
 from tests.broker.shared_broker import unheard
+from tests.halting import halt
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.strategies.case import STREAM
@@ -258,7 +259,7 @@ def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> 
                     os.waitpid(status.pid, 0)
                     status = broker.start(port, unheard)
                 else:
-                    os.kill(status.pid, signal.SIGSTOP)
+                    halt(status.pid)
                     time.sleep(pause_s)
                     os.kill(status.pid, signal.SIGCONT)
                 send(player, sent, 60)

@@ -21,6 +21,7 @@ from tests.client.relay import bound, leading_to
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
+from tests.halting import halt
 
 ROOT = Path(__file__).parents[3]
 EVENTS = "/v1/streams/payments/events"
@@ -159,7 +160,7 @@ def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: P
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
         (unit,) = [unit for node in _children(process.pid) for unit in _children(node)]
         with ThreadPoolExecutor(_ARRAYS) as pool:
-            os.kill(unit, signal.SIGSTOP)
+            halt(unit)
             try:
                 arrays = [[event() for _ in range(10_000)] for _ in range(_ARRAYS)]
                 under_way = [
