@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import pyarrow as pa
 import uvicorn
 import uvloop
 from prometheus_client.registry import Collector
@@ -65,7 +66,7 @@ def open_engine(
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
     with ThreadPoolExecutor(1, "kernels") as pool:
-        loading = pool.submit(load_all)
+        loading = pool.submit(_load_all)
         engine = configured.open_engine(settings, LoggedStart())
     try:
         if not loading.result():
@@ -79,6 +80,13 @@ def open_engine(
         engine.close()
         raise
     return engine
+
+
+def _load_all() -> bool:
+    """Load every kernel, and what else the first events would wait for. False: kernels have to be compiled."""
+    # Arrow looks for pandas when it is first given Python's values, and imports it where it is installed.
+    pa.array([0])
+    return load_all()
 
 
 def listen(settings: HttpSettings) -> socket.socket:

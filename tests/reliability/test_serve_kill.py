@@ -19,6 +19,10 @@ def kill_again_and_again(folder: Path, seed: int, times: int) -> Load:
             assert load.run(client) is None
             timer.join()
             child.wait()
+    # However slow the machine is: what the kills left is there, and goes on.
+    with process(folder / "data") as (child, client):
+        assert load.run(client, batches=5) is None
+        assert load.unanswered is None
     return load
 
 
