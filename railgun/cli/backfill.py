@@ -106,7 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with PiecesProgress() as progress:
         report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
-    is_useless = not refuses and (report.is_empty or report.adds_nothing)
+    is_useless = not refuses and (report.is_empty or report.changes_nothing)
     installs = not refuses and not is_useless and not arguments.build_only
     if installs:
         target.install()

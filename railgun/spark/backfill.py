@@ -174,6 +174,7 @@ def build(
         seconds,
         own_events(plan) if plan.own else None,
         [each.name for each in rows.schema if isinstance(each.dataType, TimestampNTZType)],
+        any(each.has_bounds for each in plan.own.values()),
     )
 
 

@@ -13,8 +13,8 @@ from railgun.task.history_manifest import HistoryManifest
 class BackfillReport:
     """built: tasks built by this run; the others were finished by an earlier one. seconds: of this run.
 
-    own: where a live stream is deepened, how many events it had itself, by task.  zoneless: fields whose times had no
-    zone, and were taken as UTC.
+    own: where a live stream is deepened, how many events it had itself, by task.  has_bounds: and it has a metric that
+    may lack some of those.  zoneless: fields whose times had no zone, and were taken as UTC.
     """
 
     stream: str
@@ -26,6 +26,7 @@ class BackfillReport:
     seconds: float
     own: Sequence[int] | None = None
     zoneless: Sequence[str] = ()
+    has_bounds: bool = False
 
     @property
     def added(self) -> list[int] | None:
@@ -40,9 +41,9 @@ class BackfillReport:
         return self.events == 0
 
     @property
-    def adds_nothing(self) -> bool:
-        """Had the live stream all of it already?"""
-        return self.added is not None and not any(self.added)
+    def changes_nothing(self) -> bool:
+        """Had the live stream all of it already, and every metric too?"""
+        return self.added is not None and not any(self.added) and not self.has_bounds
 
     @property
     def events(self) -> int:

@@ -26,6 +26,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
     position: all events before it are there that were accepted, and have not been let go.  held_ms: all from this
     time on; None: nothing was let go.  least_ms, clock_ms, floor_ms: the least time ever accepted, T and F there; None
     before the first event.  chunks: in the segments.  inputs: what is remembered of input topics, as MessagePack.
+    has_bounds: the task has a metric that may lack some of them; where a program wrote it that did not know: maybe.
     """
 
     position: int
@@ -36,6 +37,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
     chunks: int
     inputs: bytes = b""
     rows_crc32: int = 0
+    has_bounds: bool = True
 
 
 class Freezing:
@@ -58,6 +60,7 @@ class Freezing:
             floor_ms=admission.floor_ms,
             chunks=frozen.chunks,
             inputs=msgspec.msgpack.encode(task.inputs.to_json()),
+            has_bounds=task.metrics.has_bounds,
         )
         (folder / SEGMENTS).mkdir(parents=True)
         try:

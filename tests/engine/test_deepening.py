@@ -88,9 +88,9 @@ def live(folder: Path, table: pa.Table) -> None:
         assert any(member.log.start > 0 for member in opened._streams.live("s").members)
 
 
-def reference(folder: Path, table: pa.Table) -> Engine:
+def reference(folder: Path, table: pa.Table, text: str = "") -> Engine:
     opened = engine(folder)
-    opened.apply(definitions())
+    opened.apply(text or definitions())
     scored(opened, table)
     return opened
 
@@ -195,6 +195,37 @@ def test_events_that_were_let_go_must_be_in_the_history(tmp_path: Path) -> None:
         found = scored(opened, rows(BEGIN + NOW, 300))
         with reference(tmp_path / "log", rows(0, BEGIN + NOW)) as wanted:
             assert found.equals(scored(wanted, rows(BEGIN + NOW, 300)))
+
+
+def test_it_is_known_whether_a_metric_may_lack_events(tmp_path: Path) -> None:
+    """One came when retention had let go what another one's window keeps: older events are not all it may lack."""
+    text = definitions().replace('lateness = "4s"', 'lateness = "4s"\nretention = "10s"')
+    later = (
+        text
+        + "\n[[metrics]]\nsql = 'SELECT count(*) AS later FROM s GROUP BY card OVER SLIDING 35 SECONDS'\n"
+    )
+    folder = tmp_path / "live"
+    with engine(folder) as opened:
+        opened.apply(text)
+        scored(opened, rows(BEGIN, 300))
+        plan = opened.begin_deepening("s")
+        assert not any(own.has_bounds for own in plan.own.values())
+        opened.give_up_deepening("s")
+        opened.apply(later)
+        partial = scored(opened, rows(BEGIN + 300, 5)).column("partial").to_pylist()
+        assert {name for each in partial for name, _ in each} == {"later"}
+        built(folder, opened, None, rows(BEGIN, 100))
+        assert {at for at, own in opened.begin_deepening("s").own.items() if own.has_bounds} == {
+            ("card", 0),
+            ("card", 1),
+        }
+        opened.deepen("s")
+        found = scored(opened, rows(BEGIN + 305, 100))
+        assert not any(found.column("partial").to_pylist())
+        plan = opened.begin_deepening("s")
+        assert not any(own.has_bounds for own in plan.own.values())
+    with reference(tmp_path / "log", rows(BEGIN, 305), later) as wanted:
+        assert found.equals(scored(wanted, rows(BEGIN + 305, 100)))
 
 
 def test_a_stream_without_events_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from railgun.spark.backfill_target import BackfillRequest
 from railgun.spark.errors import ColumnError, HistoryError
 from railgun.state.lock import FolderLock
 from tests.frontend.serving import server
-from tests.spark.folders import SMALL, START_MS, STEP_MS, payments, small_engine
+from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine
 from tests.spark.test_backfill import METRICS, NOW_MS, parquet, shuffled
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -170,6 +170,32 @@ def test_what_adds_nothing_is_told_and_leaves_nothing(
     assert not (work / "tasks").exists()
     with Engine(data) as engine:
         assert engine.history("payments") is not None
+
+
+def test_what_adds_no_event_makes_partial_metrics_whole(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A metric came when retention had let go what another one's window still keeps."""
+    data, later = tmp_path / "data", tmp_path / "d.toml"
+    before = DEFINITIONS.replace('lateness = "10s"', 'lateness = "10s"\nretention = "10s"')
+    query = "SELECT count(*) AS later FROM payments GROUP BY card OVER SLIDING 50 MINUTES"
+    later.write_text(f'{before}\n[[metrics]]\nsql = "{query}"\n')
+    with Engine(data) as engine:
+        engine.apply(before)
+        engine.score_table("payments", payments(BEGIN, 300))
+        engine.apply(later.read_text())
+        (reply,) = engine.score_table("payments", payments(BEGIN + 300, 1)).to_pylist()
+    assert reply["later"] < reply["n"] == 61
+    assert [name for name, _ in reply["partial"]] == ["later"]
+    words = ["backfill", str(later), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
+    assert main([*words, "--data", str(data), "--deepen", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["installed"] is True
+    assert [task["added"] for task in report["tasks"]] == [0] * 4
+    with Engine(data) as engine:
+        (reply,) = engine.score_table("payments", payments(BEGIN + 305, 1)).to_pylist()
+    assert reply["later"] == reply["n"] == 62
+    assert reply["partial"] == []
 
 
 def test_what_is_refused_before_work_starts_leaves_nothing_begun(spark: SparkSession, tmp_path: Path) -> None:
