@@ -77,13 +77,19 @@ def as_transport_error(place: str, error: KafkaError, because: KafkaError | None
     if error.code() in _DAMAGED:
         return TransportCorruptionError(place, _text(error))
     for each in (error, because):
-        remedy = None if each is None else _REFUSED.get(each.code())
+        remedy = None if each is None or is_fenced(each) else _REFUSED.get(each.code())
         if each is not None and remedy is not None:
             return TransportRefusedError(place, _text(each), remedy)
     reason = _text(error) if because is None else f"{_text(error)} ({_text(because)})"
     return TransportUnavailableError(
         place, reason, "Check that the broker runs and its address is right; then try again"
     )
+
+
+def is_fenced(error: KafkaError) -> bool:
+    """Whether there is no broker for replicas at the moment: each starts, or was too busy to tell the controller that
+    it runs. Only the text tells that from fewer brokers than replicas."""
+    return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in _text(error)
 
 
 def is_passing(error: KafkaError) -> bool:

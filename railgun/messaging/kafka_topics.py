@@ -22,13 +22,14 @@ from railgun.messaging.errors import (
     TransportError,
 )
 from railgun.messaging.kafka_admin import KafkaAdmin, shared_admin
-from railgun.messaging.kafka_errors import as_transport_error, is_passing
+from railgun.messaging.kafka_errors import as_transport_error, is_fenced, is_passing
 from railgun.messaging.kafka_settings import MESSAGE_LIMIT_BYTES, KafkaSettings
 from railgun.messaging.transport import TopicPartition, TopicSettings
 
 T = TypeVar("T")
 
 _APPEARS_S = 0.02
+_FENCED_S = 0.1
 REFRESH_S = 10.0
 _REFRESH_LIMIT_S = 1.0
 _FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -156,7 +157,7 @@ class KafkaTopics:
                 config=wanted,
             )
             try:
-                self._client.create_topics([asked], operation_timeout=self._timeout_s)[topic].result()
+                self._make(topic, asked)
                 self._await(topic, True)
                 return
             except KafkaException as error:
@@ -166,6 +167,18 @@ class KafkaTopics:
             # Another process was first.
             self._await(topic, True)
         self._compare(topic, partitions, wanted)
+
+    def _make(self, topic: str, asked: NewTopic) -> None:
+        """Ask until there is a broker for it, as there is a moment after a start. Raises KafkaException."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self._client.create_topics([asked], operation_timeout=self._timeout_s)[topic].result()
+                return
+            except KafkaException as error:
+                if not is_fenced(error.args[0]) or time.monotonic() > deadline:
+                    raise
+            time.sleep(_FENCED_S)
 
     def _compare(self, topic: str, partitions: int, wanted: Mapping[str, str]) -> None:
         existing = self._known.get(topic, 0)

@@ -14,6 +14,7 @@ from railgun.messaging.errors import (
 from railgun.messaging.kafka_errors import Complaints, as_transport_error
 
 _REFUSAL = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+_FENCED = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
 _DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN)
 _LOST = KafkaError(KafkaError._TRANSPORT, "Connection refused")
 
@@ -27,6 +28,7 @@ _LOST = KafkaError(KafkaError._TRANSPORT, "Connection refused")
         (KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), TopicMissingError, "Create it"),
         (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), TransportRefusedError, "right"),
         (KafkaError(KafkaError.INVALID_REPLICATION_FACTOR), TransportRefusedError, "replicas"),
+        (_FENCED, TransportUnavailableError, "try again"),
         (KafkaError(KafkaError._BAD_MSG), TransportCorruptionError, "copy"),
         (_REFUSAL, TransportRefusedError, "sasl"),
         (KafkaError(KafkaError._FATAL, "fenced", fatal=True), TransportFailedError, "Start again"),
