@@ -6,7 +6,7 @@ from time import perf_counter
 
 import msgspec
 
-from frontend.answers_of_requests import id_of
+from frontend.answers_of_requests import id_of, said_by, sent_to
 from frontend.backend import Answer, StreamView
 from frontend.problems import problem
 from frontend.scoring_thread import ScoringThread, Submission
@@ -37,15 +37,17 @@ async def answers_in_time(
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
     """The problems of events that were not answered in time. view: of their stream, if it is there still."""
-    definition = None if view is None else view.definition
-    partitioners = () if definition is None else tuple(definition.partitioners)
-    has_id = definition is not None and definition.id is not None
+    stream = None if view is None else view.definition
+    has_id = stream is not None and stream.id is not None
     what = may_count(has_id=has_id) if submission.taken else "was not taken"
     said = problem(504, late_answer(submission.timeout_ms, what))
-    said = msgspec.structs.replace(said, partitioners=partitioners)
-    if not has_id:
-        return [said] * len(submission.texts)
-    return [msgspec.structs.replace(said, id=id_of(text, view)) for text in submission.texts]
+    if stream is None:
+        return [msgspec.structs.replace(said, partitioners=())] * len(submission.texts)
+    events = map(said_by, submission.texts)
+    return [
+        msgspec.structs.replace(said, id=id_of(event, stream), partitioners=sent_to(event, stream))
+        for event in events
+    ]
 
 
 def late_answer(timeout_ms: int, what: str) -> str:

@@ -1,12 +1,14 @@
 """The answers to events that were taken together, each request's own, in the order that it sent them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from frontend.backend import Answer, StreamView
+from frontend.backend import Answer
 from frontend.problems import Problem, of_event
 from frontend.replies import Reply
+from railgun.catalog.model import ALL, StreamDefinition
 from railgun.engine.intake import JsonText, MalformedEventError
 from railgun.engine.taken import Taken
 
@@ -30,12 +32,21 @@ def without_replies(taken: Taken, n: int) -> list[Answer | None]:
     return answers
 
 
-def id_of(text: JsonText, view: StreamView | None) -> str | int | msgspec.UnsetType:
-    """The id that an event's text says; unset where it says none, or is no event."""
-    field = None if view is None else view.definition.id
+def said_by(text: JsonText) -> Mapping[str, Any]:
+    """The fields that an event's text says; none where it is no event."""
     try:
         event = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return msgspec.UNSET
-    found = event.get(field) if isinstance(event, dict) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def id_of(event: Mapping[str, Any], stream: StreamDefinition) -> str | int | msgspec.UnsetType:
+    """The id that an event says; unset where it says none."""
+    found = None if stream.id is None else event.get(stream.id)
     return found if isinstance(found, str | int) else msgspec.UNSET
+
+
+def sent_to(event: Mapping[str, Any], stream: StreamDefinition) -> tuple[str, ...]:
+    """The partitioners that an event goes to: not those whose field is null."""
+    return tuple(name for name in stream.partitioners if name == ALL or event.get(name) is not None)

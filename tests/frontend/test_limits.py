@@ -361,6 +361,24 @@ def test_no_answer_in_time(payments: Payments, event: Event) -> None:
         assert is_idle(server)
 
 
+def test_who_has_not_answered_is_who_the_event_was_sent_to(payments: Payments, event: Event) -> None:
+    texts = [event(), event(card=None), {"tx_id": "bare", "ts": 1}]
+    damaged = b'{"tx_id": "\xff"}\n'
+    with payments.serve() as server, ThreadPoolExecutor(1) as pool:
+        payments.gate.shut()
+        taken = pool.submit(server.post, EVENTS, event(card=None), params={"timeout_ms": "300"})
+        payments.gate.wait_for_event()
+        response = server.client.post(
+            EVENTS, content=lines(*texts) + damaged, headers=NDJSON, params={"timeout_ms": "50"}
+        )
+        held = taken.result().json()
+        payments.gate.open()
+    assert held["partitioners"] == ["*"]
+    problems = [json.loads(line) for line in response.content.splitlines()]
+    assert [each["status"] for each in problems] == [504] * 4
+    assert [each["partitioners"] for each in problems[:3]] == [["card", "*"], ["*"], ["*"]]
+
+
 def test_no_answer_in_time_to_an_event_that_brings_no_id(payments: Payments, event: Event) -> None:
     with payments.serve() as server, ThreadPoolExecutor(1) as pool:
         server.define(NAMELESS)

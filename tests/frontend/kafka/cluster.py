@@ -15,6 +15,8 @@ from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.exchange import Limits
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import Service, listen
+from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.stream_reading import stream_to_json
 from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
 from tests.frontend.serving import PATIENCE_S, in_thread, until
@@ -103,3 +105,13 @@ class LocalCluster:
             schemas=schemas_of(door or InputSettings()),
         )
         return self._stack.enter_context(front_end(where, **more))
+
+
+def define(client: httpx.Client, toml: str) -> None:
+    """Make the streams and metrics of definitions, which are not there yet."""
+    definitions = parse_definitions(toml)
+    for stream in definitions.streams.values():
+        assert client.post("/v1/streams", json=stream_to_json(stream)).status_code == 201
+    for metric in definitions.metrics:
+        place = f"/v1/streams/{metric.stream}/metrics"
+        assert client.post(place, json={"sql": metric.sql}).status_code == 201

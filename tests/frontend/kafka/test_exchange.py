@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 from confluent_kafka import Consumer
@@ -20,12 +19,11 @@ from frontend.kafka.waiting import Waiting
 from frontend.problems import Problem, ProblemError
 from frontend.replies import Reply
 from railgun.catalog.definitions import parse_definitions
-from railgun.catalog.stream_reading import stream_to_json
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from tests.frontend.conftest import PAYMENTS
-from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
+from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, define
 from tests.frontend.serving import PATIENCE_S, until
 from tests.unit.local_units import quick_settings
 
@@ -177,7 +175,7 @@ def test_the_door_says_503_while_units_stand_still_and_answers_afterwards(
 ) -> None:
     with LocalCluster(kafka, tmp_path) as cluster:
         served = cluster.serve(limits=Limits(events=20))
-        _define(served.client)
+        define(served.client, PAYMENTS)
         waiting = _waiting(served)
         with ThreadPoolExecutor(1) as pool:
             full = pool.submit(served.post, EVENTS, [event() for _ in range(20)])
@@ -198,7 +196,7 @@ def test_the_door_says_503_while_units_stand_still_and_answers_afterwards(
 def test_receipts_without_replies_wait_for_no_unit(kafka: str, tmp_path: Path, event: Event) -> None:
     with LocalCluster(kafka, tmp_path) as cluster:
         served = cluster.serve()
-        _define(served.client)
+        define(served.client, PAYMENTS)
         response = served.post(EVENTS + "?reply=none", [event(), 5, event()])
         assert response.status_code == 202
         assert (response.json()["accepted"], response.json()["refused"]) == (2, 1)
@@ -226,13 +224,3 @@ def _waiting(served: RunningFrontEnd) -> Waiting:
     exchange = served.backend.exchange
     assert exchange is not None
     return exchange.waiting
-
-
-def _define(client: httpx.Client) -> None:
-    definitions = parse_definitions(PAYMENTS)
-    for stream in definitions.streams.values():
-        assert client.post("/v1/streams", json=stream_to_json(stream)).status_code == 201
-    for metric in definitions.metrics:
-        assert (
-            client.post(f"/v1/streams/{metric.stream}/metrics", json={"sql": metric.sql}).status_code == 201
-        )
