@@ -75,6 +75,11 @@ class Report:
         """Values that are wrong."""
         return sum(check.mismatches for check in self.checks)
 
+    @property
+    def undecided(self) -> int:
+        """Values of which doubles cannot say whether they are right."""
+        return sum(check.beyond for check in self.checks)
+
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return {
@@ -84,6 +89,7 @@ class Report:
             "refused": self.refused,
             "values": self.values,
             "mismatches": self.mismatches,
+            "undecided": self.undecided,
             "seconds": round(self.seconds, 3),
             "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
             "sample": self.sample,
@@ -115,6 +121,14 @@ class Report:
         refused = f" ({self.refused:,} rows refused)" if self.refused else ""
         if self.replies is not None:
             refused += f", {self.replies:,} replies ({self.unanswered:,} events without one)"
-        verdict = "all equal" if not self.mismatches else f"{self.mismatches:,} WRONG"
-        lines.append(f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {verdict}")
+        lines.append(
+            f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {self._verdict()}"
+        )
         return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        """What became of the values."""
+        found = {"WRONG": self.mismatches, "undecided": self.undecided}
+        equal = self.values - sum(found.values())
+        parts = [f"{count:,} {what}" for what, count in found.items() if count]
+        return ", ".join([f"{equal:,} equal", *parts]) if parts else "all equal"

@@ -86,6 +86,28 @@ def test_a_planted_cent_is_found(
     assert Decimal(example["got"]) - Decimal(example["expected"]) == Decimal("0.01")
 
 
+def test_what_cannot_be_decided_is_not_said_to_be_equal(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    amounts = (1.0, 1.7e308, 1.7e308, 2.0)
+    rows: list[dict[str, object]] = [
+        {"id": f"e{i}", "ts": START_MS + i * 900, "card": "c", "amount": amount}
+        for i, amount in enumerate(amounts)
+    ]
+    sums = CENTS[: CENTS.index("[[metrics]]")] + (
+        "[[metrics]]\nsql = 'SELECT sum(amount) AS total FROM s GROUP BY card OVER INFINITE'"
+    )
+    files = run(tmp_path, sums, rows)
+    words = ["validate", files.definitions, *files.events, "--out", files.out]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["equal"], report["undecided"]) == (True, 2)
+    assert main(words) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    said = f"4 events, {report['values']} values compared: {report['values'] - 2} equal, 2 undecided"
+    assert last == said
+
+
 def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path) -> None:
     files = run(tmp_path, CENTS, payments(20))
     table = pq.read_table(files.out)
