@@ -32,7 +32,7 @@ from railgun.unit.disk import read_disk
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: the data is being recovered")
-COMPILING = "kernels are being compiled, which takes about a minute, once"
+COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
 
 class EmbeddedBackend:

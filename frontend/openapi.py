@@ -1,5 +1,6 @@
 """The OpenAPI description: FastAPI's of the registration routes, and what it cannot know of the raw ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -50,7 +51,13 @@ def _scoring() -> dict[str, Any]:
         "parameters": [
             _parameter("stream", "path", "string", "the stream's name", required=True),
             _parameter("metrics", "query", "string", "only these, separated by commas"),
-            _parameter("reply", "query", "string", "none: 202 once the events are durable"),
+            _parameter(
+                "reply",
+                "query",
+                "string",
+                "all, as without it; none: 202 once the events are durable",
+                ("all", "none"),
+            ),
             _parameter("timeout_ms", "query", "integer", "how long to wait before a 504"),
         ],
         "requestBody": {
@@ -95,5 +102,9 @@ def _problem(says: str) -> dict[str, Any]:
     return {"description": says, "content": {"application/problem+json": {"schema": schema}}}
 
 
-def _parameter(name: str, where: str, type_: str, says: str, *, required: bool = False) -> dict[str, Any]:
-    return {"name": name, "in": where, "required": required, "schema": {"type": type_}, "description": says}
+def _parameter(
+    name: str, where: str, type_: str, says: str, values: Sequence[str] = (), *, required: bool = False
+) -> dict[str, Any]:
+    """values: all that it may be; none where that is not listed."""
+    schema = {"type": type_, "enum": list(values)} if values else {"type": type_}
+    return {"name": name, "in": where, "required": required, "schema": schema, "description": says}

@@ -139,13 +139,13 @@ def compile_and_note() -> bool:
 
 
 def main() -> None:
-    """Load all; or compile, saying so: it takes about a minute, once."""
+    """Load all; or compile, saying so: it takes a minute or a few, once."""
     if load_all():
         return
     begun = time.perf_counter()
     found = cached_kernels()
     if found < _FEW:
-        sys.stderr.write(f"Compiling kernels into {cache_folder()}: about a minute, once.\n")
+        sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
         sys.stderr.flush()
     if not compile_and_note():
         again = "from railgun.kernels import compile_and_note; compile_and_note()"

@@ -50,7 +50,7 @@ _STARTING = Readiness(False, "starting: kernels are loaded, or compiled where th
 _READING = Readiness(False, "starting: the catalogue is being read from the broker")
 _UNITS_START = Readiness(
     False,
-    "starting: the units of the node are not ready yet; kernels are compiled at the first start, about a minute",
+    "starting: the units of the node are not ready yet; kernels are compiled at the first start, a minute or a few",
 )
 
 

@@ -11,8 +11,11 @@ from types import FrameType
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
+from railgun.cli.wording import counted
 
-_LOADING = "kernels are loaded, or compiled where this is the first start, which takes about a minute"
+_LOADING = (
+    "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
         logging_as(settings.logging),
         serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
     ):
-        log.info("node %s: %d units, broker %s; %s/metrics", node_name(settings), units, cluster.broker, url)
+        shown = counted(units, "unit")
+        log.info("node %s: %s, broker %s; %s/metrics", node_name(settings), shown, cluster.broker, url)
         compile_kernels()
         loaded.set()
         for number in (signal.SIGTERM, signal.SIGINT):

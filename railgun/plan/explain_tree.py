@@ -26,6 +26,8 @@ class _Branch:
 
 def render_tree(explanation: Explanation) -> str:
     """Lines for a terminal, the last one ended too."""
+    if not explanation.streams:
+        return "nothing to explain: there are no streams\n"
     blocks = []
     for stream in explanation.streams:
         root = _Branch(f"stream {stream.name}", [_partitioner(plan) for plan in stream.partitioners])

@@ -166,7 +166,7 @@ class Supervisor:
                     for unit in self.units:
                         unit.watch()
                     if self.is_ready and not was_ready:
-                        _log.info("ready: %d units", len(self.units))
+                        _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
                         on_ready()
                     was_ready = self.is_ready
             finally:

@@ -34,6 +34,13 @@ def test_all_streams_or_one(file: str, capsys: pytest.CaptureFixture[str]) -> No
     assert both.endswith(capsys.readouterr().out)
 
 
+def test_a_file_with_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.toml"
+    path.write_text("")
+    assert main(["explain", str(path)]) == 0
+    assert capsys.readouterr().out == "nothing to explain: there are no streams\n"
+
+
 def test_formats(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", file, "--format", "json"]) == 0
     assert [stream["name"] for stream in json.loads(capsys.readouterr().out)["streams"]] == [

@@ -62,7 +62,7 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
     told: list[str] = []
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append).close()
-    assert told == ["kernels are being compiled, which takes about a minute, once", "compiled"]
+    assert told == ["kernels are being compiled, which takes a minute or a few, once", "compiled"]
 
 
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -107,6 +108,33 @@ def test_wrong_parameters(shared: Server, event: Event, query: str) -> None:
     response = shared.post(f"{EVENTS}?{query}", event())
     assert response.status_code == 422
     assert response.json()["errors"][0]["loc"][0] == "query"
+
+
+def test_of_a_key_that_is_there_twice_the_last_value_counts(shared: Server, event: Event) -> None:
+    def doubled(sent: dict[str, Any]) -> bytes:
+        before = {"tx_id": "other", "card": "other", "amount": "none", "n": None, "price": "0.01"}
+        return (
+            json.dumps(before).encode()[:-1]
+            + b", "
+            + json.dumps(sent | {"n": 2, "price": "1.50"}).encode()[1:]
+        )
+
+    # Three ways to read them: with a value to be refused, single ones that are all right, and many together.
+    for count, amount in ((1, b'"none"'), (1, b"7.5"), (300, b"7.5")):
+        sent = [event(card=f"twice {count} {amount.decode()}") for _ in range(count)]
+        body = b"".join(doubled(each).replace(b'"none"', amount) + b"\n" for each in sent)
+        response = shared.client.post(EVENTS, content=body, headers=NDJSON)
+        replies = [json.loads(line) for line in response.content.splitlines()]
+        assert [each["id"] for each in replies] == [each["tx_id"] for each in sent]
+        last = replies[-1]["metrics"]
+        assert (last["s7"], last["l7"], last["p7"]) == (1.5 * count, 2 * count, f"{Decimal('1.50') * count}")
+
+
+def test_both_ways_of_replying_are_described(shared: Server, event: Event) -> None:
+    described = shared.client.get("/openapi.json").json()["paths"]["/v1/streams/{stream}/events"]["post"]
+    (reply,) = [each for each in described["parameters"] if each["name"] == "reply"]
+    assert reply["schema"]["enum"] == ["all", "none"]
+    assert shared.post(EVENTS, event(), params={"reply": "all"}).json()["metrics"]["n7"] == 1
 
 
 def test_receipts(shared: Server, event: Event) -> None:

@@ -119,14 +119,15 @@ def test_health_and_readiness(tmp_path: Path) -> None:
 
 
 def test_a_node_that_compiles_its_kernels_says_so(tmp_path: Path) -> None:
-    """At a first start that is a minute, in which nobody else says whether it lives."""
+    """At a first start that is a minute or a few, in which nobody else says whether it lives."""
     own = {"RAILGUN_KERNEL_CACHE": str(tmp_path / "kernels"), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--data", str(tmp_path / "data")]
     environment = {**os.environ, **own}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as node:
         try:
             assert node.stderr is not None
-            url = next(found[0] for line in node.stderr if (found := re.search(r"http://[\d.:]+", line)))
+            begun = next(line for line in node.stderr if ": 1 unit, broker " in line)
+            (url,) = re.findall(r"http://[\d.:]+", begun)
             said = httpx.get(f"{url}/readyz", trust_env=False)
             assert said.status_code == 503
             assert said.text.startswith("starting: kernels are loaded, or compiled")
