@@ -16,14 +16,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from railgun.messaging.kafka_handing import hand_over
 from railgun.messaging.kafka_parts import TOGETHER_BYTES
+from railgun.messaging.kafka_settings import LINGERING
 from railgun.messaging.kafka_submission import Delivery
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.encode import Records
 
 AT_ONCE = 5
-# What goes together is sent by `flush` once all of it was handed over; at the first record it would begin without the
-# rest.
-_TOGETHER: dict[str, Any] = {"linger.ms": 1_000}
 _LIMITS: dict[str, Any] = {"batch.size": 16 << 20, "batch.num.messages": 100_000}
 # One broker that does not answer keeps what goes to others waiting for no longer than this.
 _FLUSH_S = 0.05
@@ -140,7 +138,7 @@ class KafkaLanes:
         """The producer; where it cannot be made, whoever waits is told why, and the next ones try again."""
         if self._together is None:
             try:
-                self._together = self._make(_TOGETHER, _LIMITS)
+                self._together = self._make(LINGERING, _LIMITS)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is what they have to know
                 cause = KafkaError(KafkaError._FAIL, str(error))
                 for where in due:

@@ -11,7 +11,7 @@ from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_handing import hand_over
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
 
 # A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long.
@@ -68,7 +68,7 @@ class PlainOutput:
         configuration = {
             **settings.producer(),
             # What was handed over goes out with `flush`: records that wait behind others keep a core busy (KafkaLanes).
-            "linger.ms": 1_000,
+            **LINGERING,
             "delivery.report.only.error": True,
             "on_delivery": self._report,
             "error_cb": self._complaints,
@@ -122,7 +122,7 @@ class TransactionalOutput:
             "transaction.timeout.ms": TRANSACTION_MS,
             "message.timeout.ms": TRANSACTION_MS,
             # As for a PlainOutput; the last part goes out when the transaction is committed.
-            "linger.ms": 1_000,
+            **LINGERING,
             "error_cb": self._complaints,
         }
         self._producer = made(settings.broker, lambda: Producer(configuration))

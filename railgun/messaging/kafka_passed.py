@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from railgun.config.errors import ConfigError
 from railgun.language.errors import nearest
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
 
 _SECTION = "[kafka]"
 # A wrong name is in most cases near one of these.
@@ -25,6 +25,7 @@ def check_passed_through(settings: KafkaSettings) -> None:
     if not settings.pass_through:
         return
     _check(lambda: Producer(settings.producer()), settings)
+    _check(lambda: Producer({**settings.producer(), **LINGERING}), settings)
     _check(lambda: Consumer(settings.consumer()).close(), settings)
     _check(lambda: AdminClient(settings.admin()), settings)
 

@@ -35,6 +35,8 @@ _PRODUCER: dict[str, Value] = {
     "queue.buffering.max.messages": 0,
     "queue.buffering.max.kbytes": 2_097_151,
 }
+# Of a producer whose records go out when `flush` or a commit asks for them: it would begin with the first of them.
+LINGERING: dict[str, Value] = {"linger.ms": 1_000}
 _CONSUMER: dict[str, Value] = {
     "group.id": "railgun-unused",
     "fetch.queue.backoff.ms": 5,

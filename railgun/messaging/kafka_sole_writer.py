@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.errors import WriterFencedError
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import TopicPartition
 
 _FENCED: Final = frozenset(
@@ -43,7 +43,7 @@ class KafkaSoleWriter:
             "transaction.timeout.ms": _TRANSACTION_MS,
             "message.timeout.ms": _TRANSACTION_MS,
             # All of an append goes out when it is committed: records that wait behind others keep a core busy.
-            "linger.ms": 1_000,
+            **LINGERING,
             "error_cb": self._complaints,
             # Being shut out is no accident here, and librdkafka would call it fatal.
             "log_level": 0,

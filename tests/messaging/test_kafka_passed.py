@@ -23,6 +23,7 @@ def test_what_librdkafka_takes_passes() -> None:
         ("security.protocl", "SSL", "did you mean security.protocol"),
         ("batch.size", "soon", "Invalid value"),
         ("fetch.wait.max.ms", -5, "fetch.wait.max.ms"),
+        ("message.timeout.ms", 900, "linger.ms"),
     ],
 )
 def test_what_it_does_not_take_is_told_with_its_key(key: str, value: str | int, said: str) -> None:
