@@ -4,6 +4,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -391,10 +392,11 @@ class TaskProcessor:
         return digest(self)
 
     def close(self) -> None:
-        """Let the folder go. What the last checkpoint does not hold comes from the log again."""
-        self.checkpointer.close()
-        self.reservoir.close()
-        self.store.close()
+        """Let the folder go, whatever fails. What the last checkpoint does not hold comes from the log again."""
+        with ExitStack() as closing:
+            closing.callback(self.store.close)
+            closing.callback(self.reservoir.close)
+            closing.callback(self.checkpointer.close)
 
 
 def _part(records: Sequence[bytes] | Records, first: int, at_most: int) -> Sequence[bytes] | Records:
