@@ -77,7 +77,7 @@ def as_transport_error(place: str, error: KafkaError, because: KafkaError | None
     if error.code() in _DAMAGED:
         return TransportCorruptionError(place, _text(error))
     for each in (error, because):
-        remedy = None if each is None or is_fenced(each) else _REFUSED.get(each.code())
+        remedy = None if each is None else _remedy(each)
         if each is not None and remedy is not None:
             return TransportRefusedError(place, _text(each), remedy)
     reason = _text(error) if because is None else f"{_text(error)} ({_text(because)})"
@@ -92,9 +92,14 @@ def is_fenced(error: KafkaError) -> bool:
     return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in _text(error)
 
 
+def _remedy(error: KafkaError) -> str | None:
+    """Of an error that no repetition mends; None of any other."""
+    return None if is_fenced(error) else _REFUSED.get(error.code())
+
+
 def is_passing(error: KafkaError) -> bool:
     """Whether the same question may be answered in a moment, as while a partition's leader changes."""
-    return not error.fatal() and error.code() not in _REFUSED and error.code() not in _DAMAGED
+    return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
 
 
 def _text(error: KafkaError) -> str:
