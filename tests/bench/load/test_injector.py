@@ -19,6 +19,7 @@ from bench.load.order import Order
 from bench.load.outcome import FAILED
 from bench.load.schedule import Phase, Schedule
 from bench.payments import Payments, field_types
+from tests.halting import halt
 
 PAYMENTS = Payments(10**12, cards=20, merchants=20, rate_per_s=2000.0, rhythm=False)
 
@@ -78,7 +79,7 @@ def test_a_stall_cannot_hide(server: Server) -> None:
 
 def _stand_still(process: subprocess.Popen[str], seconds: float) -> float:
     """How long it certainly stood still."""
-    process.send_signal(signal.SIGSTOP)
+    halt(process.pid)
     begun = time.monotonic()
     time.sleep(seconds)
     stood_s = time.monotonic() - begun
@@ -124,7 +125,7 @@ def test_a_server_that_dies_is_seen(server: Server) -> None:
 
 def test_a_server_that_never_answers_is_given_up(server: Server) -> None:
     injection = Injection(server.order(Schedule.constant(100, 0.2), connections=2, grace_s=0.3))
-    server.process.send_signal(signal.SIGSTOP)
+    halt(server.process.pid)
     injection.start()
     found = injection.outcome()
     assert found.status == {0: 20}
