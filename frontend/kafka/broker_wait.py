@@ -44,11 +44,8 @@ class BrokerWait:
         while not self._stopped.wait(_LOOK_S):
             try:
                 topics.all(_ANSWER_S)
-            except TransportUnavailableError as error:
-                self.away(error)
             except TransportError as error:
-                # Who writes and reads meets it too, and says it better.
-                _log.warning("the broker was asked how it is: %s", error)
+                self.away(error)
             else:
                 self.reason = None
 
