@@ -1,6 +1,6 @@
 """What live events feel of a deepening: Spark's job and the taking over beside 500 events/s, on the same machine.
 
-    python -m bench.deepening [--runs N] [--scale F]
+    python -m bench.deepening [--only NAME ...] [--runs N] [--scale F]
 
 Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
 docs/benchmarks.md says what each figure is.
@@ -9,6 +9,8 @@ docs/benchmarks.md says what each figure is.
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.children import ChildFailedError
-from bench.command_line import measure
+from bench.command_line import Case, measure
 from bench.http import Scaled
 from bench.http_run import Target
+from bench.kafka import running_broker
 from bench.payments import blocks
 from bench.report import Report
 from bench.service import Service
@@ -31,35 +34,58 @@ _RATE_PER_S, _BEFORE_S, _REST_S = 500, 40.0, 240.0
 _WORKLOAD = replace(THROUGHPUT["payments_1x3"], window_ms=_DAYS_MS)
 
 
-def _deepening(report: Report) -> None:
-    scaled = Scaled(report.scale)
-    found: dict[str, list[float]] = {}
-    for _ in range(report.runs):
-        with tempfile.TemporaryDirectory(prefix="railgun-bench-") as name:
-            folder, events = Path(name), scaled.events(_HISTORY_EVENTS)
-            history = _history(folder, events)
-            with Service(folder, _WORKLOAD.definitions, "os") as service:
-                service.start()
-                target = Target(service, _WORKLOAD.payments, events)
-                target.bulk(scaled.events(_OWN_EVENTS))
-                beside = target.while_doing(
-                    partial(_job, folder, history, service),
-                    _RATE_PER_S,
-                    scaled.seconds(_BEFORE_S, 20.0),
-                    scaled.seconds(_REST_S, 150.0),
-                )
-                service.stop()
-        for key, value in (
-            ("deepening_s", beside.seconds),
-            ("deepening_p999_ratio", beside.during_ms / beside.before_ms),
-            ("p999_ms_before_deepening", beside.before_ms),
-            ("p999_ms_deepening", beside.during_ms),
-            ("p999_ms_after_deepening", beside.after_ms),
-            ("greatest_ms_deepening", beside.greatest_ms),
-        ):
-            found.setdefault(key, []).append(value)
-    for key, values in found.items():
-        report.note(key, values, 3)
+@contextmanager
+def _embedded(folder: Path) -> Iterator[tuple[Service, list[str]]]:
+    """A server over the embedded engine, and where the job finds it."""
+    with Service(folder, _WORKLOAD.definitions, "os") as service:
+        service.start()
+        yield service, ["--url", f"http://{service.host}:{service.port}"]
+        service.stop()
+
+
+@contextmanager
+def _on_kafka(folder: Path) -> Iterator[tuple[Service, list[str]]]:
+    """A broker, a front-end and a node with one unit."""
+    with running_broker() as broker, Service(folder, _WORKLOAD.definitions, "os", broker) as service:
+        service.start()
+        yield service, ["--broker", broker]
+        service.stop()
+
+
+def _deepened(
+    prefix: str, served: Callable[[Path], AbstractContextManager[tuple[Service, list[str]]]]
+) -> Case:
+    """Single events, before a deepening, beside it, and after."""
+
+    def deepened(report: Report) -> None:
+        scaled = Scaled(report.scale)
+        found: dict[str, list[float]] = {}
+        for _ in range(report.runs):
+            with tempfile.TemporaryDirectory(prefix="railgun-bench-") as name:
+                folder, events = Path(name), scaled.events(_HISTORY_EVENTS)
+                history = _history(folder, events)
+                with served(folder) as (service, where):
+                    target = Target(service, _WORKLOAD.payments, events)
+                    target.bulk(scaled.events(_OWN_EVENTS))
+                    beside = target.while_doing(
+                        partial(_job, folder, history, where),
+                        _RATE_PER_S,
+                        scaled.seconds(_BEFORE_S, 20.0),
+                        scaled.seconds(_REST_S, 150.0),
+                    )
+            for key, value in (
+                ("deepening_s", beside.seconds),
+                ("deepening_p999_ratio", beside.during_ms / beside.before_ms),
+                ("p999_ms_before_deepening", beside.before_ms),
+                ("p999_ms_deepening", beside.during_ms),
+                ("p999_ms_after_deepening", beside.after_ms),
+                ("greatest_ms_deepening", beside.greatest_ms),
+            ):
+                found.setdefault(f"{prefix}{key}", []).append(value)
+        for key, values in found.items():
+            report.note(key, values, 3)
+
+    return deepened
 
 
 def _history(folder: Path, events: int) -> Path:
@@ -69,14 +95,19 @@ def _history(folder: Path, events: int) -> Path:
     return folder / "history.parquet"
 
 
-def _job(folder: Path, history: Path, service: Service) -> None:
-    command = ["nice", "-n", "19", sys.executable, "-m", "railgun", "backfill"]
+def _job(folder: Path, history: Path, where: list[str]) -> None:
+    command = [sys.executable, "-m", "railgun", "backfill"]
     command += [str(folder / "definitions.toml"), str(history), "--data", str(folder / "data"), "--deepen"]
-    command += ["--url", f"http://{service.host}:{service.port}", "--cores", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *where, "--cores", "1"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ChildFailedError(f"railgun backfill: code {done.returncode}: {done.stderr[-2000:]}")
 
 
+CASES: dict[str, Case] = {
+    "deepening": _deepened("", _embedded),
+    "deepening_kafka": _deepened("kafka_", _on_kafka),
+}
+
+
 if __name__ == "__main__":
-    sys.exit(measure("deepening", __doc__, {"deepening": _deepening}))
+    sys.exit(measure("deepening", __doc__, CASES))

@@ -75,6 +75,27 @@ class Application:
                 raise
             await answer_problem(send, refusal(500, "a defect of this program; the server's log shows where"))
 
+    async def warm_up(self) -> None:
+        """Have the framework make its routes, which it puts off to the first request: events would wait for that."""
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: Message) -> None:
+            pass
+
+        # The routes that come last, of a stream that nobody can have registered.
+        path = f"{_STREAMS}-/deepening"
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [],
+        }
+        await self(scope, receive, send)
+
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if path.startswith(_STREAMS) and path.endswith(_EVENTS):

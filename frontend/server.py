@@ -174,6 +174,7 @@ class Service:
         except BaseException:
             server.stop()
             raise
+        await self.application.warm_up()
         # What is there by now stays as long as the server runs: collections need not look at it again.
         gc.collect()
         gc.freeze()

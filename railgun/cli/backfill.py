@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
+from railgun.cli.guest import be_a_guest
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.messaging.kafka_settings import KafkaSettings
     from railgun.spark.backfill_target import BackfillRequest, BackfillTarget, DeepeningTarget
+
+# Set where spark-submit started this program: its Spark runs already, perhaps elsewhere.
+_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on without rows that are refused, once they were looked at",
     )
+    _configure_place(parser)
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def _configure_place(parser: argparse.ArgumentParser) -> None:
+    """Where the work is done, and with what."""
     parser.add_argument(
         "--work",
         metavar="DIR",
@@ -78,7 +88,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)"
     )
     parser.add_argument("--memory", metavar="SIZE", default="1g", help="memory for Spark (default: 1g)")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--priority",
+        choices=("idle", "normal"),
+        default="idle",
+        help="on this machine: idle gets the time that nobody else wants, so that a server beside it does not "
+        "feel it (default: idle; under spark-submit it is left as it is)",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -91,6 +107,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.streams import the_stream
 
     _check(arguments)
+    if arguments.priority == "idle" and not arguments.give_up and _OF_SPARK_SUBMIT not in os.environ:
+        # Before Spark is imported: threads that are there by then stay what they are.
+        be_a_guest()
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     with needing_spark("backfill"):
@@ -238,6 +257,8 @@ BACKFILL = Command(
         "built anew beside it and take over when they have caught up. --url names the server on the data\n"
         "folder, which goes on answering. --until is found where it is left out: the history then supplies\n"
         "only what the stream lacks.\n\n"
+        "It runs in the time that nobody else on this machine wants, as a guest beside a server, and takes\n"
+        "long on a busy machine: --priority normal has it take its share.\n\n"
         "Without --deepen stop the server of the data folder while the stream is created and while the\n"
         "history is installed, which takes moments; it may run while tasks are built. A run that was cut\n"
         "off goes on where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
