@@ -16,6 +16,9 @@ settings.register_profile(
 settings.register_profile("torture", parent=settings.get_profile("test"), max_examples=5_000)
 settings.load_profile("test")
 
+# For a test of the torture run. It may stand beside others, at any priority; `pyproject.toml` has the others' limit.
+_TORTURE_TIMEOUT_S = 14_400
+
 
 def _is_the_run(config: pytest.Config) -> bool:
     """Whether this process is the run itself, not a worker of it."""
@@ -28,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if _is_the_run(config):
         shared_broker.begin_run()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("torture"):
+            # Before the marks of its module, so that this one counts.
+            item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

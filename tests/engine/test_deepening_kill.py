@@ -67,7 +67,6 @@ def test_killed_a_few_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_killed_many_times(tmp_path: Path, seed: int) -> None:
     deepened_under_kills(tmp_path, seed)

@@ -13,7 +13,6 @@ def test_a_case(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(100, 600))
 def test_a_long_case(seed: int, tmp_path: Path) -> None:
     assert run(seed, 400, tmp_path / "data") == []

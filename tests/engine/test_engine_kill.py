@@ -42,6 +42,5 @@ def test_killed_a_few_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 def test_killed_many_times(tmp_path: Path) -> None:
     killed(tmp_path / "data", 200, seed=2)

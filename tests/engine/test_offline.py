@@ -50,7 +50,6 @@ def test_a_run_is_what_the_oracle_says(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(3000, 3300))
 def test_a_long_run(seed: int, tmp_path: Path) -> None:
     assert played(seed, 400, tmp_path / "run") == []

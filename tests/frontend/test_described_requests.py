@@ -47,7 +47,6 @@ def test_requests(shared: Server) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_ten_thousand_requests(shared: Server) -> None:
     routes, sent = play(shared, 1_100)
     assert routes == 19

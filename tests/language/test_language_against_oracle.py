@@ -92,7 +92,6 @@ def test_values_are_the_oracles_by_seed_at_length(part: int) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3_600)
 @settings(max_examples=2_000)
 @given(
     st.lists(st.sampled_from(KINDS).flatmap(lambda kind: expressions(kind, 4)), min_size=1, max_size=4),

@@ -111,7 +111,6 @@ def test_a_zombies_replies_are_the_same(kafka: str, player: ClusterPlayer, tmp_p
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_many_zombies(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
     with_zombies(player, kafka, tmp_path, 50, seed=2)
 
@@ -151,7 +150,6 @@ def test_poison_in_the_logs(kafka: str, player: ClusterPlayer, tmp_path: Path) -
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_ten_thousand_poisons_in_the_logs(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
     with_poison(player, kafka, tmp_path, 10_000, seed=2)
 
@@ -190,7 +188,6 @@ def test_copies_around_the_horizon(kafka: str, player: ClusterPlayer, tmp_path: 
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_many_copies_around_the_horizon(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
     with_copies(player, kafka, tmp_path, 30_000, seed=2)
 
@@ -247,7 +244,6 @@ def test_metrics_come_and_go_during_traffic(kafka: str, player: ClusterPlayer, t
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_a_thousand_metrics_come_and_go_during_traffic(
     kafka: str, player: ClusterPlayer, tmp_path: Path
 ) -> None:

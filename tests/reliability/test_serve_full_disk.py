@@ -78,7 +78,6 @@ def test_the_disk_fills_at_three_moments(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_the_disk_fills_at_fifty_moments(
     durability: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

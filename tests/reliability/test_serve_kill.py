@@ -32,7 +32,6 @@ def test_killed_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_fifty_times(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAILGUN_ENGINE__DURABILITY", "os" if seed % 2 else "fsync")

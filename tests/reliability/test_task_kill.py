@@ -39,6 +39,5 @@ def test_killed_a_few_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_killed_many_times(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "tasks", seed=100_000, kills=200)

@@ -82,7 +82,7 @@ def found(files: MemoryFiles, durable: Durable) -> bytes:
 
 @pytest.mark.parametrize(
     ("cuts", "seeds"),
-    [(24, 1), pytest.param(10_000, 20, marks=[pytest.mark.torture, pytest.mark.timeout(3600)])],
+    [(24, 1), pytest.param(10_000, 20, marks=pytest.mark.torture)],
 )
 def test_power_loss_after_a_change(cuts: int, seeds: int, tmp_path: Path) -> None:
     told = Story(tmp_path, seed=6, steps=200)

@@ -167,6 +167,6 @@ class LongReservoirMachine(ReservoirMachine):
 
 
 TestReservoirMachine = ReservoirMachine.TestCase
-TestLongReservoirMachine = pytest.mark.torture(pytest.mark.timeout(7200)(LongReservoirMachine.TestCase))
+TestLongReservoirMachine = pytest.mark.torture(LongReservoirMachine.TestCase)
 TestLongReservoirMachine.settings = hypothesis_settings(max_examples=2_000, stateful_step_count=50)
 TestReservoirMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=15)

@@ -272,7 +272,6 @@ def test_what_is_to_be_validated_must_be_plain(
 
 @pytest.mark.torture
 @pytest.mark.spark
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_lives_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     drawn = case(seed, 90, Profile(explicit_warm=bool(seed % 2), control_percent=12, queries_max=2))

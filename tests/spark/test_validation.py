@@ -125,7 +125,6 @@ def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     drawn = case(seed, 500, Profile(control_percent=0))
@@ -137,7 +136,6 @@ def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(14_400)
 def test_a_million_events_are_equal_but_for_one_cent(spark: SparkSession, tmp_path: Path) -> None:
     """Every aggregator over every kind of window, with late, duplicate and null events; one reply is wrong."""
     files = run(tmp_path, definitions("rewrite"), events(1, 1_000_000))

@@ -43,7 +43,6 @@ def test_killed_and_going_on_a_few_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(10))
 def test_killed_and_going_on_many_times(tmp_path: Path, seed: int) -> None:
     kill_again_and_again(tmp_path / "state", seed=100 + seed, kills=20)

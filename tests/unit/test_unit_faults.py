@@ -280,6 +280,5 @@ def test_the_broker_is_restarted_killed_and_held_up(broker: LocalBroker, tmp_pat
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 def test_the_broker_is_restarted_killed_and_held_up_often(broker: LocalBroker, tmp_path: Path) -> None:
     disturbed(broker, tmp_path / "data", 5, 30.0)

@@ -75,7 +75,6 @@ def test_killed_under_load(kafka: str, prefix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_killed_under_load_many_times(kafka: str, prefix: str, tmp_path: Path) -> None:
     killed(kafka, prefix, tmp_path, 200, seed=2, each=10)
 

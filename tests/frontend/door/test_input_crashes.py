@@ -177,7 +177,6 @@ def test_killed_under_load(kafka: str, tmp_path: Path, transactional: bool) -> N
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("seed", range(20))
 def test_killed_often(kafka: str, tmp_path: Path, seed: int) -> None:
     play(kafka, tmp_path, 10 + seed, 3_000, 10, transactional=seed % 2 == 1)

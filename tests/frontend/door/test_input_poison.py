@@ -81,7 +81,6 @@ def test_poison(kafka: str, tmp_path: Path, event: Event) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(10))
 def test_much_poison(kafka: str, tmp_path: Path, event: Event, seed: int) -> None:
     play(kafka, tmp_path, event, 100 + seed, 1_000)

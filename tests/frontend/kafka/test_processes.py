@@ -265,6 +265,5 @@ def test_front_ends_that_are_killed_under_load(kafka: str, tmp_path: Path, event
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(7200)
 def test_many_front_ends_that_are_killed_under_load(kafka: str, tmp_path: Path, event: Event) -> None:
     killed_again_and_again(kafka, tmp_path, event, 200, seed=2)

@@ -123,7 +123,6 @@ TestPagedMachine.settings = settings(stateful_step_count=40, max_examples=60)
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
 class TestPagedMachineAtLength(PagedMachine.TestCase):
     """The same at length."""
 
