@@ -88,9 +88,19 @@ class _Past:
 
 @dataclass(frozen=True, slots=True)
 class AddHistory(_Past):
-    """A stream's tasks begin with history, before the first record of their logs: that of a backfill."""
+    """A stream's tasks begin with history, before the first record of their logs: that of a backfill.
+
+    known_place: of the last change that its tasks know from their beginning; None where a program wrote it that did not
+    say.
+    """
 
     kind: ClassVar[str] = "history"
+    known_place: int | None = None
+
+    def body(self) -> dict[str, Any]:
+        # Slots: a dataclass with them is another class than `super` would look for.
+        said = _Past.body(self)
+        return said if self.known_place is None else {**said, "known_place": self.known_place}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +166,11 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 return DropMetric(
                     _whole(body["place"]), str(body["stream"]), str(body["name"]), _whole(body["added"])
                 )
-            case AddHistory.kind | Deepen.kind:
-                kind = AddHistory if body["kind"] == AddHistory.kind else Deepen
-                return kind(
-                    _whole(body["place"]), str(body["stream"]), str(body["history"]), int(body["cut_ms"])
-                )
+            case AddHistory.kind:
+                known = body.get("known_place")
+                return AddHistory(*_past(body), None if known is None else _whole(known))
+            case Deepen.kind:
+                return Deepen(*_past(body))
             case BeginDeepening.kind:
                 return BeginDeepening(_whole(body["place"]), str(body["stream"]), str(body["history"]))
             case Warm.kind:
@@ -171,6 +181,10 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 )
     except KeyError as error:
         raise DefinitionError((str(error.args[0]),), "the key is missing from a change") from None
+
+
+def _past(body: Mapping[str, Any]) -> tuple[int, str, str, int]:
+    return _whole(body["place"]), str(body["stream"]), str(body["history"]), int(body["cut_ms"])
 
 
 def _whole(value: object) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.guest import be_a_guest
+from railgun.cli.history_flags import absolute_places, name_and_value
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
@@ -57,13 +58,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--column",
         metavar="FIELD=SQL",
         action="append",
-        type=_pair,
+        type=name_and_value,
         default=[],
         help="what a field is made of, where it is not the column of that name; may be repeated",
     )
     parser.add_argument("--format", metavar="F", help="as Spark calls it (default: by the suffix), or table")
     parser.add_argument(
-        "--option", metavar="KEY=VALUE", action="append", type=_pair, default=[], help="of Spark's reader"
+        "--option",
+        metavar="KEY=VALUE",
+        action="append",
+        type=name_and_value,
+        default=[],
+        help="of Spark's reader",
     )
     parser.add_argument(
         "--skip-bad",
@@ -155,7 +161,7 @@ def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "Back
     if arguments.give_up:
         source = HistorySource((), "")
     else:
-        places = _places(arguments.history, arguments.format)
+        places = absolute_places(arguments.history, arguments.format)
         source = HistorySource.of(places, arguments.format, dict(arguments.option))
     return BackfillRequest(
         data=Path(arguments.data).absolute(),
@@ -216,13 +222,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--until is needed: events before it are history, later ones are left to the log")
 
 
-def _places(history: list[str], format_: str | None) -> list[str]:
-    """Local paths become absolute: the driver and executors may stand elsewhere."""
-    if format_ == "table":
-        return history
-    return [place if "://" in place else str(Path(place).absolute()) for place in history]
-
-
 def _time(text: str) -> int:
     if text.lstrip("-").isdigit():
         return int(text)
@@ -232,13 +231,6 @@ def _time(text: str) -> int:
     if time_ms is None:
         raise argparse.ArgumentTypeError(f"{text} is no time: write it as 2024-01-31T00:00:00Z")
     return time_ms
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text} is not of the form name=value")
-    return name.strip(), value.strip()
 
 
 BACKFILL = Command(

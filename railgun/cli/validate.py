@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
+from railgun.cli.history_flags import absolute_places, name_and_value
 
 if TYPE_CHECKING:
+    from railgun.spark.history_events import HistoryInput
     from railgun.spark.report import Report
 
 
@@ -43,7 +45,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample", metavar="SHARE", type=_share, help="look at this share of the entities alone, as in 0.01"
     )
-    parser.add_argument("--skip-bad", action="store_true", help="the run was told to skip bad rows")
+    parser.add_argument(
+        "--history",
+        metavar="HISTORY",
+        nargs="+",
+        default=[],
+        help="of a service whose stream got history: what railgun backfill read, as it was named there",
+    )
+    parser.add_argument(
+        "--column",
+        metavar="FIELD=SQL",
+        action="append",
+        type=name_and_value,
+        default=[],
+        help="as railgun backfill was told; may be repeated",
+    )
+    parser.add_argument("--format", metavar="F", help="as railgun backfill was told")
+    parser.add_argument(
+        "--option",
+        metavar="KEY=VALUE",
+        action="append",
+        type=name_and_value,
+        default=[],
+        help="as railgun backfill was told; may be repeated",
+    )
+    parser.add_argument("--skip-bad", action="store_true", help="the run, or the backfill, skipped bad rows")
     parser.add_argument(
         "--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)"
     )
@@ -68,8 +94,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_NO if report.mismatches else 0
 
 
-_OF_RUN = ("definitions", "events", "out", "skip_bad")
-_OF_SERVICE = ("broker", "topic_prefix", "config", "data", "replies")
+_OF_HISTORY = ("history", "column", "format", "option")
+_OF_RUN = ("definitions", "events", "out")
+_OF_SERVICE = ("broker", "topic_prefix", "config", "data", "replies", *_OF_HISTORY)
 
 
 def _of_run(arguments: argparse.Namespace) -> Report:
@@ -105,9 +132,24 @@ def _of_service(arguments: argparse.Namespace) -> Report:
     from railgun.spark.validate_service import Recorded, check_recorded, validate_service
 
     replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
-    recorded = Recorded(_log_options(arguments), arguments.stream, replies)
+    recorded = Recorded(_log_options(arguments), arguments.stream, replies, _history(arguments))
     check_recorded(recorded)
     return validate_service(local_session(arguments.cores, arguments.memory), recorded, arguments.sample)
+
+
+def _history(arguments: argparse.Namespace) -> HistoryInput | None:
+    if not arguments.history:
+        for name in (*_OF_HISTORY, "skip_bad"):
+            if getattr(arguments, name):
+                raise UsageError(f"--{name.replace('_', '-')} says how a history is read: name it, --history")
+        return None
+
+    from railgun.spark.backfill_source import HistorySource
+    from railgun.spark.history_events import HistoryInput
+
+    places = absolute_places(arguments.history, arguments.format)
+    source = HistorySource.of(places, arguments.format, dict(arguments.option))
+    return HistoryInput(source, dict(arguments.column), arguments.skip_bad)
 
 
 def _log_options(arguments: argparse.Namespace) -> dict[str, str]:
@@ -148,13 +190,16 @@ VALIDATE = Command(
         "compare with what was answered: the results that a run wrote; or the replies that a service\n"
         "recorded, those of a stream's output topic (with record_replies also those to HTTP clients), or\n"
         "files of replies such as railgun score prints. Doubles may differ by what summing them in another\n"
-        "order can; everything else must be equal. The exit code is 1 where anything differs. Needs Java\n"
-        "17 and pip install 'railgun[spark]'."
+        "order can; everything else must be equal. The exit code is 1 where anything differs.\n\n"
+        "A service's logs must be whole. Where the stream got history (railgun backfill, also --deepen),\n"
+        "name with --history what was read then: replies behind it are computed again with it, and what was\n"
+        "not installed as it was read is found. Needs Java 17 and pip install 'railgun[spark]'."
     ),
     example=(
         "railgun validate definitions.toml events.parquet --out scores.parquet\n"
         "  railgun validate --broker kafka:9092 --stream payments\n"
-        "  railgun validate --data data --stream payments --replies replies.ndjson"
+        "  railgun validate --data data --stream payments --replies replies.ndjson\n"
+        "  railgun validate --broker kafka:9092 --stream payments --history 'lake/*.parquet'"
     ),
     configure=configure,
     execute=execute,

@@ -167,7 +167,8 @@ class EngineStreams:
         entry = stream_entry(self.catalog, stream)
         folder = ready_folder(self._folder.path, stream)
         manifest = check_history(entry, list(self._live[stream].members), folder)
-        self.change([AddHistory(self.catalog.last_place + 1, stream, manifest.history, manifest.cut_ms)])
+        place = self.catalog.last_place + 1
+        self.change([AddHistory(place, stream, manifest.history, manifest.cut_ms, manifest.known_place)])
 
     def begin_deepening(self, stream: str, cut_ms: int | None) -> tuple[Beginning, HistoryPlan] | None:
         """Let a deepening begin; None where it has already. Raises UnknownNameError, HistoryRefusedError, OSError."""

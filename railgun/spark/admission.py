@@ -19,7 +19,7 @@ from railgun.spark.redelivery import INPUT_COLUMNS, InputPositions
 from railgun.spark.run_source import EVENT_ID, EVENT_MS, NUMBER
 
 TASK, CLOCK, ACCEPTED_MS = "task", "clock", "accepted"
-LATE, DUPLICATE, REDELIVERED = "is_late", "is_duplicate", "is_redelivered"
+LATE, DUPLICATE, REDELIVERED, ANSWERED = "is_late", "is_duplicate", "is_redelivered", "is_answered"
 _FIRST, _LAST = "first_n", "last_n"
 
 _MIN = -(1 << 63)
@@ -27,11 +27,12 @@ _MIN = -(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """What is in force from a number of the log on."""
+    """What is in force from a number of the log on. floor_ms: the floor is there then, if it was not further."""
 
     number: int
     lateness_ms: int
     discard: bool
+    floor_ms: int = _MIN
 
     @classmethod
     def of(cls, number: int, stream: StreamDefinition) -> "Lateness":
@@ -60,7 +61,7 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
     input topic; other columns are kept.  tasks: how many there are.
     Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was accepted at, null where it was not; LATE:
     rewritten or discarded; DUPLICATE; with INPUT_COLUMNS REDELIVERED: a record met before, whose reply is that of the
-    first time.
+    first time, and ANSWERED: one whose reply was given for good.
     Memory in an executor: a batch, and an entry for each id within the horizon that comes again.
     """
     repeated = (
@@ -85,7 +86,7 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
         StructField(DUPLICATE, BooleanType()),
     ]
     if INPUT_COLUMNS[0] in kept:
-        added.append(StructField(REDELIVERED, BooleanType()))
+        added += [StructField(REDELIVERED, BooleanType()), StructField(ANSWERED, BooleanType())]
     fields = [each for each in ordered.schema if each.name not in _CONSUMED]
     return ordered.mapInArrow(_admitting(rules), StructType(fields + added))
 
@@ -151,6 +152,7 @@ class Admitting:
         if self._clock > _MIN:
             before, now = self._in_force.lateness_ms, change.lateness_ms
             self._floor = max(self._floor, self._clock - before, self._clock - now)
+        self._floor = max(self._floor, change.floor_ms)
         self._in_force = change
 
     def _admit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -171,7 +173,7 @@ class Admitting:
             DUPLICATE: pa.array(found.duplicate),
         }
         if INPUT_COLUMNS[0] in batch.schema.names:
-            added[REDELIVERED] = pa.array(found.redelivered)
+            added |= {REDELIVERED: pa.array(found.redelivered), ANSWERED: pa.array(answered)}
         arrays = [batch.column(name) for name in names] + list(added.values())
         return pa.RecordBatch.from_arrays(arrays, names=[*names, *added])
 

@@ -62,12 +62,13 @@ class BackfillOfCluster(BackfillTarget):
                 for name, number, identity in _tasks(entry.stream, snapshot.keys[stream])
             ]
             check_known(entry, manifests, _least_ms(transport, logs))
-            history, cut_ms = manifests[0].history, manifests[0].cut_ms
+            built = manifests[0]
 
             def announced(catalog: Catalog) -> list[Change]:
                 starts, least_ms = _starts(transport, logs), _least_ms(transport, logs)
-                check_possible(catalog.entry(stream), cut_ms, starts, least_ms)
-                return [AddHistory(catalog.last_place + 1, stream, history, cut_ms)]
+                check_possible(catalog.entry(stream), built.cut_ms, starts, least_ms)
+                place = catalog.last_place + 1
+                return [AddHistory(place, stream, built.history, built.cut_ms, built.known_place)]
 
             # Units that meet the record take what is ready at their node.
             registry.change(announced)

@@ -119,7 +119,7 @@ class RowDoor:
         stream = rules.stream
         partitioners = tuple(each for each in stream.partitioners if each != ALL)
         roles = Roles(rules.schema, stream.time, stream.id, partitioners)
-        self._door = TableDoor(roles, _read_any if rules.is_text else read_array)
+        self._door = TableDoor(roles, read_any if rules.is_text else read_array)
         self._router = Router(stream)
         assert stream.id is not None
         self._id_place = rules.schema.index(stream.id)
@@ -242,7 +242,7 @@ def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(lengths), [None, places, pa.py_buffer(heap)])
 
 
-def _read_any(array: pa.Array, type_: FieldType) -> Typed:
+def read_any(array: pa.Array, type_: FieldType) -> Typed:
     """Text as the text of a value, anything else as the value that it is."""
     if is_text(array.type) and type_.kind is not Kind.STRING:
         return read_text_array(array, type_)

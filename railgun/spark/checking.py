@@ -74,8 +74,12 @@ class ValueColumns:
 
 @dataclass(slots=True)
 class Pass:
-    """The metrics that share a window and a grouping, each with its value column; count_distinct goes alone."""
+    """The metrics that share a window and a grouping, each with its value column; count_distinct goes alone.
 
+    apart: columns that keep events from each other beside the grouping's.
+    """
+
+    apart: tuple[str, ...]
     group: tuple[str, ...]
     window: Window
     bounds: tuple[tuple[int, int], ...]
@@ -92,8 +96,10 @@ class Pass:
         return self.metrics[0][0].metric.resolved.aggregator is Aggregator.COUNT_DISTINCT
 
 
-def planned(metrics: Sequence[Checked], values: ValueColumns) -> tuple[list[Pass], list[tuple[Checked, str]]]:
-    """The passes for metrics of one partitioner, and those that Spark cannot express, with why."""
+def planned(
+    metrics: Sequence[Checked], values: ValueColumns, apart: tuple[str, ...] = ()
+) -> tuple[list[Pass], list[tuple[Checked, str]]]:
+    """The passes for metrics of one partitioner, and those that Spark cannot express, with why. apart: see `Pass`."""
     shared: dict[tuple[object, ...], Pass] = {}
     alone: list[Pass] = []
     left: list[tuple[Checked, str]] = []
@@ -106,10 +112,11 @@ def planned(metrics: Sequence[Checked], values: ValueColumns) -> tuple[list[Pass
             continue
         group = tuple(field_column(name) for name in resolved.group_by)
         if resolved.aggregator is Aggregator.COUNT_DISTINCT:
-            alone.append(Pass(group, resolved.window, each.bounds, [(each, column)]))
+            alone.append(Pass(apart, group, resolved.window, each.bounds, [(each, column)]))
             continue
         key = (group, resolved.window, each.bounds)
-        shared.setdefault(key, Pass(group, resolved.window, each.bounds, [])).metrics.append((each, column))
+        one = shared.setdefault(key, Pass(apart, group, resolved.window, each.bounds, []))
+        one.metrics.append((each, column))
     return [*shared.values(), *alone], left
 
 
@@ -122,11 +129,12 @@ def answered(
         bound = _by_task(one.bounds)
         counts = f"CASE WHEN {ACCEPTED_MS} > {bound} THEN"
         events = events.withColumns({name: F.expr(f"{counts} {name} END") for _, name in one.metrics})
+    group = (*one.apart, *one.group)
     if one.is_distinct:
         column = one.metrics[0][1]
-        made = with_distinct(events, one.group, one.window, column, carried)
+        made = with_distinct(events, group, one.window, column, carried)
     else:
-        made = with_states(events, one.group, one.window, _values(one, types), carried, stragglers=stragglers)
+        made = with_states(events, group, one.window, _values(one, types), carried, stragglers=stragglers)
     columns = list(carried)
     for place, each in enumerate(wanted(one)):
         columns.append(f"{each.value} AS {_EXPECTED}{place}")

@@ -35,7 +35,7 @@ class LifeRules:
 
     def __init__(self, events: DataFrame, told: Told, columns: Mapping[int, str]) -> None:
         self._told, self._columns = told, columns
-        self._clocks = _clocks(events, self._points())
+        self._clocks = clocks_at(events, self._points())
         bounds = {
             (task, bound)
             for life in told.lives.values()
@@ -153,7 +153,7 @@ def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
     return f"(CASE {' '.join(cases)} END)" if cases else "CAST(NULL AS BIGINT)"
 
 
-def _clocks(events: DataFrame, points: list[int]) -> dict[int, int]:
+def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
     """By number of a control record, T there, where anything was accepted before."""
     if not points:
         return {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
+    BeginDeepening,
     Deepen,
     DropMetric,
     DropStream,
@@ -17,7 +18,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.spark.admission import Lateness
-from railgun.spark.errors import PlaceError, RecordError
+from railgun.spark.errors import RecordError
 from railgun.spark.task_log_source import place_of_number
 
 
@@ -41,22 +42,40 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A stream's definition from a record on. number: of the record."""
+    """A stream's definition from a record on. number: of the record.  version: of its schema."""
 
     number: int
     stream: StreamDefinition
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a task's log says of history before it. number: of the record from which on the task is one that has it.
+
+    history: its id.  cut_ms: its events come before then.  begun: of a deepening, the number of the record where what
+    the task had accepted was put aside; None where there is no such record.  known_place: see `AddHistory`.
+    """
+
+    number: int
+    history: str
+    cut_ms: int
+    deepens: bool
+    begun: int | None
+    known_place: int
 
 
 @dataclass(slots=True)
 class Told:
     """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
 
-    leading: by task, how many control records stand before all events.
+    leading: by task, the offset before which all records are control records.  pasts: by task, in order.
     """
 
     lives: dict[int, Life] = field(default_factory=dict)
     settings: dict[int, list[Setting]] = field(default_factory=dict)
     leading: dict[int, int] = field(default_factory=dict)
+    pasts: dict[int, list[Past]] = field(default_factory=dict)
 
     def lateness_changes(self) -> Mapping[int, list[Lateness]]:
         """By task, what was in force from when on."""
@@ -69,9 +88,10 @@ class Told:
 def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
     """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
 
-    Raises RecordError; PlaceError where a stream's events are not all in its log.
+    Raises RecordError.
     """
     found = Told()
+    begun: dict[tuple[int, str], int] = {}
     applied: dict[int, int] = {}
     streams: dict[int, dict[str, StreamDefinition]] = {}
     for task, number, body in sorted(controls):
@@ -96,7 +116,9 @@ def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
         match change:
             case PutStream():
                 known[change.stream.name] = change.stream
-                found.settings.setdefault(task, []).append(Setting(number, change.stream))
+                found.settings.setdefault(task, []).append(
+                    Setting(number, change.stream, change.schema_version)
+                )
             case AddMetric() if change.metric.home == partitioner:
                 life = found.lives.setdefault(change.place, Life(change.metric, change.place))
                 life.spans[task] = Span(number)
@@ -107,11 +129,19 @@ def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
                     span = life.spans.get(task)
                     if span is not None and span.dropped is None:
                         span.dropped = number
+            case BeginDeepening():
+                begun[task, change.history] = number
             case AddHistory() | Deepen():
-                raise PlaceError(
-                    f"stream {change.stream} has history (backfill {change.history}), which is not in its log: "
-                    "its replies cannot be computed again from the log alone"
+                place = change.known_place if isinstance(change, AddHistory) else None
+                past = Past(
+                    number,
+                    change.history,
+                    change.cut_ms,
+                    isinstance(change, Deepen),
+                    begun.get((task, change.history)),
+                    change.place - 1 if place is None else place,
                 )
+                found.pasts.setdefault(task, []).append(past)
             case _:
                 pass
     return found

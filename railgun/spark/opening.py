@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from railgun.catalog.catalog import Catalog
+from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.messaging.errors import TransportError
 from railgun.messaging.read_only import ReadOnlyLog
@@ -102,7 +101,7 @@ def place_of(options: ReadOptions) -> Place:
     return FolderPlace(options) if options.broker is None else BrokerPlace(options)
 
 
-def registered(options: ReadOptions) -> StreamDefinition:
+def registered(options: ReadOptions) -> StreamEntry:
     """A stream as the catalogue has it, whatever its partitioners. Raises OptionError, PlaceError."""
     if options.broker is None:
         place, catalog = options.path, read_catalog(Path(options.path).absolute())
@@ -110,7 +109,7 @@ def registered(options: ReadOptions) -> StreamDefinition:
         place = options.broker
         settings = broker_settings(options.broker, options.kafka)
         catalog = cluster_catalog(settings, Topics(options.topic_prefix))
-    return catalog.streams[chosen_stream(list(catalog.streams), options.stream, place)].stream
+    return catalog.streams[chosen_stream(list(catalog.streams), options.stream, place)]
 
 
 def read_catalog(data: Path) -> Catalog:

@@ -50,10 +50,34 @@ class MetricCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """The history that a service's replies were computed behind.
+
+    history: its id.  rows: that were read, `events` of them before the cut, `refused` of them no events.
+    """
+
+    history: str
+    places: tuple[str, ...]
+    cut_ms: int
+    rows: int
+    events: int
+    refused: int
+
+    def as_text(self) -> str:
+        """For people."""
+        refused = f", {self.refused:,} refused" if self.refused else ""
+        return (
+            f"history {self.history}, read again from {', '.join(self.places)}: {self.rows:,} rows{refused}, "
+            f"{self.events:,} events before {self.cut_ms} ms; behind its record in the log replies must have them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.
 
     Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
+    history: what lies before its log.
     """
 
     stream: str
@@ -64,6 +88,7 @@ class Report:
     sample: float | None = None
     replies: int | None = None
     unanswered: int = 0
+    history: ReadHistory | None = None
 
     @property
     def values(self) -> int:
@@ -94,6 +119,7 @@ class Report:
             "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
             "sample": self.sample,
             **({} if self.replies is None else {"replies": self.replies, "unanswered": self.unanswered}),
+            **({} if self.history is None else {"history": asdict(self.history)}),
             "metrics": [asdict(check) for check in self.checks],
         }
 
@@ -117,6 +143,8 @@ class Report:
                 lines.append(
                     f"{check.name}: {place}, id {each.id}: recorded {each.got}, should be {each.expected}"
                 )
+        if self.history is not None:
+            lines.append(self.history.as_text())
         sampled = "" if self.sample is None else f", of {self.sample:.4%} of the entities"
         refused = f" ({self.refused:,} rows refused)" if self.refused else ""
         if self.replies is not None:

@@ -115,7 +115,7 @@ class RunReader(DataSourceReader):
                 if block.refused is not None and not self._files.skip_bad:
                     raise block.refused
                 if block.rows:
-                    arrays = _event_arrays(block, stream, number) + replies.take(block.rows)
+                    arrays = event_arrays(block, stream, number) + replies.take(block.rows)
                     yield pa.RecordBatch.from_arrays(arrays, schema=made)
                 number += block.rows
         replies.finish(number)
@@ -177,7 +177,7 @@ def _whole(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count, array.offset)
 
 
-def _event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> list[pa.Array]:
+def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> list[pa.Array]:
     """The columns of a block's events, with nulls in the rows of refused ones."""
     events, bad = block.events, block.bad
     fields = [

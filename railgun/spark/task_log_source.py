@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -13,6 +14,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.language.types import STRING, Type
 from railgun.plan.outputs import MetricColumn
 from railgun.spark.admission import TASK
+from railgun.spark.broker_place import BrokerPlace
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.opening import Place, place_of
 from railgun.spark.options import read_options
@@ -28,21 +30,28 @@ from railgun.wire.msgpack import Status
 
 FORMAT = "railgun_task_log"
 CONTROL = "control"
-OFFSET_BITS = 40
+RECORD = "record"
+OFFSET_BITS = 41
+"""A task's part of its records' numbers: they are not negative, whatever lies before its log."""
+FIRST_OFFSET = -(1 << (OFFSET_BITS - 1))
+"""The least that a number can be made of: what lies before a log has offsets below 0."""
 
 
 def number_of(partition: int, offset: int) -> int:
     """A record's number: unique among a partitioner's, in the order of the log within a task."""
-    return (partition << OFFSET_BITS) | offset
+    return (partition << OFFSET_BITS) + offset - FIRST_OFFSET
 
 
 def place_of_number(number: int) -> tuple[int, int]:
     """(partition, offset) of a number."""
-    return number >> OFFSET_BITS, number & ((1 << OFFSET_BITS) - 1)
+    return number >> OFFSET_BITS, (number & ((1 << OFFSET_BITS) - 1)) + FIRST_OFFSET
 
 
 class TaskLogSource(DataSource):
-    """Options as for `railgun`. A row for each event, and for each control record, which has CONTROL alone."""
+    """Options as for `railgun`. A row for each event, and for each control record, which has CONTROL alone.
+
+    RECORD, the bytes of an event's record, is null unless the option `columns` names it.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -57,14 +66,14 @@ class TaskLogSource(DataSource):
     def log_reader(self) -> "TaskLogReader":
         """The reader, also without Spark. Raises OptionError, PlaceError."""
         options = read_options(self.options)
-        return TaskLogReader(place_of(options), options.piece_records)
+        return TaskLogReader(place_of(options), options.piece_records, options.columns == (RECORD,))
 
 
 class TaskLogReader(DataSourceReader):
     """Reads whole logs. Raises PlaceError where one has lost its beginning: what its windows held is not known."""
 
-    def __init__(self, place: Place, piece_records: int) -> None:
-        self._place, self._piece_records = place, piece_records
+    def __init__(self, place: Place, piece_records: int, has_records: bool) -> None:
+        self._place, self._piece_records, self._has_records = place, piece_records, has_records
 
     def partitions(self) -> Sequence[InputPartition]:
         log = self._place.open()
@@ -73,19 +82,30 @@ class TaskLogReader(DataSourceReader):
                 if start:
                     raise PlaceError(
                         f"partition {partition} of partitioner {self._place.partitioner}: its log begins at offset "
-                        f"{start}; what came before is not known, so its replies cannot be computed again. Keep the "
-                        'whole log (on Kafka, log_retention = "forever")'
+                        f"{start}; what came before is not known, so its replies cannot be computed again. "
+                        + self._remedy
                     )
             bounds = Bounds()
             return [PiecePartition(piece) for piece in log.pieces(bounds, self._piece_records)]
         finally:
             log.close()
 
+    @property
+    def _remedy(self) -> str:
+        if isinstance(self._place, BrokerPlace):
+            return 'Keep the whole log: log_retention = "forever", from the stream\'s beginning'
+        return (
+            "An embedded engine lets go of what its tasks no longer need, after some thousand events or once a "
+            "deepening has taken over: validate such a stream before, or its events as files, by railgun run and "
+            "railgun validate of its output"
+        )
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, PiecePartition):
             return
         known, piece = self._place.known, partition.piece
-        rows = _Rows(known.stream, Decoder(known.schemas.values(), list(known.stream.types), None))
+        decoder = Decoder(known.schemas.values(), list(known.stream.types), None)
+        rows = _Rows(known.stream, decoder, self._has_records)
         log = self._place.open()
         try:
             bounds = Bounds()
@@ -98,7 +118,7 @@ class TaskLogReader(DataSourceReader):
 def _schema(stream: StreamDefinition) -> pa.Schema:
     fields = [(NUMBER, pa.int64()), (TASK, pa.int32()), (EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
     fields += [(name, pa.int64()) for name in INPUT_COLUMNS]
-    fields.append((CONTROL, pa.string()))
+    fields += [(CONTROL, pa.string()), (RECORD, pa.binary())]
     return pa.schema(
         fields + [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
     )
@@ -107,8 +127,9 @@ def _schema(stream: StreamDefinition) -> pa.Schema:
 class _Rows:
     """Makes records into rows."""
 
-    def __init__(self, stream: StreamDefinition, decoder: Decoder) -> None:
+    def __init__(self, stream: StreamDefinition, decoder: Decoder, has_records: bool) -> None:
         self._stream, self._decoder, self._schema = stream, decoder, _schema(stream)
+        self._has_records = has_records
 
     def batches(self, raw: RawRecords, piece: Piece) -> Iterator[pa.RecordBatch]:
         assert raw.buffer is not None
@@ -118,17 +139,27 @@ class _Rows:
             decoded = self._decoder.decode_buffer(raw.buffer, raw.bounds[done:])
             count = decoded.n
             if count:
-                yield self._events(decoded, raw.offsets[done : done + count], piece.partition)
+                rows = slice(done, done + count)
+                records = self._records(raw.buffer, raw.bounds[done : done + count + 1])
+                yield self._events(decoded, raw.offsets[rows], records, piece.partition)
             done += count
             if decoded.control:
                 begin, end = raw.bounds[done : done + 2].tolist()
                 yield self._control(raw.buffer[begin:end].tobytes(), int(raw.offsets[done]), piece.partition)
                 done += 1
 
-    def _events(self, decoded: Decoded, offsets: np.ndarray, partition: int) -> pa.RecordBatch:
+    def _records(self, buffer: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:
+        if not self._has_records:
+            return pa.nulls(len(bounds) - 1, pa.binary())
+        parts = [pa.py_buffer(bounds.copy()), pa.py_buffer(buffer)]
+        return pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, *parts]).cast(pa.binary())
+
+    def _events(
+        self, decoded: Decoded, offsets: NDArray[np.int64], records: pa.Array, partition: int
+    ) -> pa.RecordBatch:
         n = decoded.n
         arrays = [
-            pa.array((partition << OFFSET_BITS) | offsets),
+            pa.array(number_of(partition, 0) + offsets),
             pa.repeat(pa.scalar(partition, pa.int32()), n),
             self._ids(decoded),
             pa.array(decoded.time[:n].copy()),
@@ -137,6 +168,7 @@ class _Rows:
                 for each in (decoded.source_partition, decoded.source_offset, decoded.source_committed)
             ),
             pa.nulls(n, pa.string()),
+            records,
         ]
         for place, type_ in enumerate(self._stream.types.values()):
             arrays.append(self._field(decoded, place, type_))

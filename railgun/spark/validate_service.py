@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
+from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.spark.admission import DUPLICATE, LATE, REDELIVERED, TASK, AdmissionRules, Lateness, admitted
 from railgun.spark.checking import ValueColumns, planned
 from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.history_events import HistoryInput
 from railgun.spark.life_rules import LifeRules
 from railgun.spark.lives import Told, told
 from railgun.spark.opening import registered
@@ -44,11 +46,22 @@ from railgun.spark.reply_source import FORMAT as REPLIES
 from railgun.spark.report import MetricCheck, Report
 from railgun.spark.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
 from railgun.spark.sessions import divide, kept, own_session
-from railgun.spark.task_log_source import CONTROL, TaskLogSource, place_of_number
+from railgun.spark.stream_past import StreamPast, check_named, stream_past
+from railgun.spark.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
 from railgun.spark.task_log_source import FORMAT as TASK_LOG
-from railgun.spark.translate import text_literal
+from railgun.spark.translate import FIELD_PREFIX, text_literal
 from railgun.spark.validate import ValidationError, check_sample
 from railgun.spark.worker_errors import own_errors
+from railgun.spark.worlds import (
+    FROM_INPUT,
+    IS_HERE,
+    SENT_MS,
+    WORLD,
+    Behind,
+    Controls,
+    both,
+    floors,
+)
 
 _OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
 _UNKNOWN_METRICS = "(other metrics)"
@@ -59,21 +72,24 @@ class Recorded:
     """Where a service's logs and replies are.
 
     log: options of the data source: a folder or a broker.  stream: its name, None where there is only one.
-    files: of replies, one on each line; none: the stream's output topic.
+    files: of replies, one on each line; none: the stream's output topic.  history: what its backfill read, where it had
+    one.
     """
 
     log: Mapping[str, str]
     stream: str | None = None
     files: tuple[str, ...] = ()
+    history: HistoryInput | None = None
 
-    def registered(self) -> StreamDefinition:
+    def registered(self) -> StreamEntry:
         """The stream. Raises OptionError, PlaceError."""
         named = {} if self.stream is None else {"stream": self.stream}
         return registered(read_options({**self.log, **named}))
 
     def options(self, stream: str, partitioner: str) -> dict[str, str]:
         """Of the data source, for the logs of a partitioner."""
-        return {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
+        made = {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
+        return made if self.history is None else {**made, "columns": RECORD}
 
     def replies(self, stream: str, columns: Sequence[Answered] = ()) -> ReplyPlace:
         """A stream's. Raises OptionError, ReplyFileError where there can be none."""
@@ -97,12 +113,14 @@ def check_recorded(recorded: Recorded) -> StreamDefinition:
 
     Raises OptionError, PlaceError, ReplyFileError.
     """
-    stream = recorded.registered()
+    entry = recorded.registered()
+    stream = entry.stream
     replies = recorded.replies(stream.name)
     if replies.broker is not None:
         replies.open().close()
     for partitioner in stream.partitioners:
         TaskLogSource(recorded.options(stream.name, partitioner)).log_reader().partitions()
+    check_named(stream.name, None if entry.history is None else entry.history.history, recorded.history)
     return stream
 
 
@@ -120,22 +138,27 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
     with own_errors(ValidationError), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
         all_told: dict[str, Told] = {}
+        all_controls: dict[str, tuple[Told, Controls]] = {}
         for partitioner in stream.partitioners:
             loaded = (
                 session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
             )
             log = logs[partitioner] = stack.enter_context(kept(loaded))
-            controls = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
-            all_told[partitioner] = told([(row[0], row[1], row[2]) for row in controls], partitioner)
+            rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
+            controls = [(row[0], row[1], row[2]) for row in rows]
+            all_told[partitioner] = told(controls, partitioner)
+            all_controls[partitioner] = all_told[partitioner], controls
+        data = recorded.log.get("path")
+        past = stack.enter_context(stream_past(session, recorded.history, stream, all_controls, data))
         columns = _columns(all_told)
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         replies = stack.enter_context(kept(_numbered(loaded)))
         count = replies.count()
-        divide(session, count)
+        divide(session, count if past is None else count + past.read.events)
         checks, unanswered = [_unknown(replies)], 0
         for partitioner, log in logs.items():
-            one = _Partitioner(stream, partitioner, all_told[partitioner], columns, log, replies)
+            one = _Partitioner(stream, partitioner, all_told[partitioner], columns, log, replies, past)
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -147,6 +170,7 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
         sample,
         replies=count,
         unanswered=unanswered,
+        history=None if past is None else past.read,
     )
 
 
@@ -187,7 +211,9 @@ class _Partitioner:
         columns: Sequence[Answered],
         log: DataFrame,
         replies: DataFrame,
+        past: StreamPast | None,
     ) -> None:
+        self._past = past
         self._stream, self._name, self._told = stream, partitioner, told
         self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
@@ -208,14 +234,11 @@ class _Partitioner:
         for metric in lives:
             values.try_add(metric)
         with ExitStack() as stack:
-            sent = self._sent(values)
             tasks = self._stream.partitions_of(self._name)
-            admission = stack.enter_context(kept(admitted(sent, self._rules(), tasks)))
-            events = admission.where(f"NOT {REDELIVERED}")
-            rules = LifeRules(
-                events, self._told, {int(each.column[2:]): each.column for each in self._columns}
-            )
-            passes, left = planned(rules.checked(), values)
+            admission = stack.enter_context(kept(admitted(self._sent(values), self._rules(), tasks)))
+            events, lived, installed = self._events(admission, values, stack)
+            rules = LifeRules(events, lived, {int(each.column[2:]): each.column for each in self._columns})
+            passes, left = planned(rules.checked(), values, () if self._past is None else (WORLD,))
             uncertain, self.unanswered = self._uncertain(events, stack)
             checks = check_partitioner(
                 events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
@@ -226,7 +249,44 @@ class _Partitioner:
         unsent = self._replies.join(ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti")
         nulls = must_be_null(unsent, recorded)
         checks = [self._placed(joined(check, nulls)) for check in checks]
-        return checks + [MetricCheck(each.name, not_checked=reason) for each, reason in left]
+        return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
+
+    def _events(
+        self, admission: DataFrame, values: ValueColumns, stack: ExitStack
+    ) -> tuple[DataFrame, Told, list[MetricCheck]]:
+        """All that is admitted, with the lives of metrics there; and whether what was installed is what was read."""
+        if self._past is None:
+            return admission.where(f"NOT {REDELIVERED}"), self._told, []
+        found, tasks = self._past.found[self._name], self._stream.partitions_of(self._name)
+        history, told_behind = self._past.events, self._past.told[self._name]
+        added = {
+            each.name: each.dataType
+            for each in self._log.schema
+            if each.name.startswith(FIELD_PREFIX) and each.name not in history.columns
+        }
+        history = history.withColumns({name: F.lit(None).cast(each) for name, each in added.items()})
+        assert self._stream.id is not None
+        fields = list(self._fields())
+        behind = Behind(
+            found,
+            tasks,
+            self._stream.types[self._stream.id],
+            [*fields, *values.texts.values()],
+            [*fields, *values.selected()],
+        )
+        changes = floors(admission, self._told, told_behind, found, tasks)
+        rules = replace(self._rules(), changes=changes)
+        place = self._stream.partitioners.index(self._name)
+        sent = behind.events(admission, history, place)
+        made = stack.enter_context(kept(admitted(sent, rules, tasks)))
+        check = self._past.check_installed(self._name, made, tasks)
+        events = behind.joined(admission.where(f"NOT {REDELIVERED}"), made)
+        return events, both(self._told, told_behind), [] if check is None else [check]
+
+    def _fields(self) -> dict[str, None]:
+        """The columns of all fields that metrics are grouped by."""
+        groups = [name for life in self._told.lives.values() for name in life.metric.resolved.group_by]
+        return dict.fromkeys(field_column(name) for name in groups)
 
     def _rules(self) -> AdmissionRules:
         return AdmissionRules(
@@ -235,10 +295,11 @@ class _Partitioner:
 
     def _sent(self, values: ValueColumns) -> DataFrame:
         """The events beside the reply of their id, where there is one alone of each."""
-        groups = [name for life in self._told.lives.values() for name in life.metric.resolved.group_by]
-        fields = dict.fromkeys(field_column(name) for name in groups)
+        past = []
+        if self._past is not None:
+            past = [f"{EVENT_MS} AS {SENT_MS}", f"{INPUT_COLUMNS[0]} >= 0 AS {FROM_INPUT}", RECORD]
         events = self._log.selectExpr(
-            NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *fields, *values.selected()
+            NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *self._fields(), *values.selected(), *past
         ).withColumn(_EVENTS_OF_ID, F.count("*").over(Over.partitionBy(EVENT_ID)))
         first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
         found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
@@ -256,9 +317,11 @@ class _Partitioner:
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
         """The replies to ids that come again; and how many events have no reply."""
+        alone = ~F.col(UNSURE) & ~F.col(SURE)
+        if self._past is not None:
+            alone &= F.col(IS_HERE)
         unsure, none = events.agg(
-            F.count(F.when(F.col(UNSURE), True)),
-            F.count(F.when(~F.col(UNSURE) & ~F.col(SURE), True)),
+            F.count(F.when(F.col(UNSURE), True)), F.count(F.when(alone, True))
         ).collect()[0]
         if not unsure:
             return None, none
@@ -271,7 +334,11 @@ class _Partitioner:
         """Examples with the places of their events."""
         examples = []
         for each in check.examples:
+            if each.place is not None:
+                examples.append(each)
+                continue
             partition, offset = place_of_number(each.row)
+            partition %= self._stream.partitions_of(self._name)
             place = f"{column_name(self._name)}, partition {partition}, offset {offset}"
             examples.append(replace(each, place=place))
         return replace(check, examples=tuple(examples))

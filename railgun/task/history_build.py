@@ -144,6 +144,7 @@ class HistoryBuild:
             last_ms=task.admission.clock_ms if has_any else None,
             remembered_ms=self._remembered_ms(),
             position=0 if own is None else own.position,
+            known_place=self._plan.last_place,
         )
         task.position, task.inputs = 0, InputMemory()
         if own is not None:

@@ -31,6 +31,7 @@ class HistoryManifest(msgspec.Struct, frozen=True):
     last_ms: int | None
     remembered_ms: int | None
     position: int = 0
+    known_place: int | None = None
     files: tuple[tuple[str, int, int], ...] = ()
     version: int = VERSION
 

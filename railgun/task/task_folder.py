@@ -1,5 +1,6 @@
 """Where in its place a task's files are: right there, or in a folder beside that a deepening made. See HISTORY.md."""
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -36,6 +37,24 @@ def beside(place: Path, history: str) -> Path:
     return place / history
 
 
+def move_folder(made: Path, to: Path) -> None:
+    """A durable folder gets another name, from one moment to the next; copied where that is in another file system,
+    as where nodes share what is built. Raises OSError.
+    """
+    try:
+        made.rename(to)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        coming = to.with_name(f"{to.name}.coming")
+        shutil.rmtree(coming, ignore_errors=True)
+        shutil.copytree(made, coming)
+        make_all_durable(coming)
+        coming.rename(to)
+        make_durable(to.parent)
+        shutil.rmtree(made)
+
+
 def take_in(made: Path, place: Path, history: str) -> None:
     """Bring a folder that was made ready beside the task's own, durably. Raises OSError.
 
@@ -43,7 +62,7 @@ def take_in(made: Path, place: Path, history: str) -> None:
     """
     # It may have been copied there: once the task is in it, nothing else has what it holds.
     make_all_durable(made)
-    made.rename(beside(place, history))
+    move_folder(made, beside(place, history))
     # Nothing is made anew of what was given up meanwhile.
     made.mkdir()
     (made / MANIFEST_PLACE).parent.mkdir()

@@ -18,6 +18,7 @@ from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import move_folder
 from railgun.unit.faults import OF_ONE_TASK
 from railgun.unit.host_deepening import HostDeepening, folder_of
 from railgun.unit.outstanding import Outstanding
@@ -203,7 +204,7 @@ class TaskHost:
             return
         self.close()
         shutil.rmtree(place.folder)
-        place.history.rename(place.folder)
+        move_folder(place.history, place.folder)
         self._outstanding = Outstanding(str(place.identity))
         self._warming.clear()
         _log.info("%s begins anew behind history %s", place.identity, missing.history)

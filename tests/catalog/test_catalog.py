@@ -8,8 +8,10 @@ import pytest
 
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import (
+    AddHistory,
     AddMetric,
     Change,
+    Deepen,
     DropMetric,
     DropStream,
     PutStream,
@@ -177,6 +179,9 @@ def test_changes_survive_json() -> None:
         DropMetric(9, "clicks", "n_1h", 3),
         DropStream(10, "clicks"),
         Warm("clicks", "n", 3),
+        AddHistory(11, "clicks", "ab12", 1_000, 9),
+        AddHistory(11, "clicks", "ab12", 1_000),
+        Deepen(12, "clicks", "ab12", 1_000),
     ]:
         body = json.loads(json.dumps(change_to_json(change)))
         assert change_from_json(body, DEFINITIONS.streams) == change

@@ -130,3 +130,12 @@ def test_partitions_are_kafkas(partitions: int) -> None:
     for values, type_ in ((texts, pa.string()), (longs, pa.int64())):
         got = partition_numbers(pa.array(values, type_), partitions).to_pylist()
         assert got == [None if value is None else partition(value, partitions) for value in values]
+
+
+def test_a_floor_that_was_there_before_stays() -> None:
+    """What an event is behind a deepening: late as before, though by the lateness in force it would not be."""
+    change = Lateness(2, 100, False, floor_ms=45)
+    admitting = Admitting(AdmissionRules(Lateness(-1, 100, False), 10, {0: [change]}))
+    (*_, batch) = admitting.admit(logged([1, 2, 3, 4], [50, 20, 20, 46]).to_batches()[0])
+    assert batch.column(ACCEPTED_MS).to_pylist() == [45, 46]
+    assert batch.column(LATE).to_pylist() == ["rewritten", None]

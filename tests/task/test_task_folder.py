@@ -1,5 +1,6 @@
 """Where a task's files are: beside its place once it was deepened, and nothing else is left there."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,23 @@ def test_a_pointer_to_nowhere_is_damage(tmp_path: Path, text: bytes) -> None:
     (place / "moved_to").write_bytes(text)
     with pytest.raises(HistoryDamagedError, match="restore the folder from a copy"):
         current_folder(place)
+
+
+def test_a_folder_of_another_file_system_is_copied_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, ready, rename = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0"), Path.rename
+
+    def renamed(self: Path, to: Path) -> Path:
+        if self == ready:
+            raise OSError(errno.EXDEV, "it is in another file system")
+        assert (self / MANIFEST_PLACE).is_file()
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    # Left by one that was cut off.
+    (place / "h1.coming").mkdir()
+    take_in(ready, place, "h1")
+    assert sorted(path.name for path in beside(place, "h1").iterdir()) == sorted(OWN)
+    assert sorted(path.name for path in ready.rglob("*")) == ["history", "manifest.json"]
+    assert not (place / "h1.coming").exists()

@@ -1,0 +1,122 @@
+"""Two nodes with data folders of their own get a stream's history, and older history, by sharing what is built."""
+
+import errno
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from railgun.catalog.definitions import parse_definitions
+from railgun.registry import evolution
+from railgun.spark.backfill_cluster import BackfillOfCluster
+from railgun.spark.backfill_source import HistorySource
+from railgun.spark.backfill_target import BackfillRequest
+from tests.engine import test_history
+from tests.engine.deepened import build_deepening
+from tests.engine.histories import build_history
+from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
+from tests.engine.test_history import EVENTS, definitions, rows
+from tests.spark.test_deepening_cluster import BEGIN, NOW, SETTINGS, scored, target, wanted
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import LocalUnit, awaited, quick_settings
+
+NEVER = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Their data folders, of which `backfill` alone is shared, from another file system."""
+    shared, found = tmp_path / "shared", [tmp_path / "first", tmp_path / "second"]
+    shared.mkdir()
+    for node in found:
+        node.mkdir()
+        (node / "backfill").symlink_to(shared)
+    rename, link = Path.rename, Path.hardlink_to
+
+    def is_shared(path: Path) -> bool:
+        return path.resolve().is_relative_to(shared)
+
+    def renamed(self: Path, to: Path) -> Path:
+        if is_shared(self) != is_shared(to):
+            raise OSError(errno.EXDEV, "it is in another file system")
+        return rename(self, to)
+
+    def linked(self: Path, to: Path) -> None:
+        if is_shared(self) != is_shared(Path(to)):
+            raise OSError(errno.EXDEV, "it is in another file system")
+        link(self, to)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "hardlink_to", linked)
+    return found
+
+
+@contextmanager
+def running(kafka: str, prefix: str, nodes: list[Path]) -> Iterator[list[LocalUnit]]:
+    """A unit of each."""
+    with ExitStack() as stack:
+        units = [LocalUnit(kafka, prefix, node, at, len(nodes), SETTINGS) for at, node in enumerate(nodes)]
+        for unit in units:
+            stack.callback(unit.stop)
+        yield units
+
+
+def held(units: list[LocalUnit]) -> list[list[str]]:
+    return [[host.task.history for host in unit.loop.hosts.values()] for unit in units]
+
+
+@pytest.mark.timeout(600)
+def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
+    prefix, made = f"n{uuid.uuid4().hex[:12]}", target
+    own, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 200)
+    job, player = made(kafka, prefix, nodes[0]), ClusterPlayer(kafka, prefix)
+    try:
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        with running(kafka, prefix, nodes) as units:
+            scored(player, own)
+            plan = job.plan()
+            build_deepening(job.ready, plan, history_rows(), SETTINGS)
+            job.install()
+            new = scored(player, after.slice(0, 100))
+            assert sorted(map(len, held(units))) == [1, 2]
+            assert {each for unit in held(units) for each in unit} == {plan.history}
+        with running(kafka, prefix, nodes):
+            new += scored(player, after.slice(100))
+            places = [place for node in nodes for place in (node / "tasks").glob("*/*/*")]
+            assert len(places) == 3
+            awaited(lambda: all((place / "moved_to").is_file() for place in places))
+    finally:
+        player.close()
+    assert not list((tmp_path / "shared").iterdir())
+    assert new == wanted(tmp_path / "new", through_the_log(history_rows(), accepted_rows(own)), after)
+
+
+@pytest.mark.timeout(600)
+def test_history_before_the_first_event(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
+    prefix = f"n{uuid.uuid4().hex[:12]}"
+    source = HistorySource.of(["h.parquet"])
+    request = BackfillRequest(
+        nodes[0], parse_definitions(definitions()), source, {}, test_history.CUT_MS, settings=SETTINGS
+    )
+    job = BackfillOfCluster(request, quick_settings(kafka), prefix)
+    plan = job.plan()
+    player = ClusterPlayer(kafka, prefix)
+    try:
+        with running(kafka, prefix, nodes) as units:
+            build_history(job.ready, plan, test_history.history_rows(), SETTINGS)
+            job.install()
+            new = scored(player, rows(EVENTS, 100))
+            assert sorted(map(len, held(units))) == [1, 2]
+            assert {each for unit in held(units) for each in unit} == {plan.history}
+        with running(kafka, prefix, nodes):
+            new += scored(player, rows(EVENTS + 100, 50))
+    finally:
+        player.close()
+    order = test_history.history_rows()
+    assert new == wanted(
+        tmp_path / "log", order, pa.concat_tables([rows(EVENTS, 100), rows(EVENTS + 100, 50)])
+    )
