@@ -24,7 +24,7 @@ from railgun.task.settings import MIB, TaskSettings
 from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
 from railgun.unit.faults import OF_A_SHADOW, one_line
 from railgun.unit.place import Place
-from railgun.unit.shadow import Shadow, close_all
+from railgun.unit.shadow import Shadow, close_all, close_task
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
@@ -55,6 +55,7 @@ class HostDeepening:
         self._shadow: Shadow | None = None
         self._opening: threading.Thread | None = None
         self._writing: threading.Thread | None = None
+        self._leaving: threading.Thread | None = None
         self._opened: TaskProcessor | None = None
         self._moving: tuple[str, int] | None = None
         self._asked: Asked | None = None
@@ -163,9 +164,16 @@ class HostDeepening:
         self._moving = missing.history, task.position
         return shadow.task
 
+    def let_go(self, task: TaskProcessor) -> None:
+        """Of one that was replaced, beside the one that answers now: to write what a database holds takes a while."""
+        if self._leaving is not None:
+            self._leaving.join()
+        self._leaving = threading.Thread(target=close_task, args=(task,), name="let-go", daemon=True)
+        self._leaving.start()
+
     def close(self) -> None:
         """Let go of what is open."""
-        for thread in (self._opening, self._writing):
+        for thread in (self._opening, self._writing, self._leaving):
             if thread is not None:
                 thread.join()
         self._take_opened()
@@ -277,7 +285,7 @@ class HostDeepening:
             if not task.checkpointer.is_in_flight:
                 task.checkpoints.begin()
             return
-        if time.monotonic() < self._again_s:
+        if time.monotonic() < self._again_s or (self._leaving is not None and self._leaving.is_alive()):
             return
         try:
             move_to(self._place.folder, history)

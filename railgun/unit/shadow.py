@@ -103,7 +103,12 @@ class Shadow:
 def close_all(shadows: Iterable[Shadow]) -> None:
     """Let their tasks go. One that cannot be closed keeps no other open, and nobody waits for it."""
     for shadow in shadows:
-        try:
-            shadow.task.close()
-        except OF_A_SHADOW as error:
-            _log.error("%s: what followed it was not closed: %s", shadow.task.identity, error)
+        close_task(shadow.task)
+
+
+def close_task(task: TaskProcessor) -> None:
+    """Let one go that answers nobody: where it cannot be closed, nobody has to know."""
+    try:
+        task.close()
+    except OF_A_SHADOW as error:
+        _log.error("%s: what was beside it was not closed: %s", task.identity, error)

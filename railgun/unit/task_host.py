@@ -146,9 +146,10 @@ class TaskHost:
 
     def close(self) -> None:
         """Let the task go, without a checkpoint."""
+        # First: a checkpoint of a task that is being let go may wait for replies.
+        self._outstanding.give_up()
         self._deepening.close()
         task, self._task = self._task, None
-        self._outstanding.give_up()
         if task is not None:
             self._known_position = task.position
             task.close()
@@ -185,7 +186,7 @@ class TaskHost:
         except (*OF_ONE_TASK, OSError) as error:
             self.failed(error)
             return
-        before.close()
+        self._deepening.let_go(before)
         self._run(task)
         _log.info("%s goes on with history %s", self.place.identity, missing.history)
 

@@ -15,6 +15,7 @@ from railgun.task.deepening_plan import deepening_folder, read_own
 from railgun.task.history_manifest import HistoryManifest
 from railgun.task.own_events import Freezing, OwnEvents, read_rows
 from railgun.task.processor import TaskProcessor
+from railgun.task.task_folder import POINTER
 from railgun.unit import host_deepening
 from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import ROUND_RECORDS
@@ -354,3 +355,40 @@ def test_given_up_while_it_is_opened_nothing_is_left(
         assert not (rig.place.folder / HISTORY).exists()
         awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
         assert rig.host.is_running
+
+
+def test_what_was_replaced_is_let_go_beside_the_task_and_its_folder_stays_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing a task writes what its database holds in memory: events do not wait for that."""
+    close, may_close = TaskProcessor.close, threading.Event()
+
+    def held(task: TaskProcessor) -> None:
+        assert may_close.wait(60)
+        close(task)
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        before = rig.host.task
+        folder = before.store.folder.parent
+        try:
+            monkeypatch.setattr(TaskProcessor, "close", held)
+            rig.change(Deepen)
+            rig.add(events(0, 3))
+            assert rig.host.task.history == HISTORY
+            rig.host.checkpoint()
+            for _ in range(10):
+                rig.host.work()
+            assert (folder / "state").is_dir()
+            assert not (rig.place.folder / POINTER).is_file()
+        finally:
+            may_close.set()
+
+        def is_moved() -> bool:
+            rig.host.work()
+            return not (folder / "state").is_dir()
+
+        awaited(is_moved)
+        assert (rig.place.folder / POINTER).is_file()
