@@ -1,5 +1,6 @@
 """Kafka as a Transport, by librdkafka."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -33,6 +34,8 @@ class KafkaTransport:
         self._topics = KafkaTopics(settings)
         self._topics.all()
         self._reading = KafkaReading(settings, self._topics)
+        self._beside: KafkaReading | None = None
+        self._making_beside = threading.Lock()
         self._writing = KafkaWriting(settings, self._topics)
 
     def __enter__(self) -> Self:
@@ -51,7 +54,8 @@ class KafkaTransport:
 
     def delete_topic(self, topic: str) -> None:
         self._check_open()
-        self._reading.drop_topic(topic)
+        for reading in self._readings:
+            reading.drop_topic(topic)
         self._topics.delete(topic)
 
     def topics(self) -> Mapping[str, int]:
@@ -89,7 +93,28 @@ class KafkaTransport:
         return self._reading.known_end(TopicPartition(topic, partition))
 
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
-        return self._reading.read(TopicPartition(topic, partition), from_offset, max_records, max_bytes)
+        where = TopicPartition(topic, partition)
+        if self._reading.followed_at(where) in (None, from_offset):
+            return self._reading.read(where, from_offset, max_records, max_bytes)
+        # Whoever follows the partition is not to lose what has come and wait for it again, time after time.
+        beside = self._reading_beside()
+        found = beside.read(where, from_offset, max_records, max_bytes)
+        followed_at = self._reading.followed_at(where)
+        if followed_at is None or found.next_offset >= followed_at:
+            beside.drop(where)
+        return found
+
+    def _reading_beside(self) -> KafkaReading:
+        """With a consumer of its own, made when it is first wanted."""
+        with self._making_beside:
+            self._check_open()
+            if self._beside is None:
+                self._beside = KafkaReading(self.settings, self._topics)
+            return self._beside
+
+    @property
+    def _readings(self) -> list[KafkaReading]:
+        return [self._reading] if self._beside is None else [self._reading, self._beside]
 
     def fetch(
         self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
@@ -101,14 +126,16 @@ class KafkaTransport:
 
     def release(self, topic: str, partition: int) -> None:
         self._check_open()
-        self._reading.drop(TopicPartition(topic, partition))
+        for reading in self._readings:
+            reading.drop(TopicPartition(topic, partition))
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         self._check_open()
         where = TopicPartition(topic, partition)
         self._topics.check(where)
         self._topics.trim(where, before_offset)
-        self._reading.trimmed(where, before_offset)
+        for reading in self._readings:
+            reading.trimmed(where, before_offset)
 
     def sync(self) -> None:
         self._check_open()
@@ -116,9 +143,11 @@ class KafkaTransport:
     def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        with self._making_beside:
+            self._closed = True
         self._writing.close(self.settings.answer_timeout_s)
-        self._reading.close()
+        for reading in self._readings:
+            reading.close()
         self._topics.close()
 
     def _check_open(self) -> None:

@@ -43,6 +43,7 @@ class KafkaReading:
         self._waiting_to_seek = 0
         # Partitions that a thread is reading: nobody else moves their buffers.
         self._reading: set[TopicPartition] = set()
+        self._followed: set[TopicPartition] = set()
         self._closed = False
 
     def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Fetched:
@@ -93,6 +94,7 @@ class KafkaReading:
     def _follow(self, positions: Mapping[TopicPartition, int]) -> list[tuple[PartitionBuffer, int]]:
         """Buffers that go on at these offsets, once no thread is reading them."""
         followed = []
+        self._followed.update(positions)
         for where, offset in positions.items():
             with self._changed:
                 self._await_readers(where)
@@ -112,6 +114,11 @@ class KafkaReading:
     def _any_record(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
         return any(len(each[0]) and not self._is_elsewhere(*each) for each in followed)
 
+    def followed_at(self, where: TopicPartition) -> int | None:
+        """Where `fetch` goes on with a partition; None where it is not followed."""
+        buffer = self._buffers.get(where)
+        return buffer.position if buffer is not None and where in self._followed else None
+
     def known_end(self, where: TopicPartition) -> int:
         """As `Transport.known_end`: what the newest fetch of the partition said."""
         known = self._consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
@@ -122,6 +129,7 @@ class KafkaReading:
         with self._changed:
             self._await_readers(where)
             self._quiet()
+            self._followed.discard(where)
             buffer = self._buffers.pop(where, None)
             if buffer is not None:
                 self._unassign(buffer)

@@ -228,6 +228,22 @@ def test_threads_that_read_one_partition_do_not_disturb_each_other(transport: Ka
     assert {name: each == expected for name, each in found.items()} == dict.fromkeys(found, True)
 
 
+def test_reading_what_came_before_takes_nothing_from_whoever_follows(
+    transport: KafkaTransport, t: str
+) -> None:
+    """A task that is deepened is answered while what was built of it reads its log from far behind."""
+    transport.create_topic(t, 1)
+    where = TopicPartition(t, 0)
+    transport.append(t, 0, [b"%d" % number for number in range(100)])
+    assert transport.wait({where: 90}, 30.0)
+    for first in range(0, 90, 10):
+        assert transport.read(t, 0, first, 10, 1 << 20).values()[0] == b"%d" % first
+    # What has come is there yet: nobody waits for it again.
+    (fetched,) = transport.fetch({where: 90}, 100, 1 << 20, 0.0)
+    assert fetched.values() == [b"%d" % number for number in range(90, 100)]
+    assert transport.read(t, 0, 50, 100, 1 << 20).values()[0] == b"50"
+
+
 def test_threads_that_begin_anew_elsewhere_get_what_they_asked_for(transport: KafkaTransport, t: str) -> None:
     transport.create_topic(t, 4)
     places = [TopicPartition(t, partition) for partition in range(4)]
