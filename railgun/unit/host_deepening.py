@@ -3,7 +3,6 @@
 docs/decisions/0012 has the way of it.
 """
 
-import contextlib
 import logging
 import shutil
 import threading
@@ -56,7 +55,7 @@ class HostDeepening:
         self._opening: threading.Thread | None = None
         self._writing: threading.Thread | None = None
         self._leaving: threading.Thread | None = None
-        self._opened: TaskProcessor | None = None
+        self._opened: Shadow | None = None
         self._moving: tuple[str, int] | None = None
         self._asked: Asked | None = None
         self._look_s = self._again_s = 0.0
@@ -230,7 +229,13 @@ class HostDeepening:
         made = beside(self._place.folder, history)
         is_new = not made.is_dir()
         try:
-            self._opened = self._open(history)
+            shadow = self._following(self._open(history))
+            try:
+                shadow.read_ahead()
+            except BaseException:
+                close_all([shadow])
+                raise
+            self._opened = shadow
             self.failure = None
         except Exception as error:  # noqa: BLE001 - whoever waits for it is told
             self._failed(error)
@@ -238,8 +243,7 @@ class HostDeepening:
             # Whoever did that may have seen nothing of it yet. Where all have taken over it was here before.
             opened, self._opened = self._opened, None
             if opened is not None:
-                with contextlib.suppress(*OF_A_SHADOW):
-                    opened.close()
+                close_all([opened])
             shutil.rmtree(made, ignore_errors=True)
 
     def _is_given_up(self, history: str) -> bool:
@@ -265,7 +269,7 @@ class HostDeepening:
         self._opening = None
         opened, self._opened = self._opened, None
         if opened is not None:
-            self._shadow = self._following(opened)
+            self._shadow = opened
 
     def _following(self, task: TaskProcessor) -> Shadow:
         return Shadow(task, self._log, self._position)

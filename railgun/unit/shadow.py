@@ -82,22 +82,31 @@ class Shadow:
         while self.behind > 0:
             self._process(_READ_RECORDS)
 
+    def read_ahead(self) -> None:
+        """Have what comes first at hand, before the thread that answers wants it: a first read takes longest."""
+        if self.behind > 0:
+            self._read()
+
     def _process(self, at_most: int) -> None:
         position = self.task.position
         if self._ahead is None or position >= self._first + len(self._ahead):
             if self.behind <= 0:
                 return
-            fetched = self.log.log.read(*self.log.where, position, _READ_RECORDS, _READ_BYTES)
-            offsets = fetched.offsets
-            if not len(offsets) or offsets[0] != position or offsets[-1] != position + len(offsets) - 1:
-                raise LogGapError(
-                    str(self.log.where), f"offset {position} is next, and the log has a gap there"
-                )
-            self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
+            self._read()
+        assert self._ahead is not None
         at_most = min(at_most, self.behind)
         done = position - self._first
         records = self._ahead.part(done, min(len(self._ahead), done + at_most))
         self.task.process(records, position, unanswered)
+
+    def _read(self) -> None:
+        """The next records of the log. Raises LogGapError, TransportError."""
+        position = self.task.position
+        fetched = self.log.log.read(*self.log.where, position, _READ_RECORDS, _READ_BYTES)
+        offsets = fetched.offsets
+        if not len(offsets) or offsets[0] != position or offsets[-1] != position + len(offsets) - 1:
+            raise LogGapError(str(self.log.where), f"offset {position} is next, and the log has a gap there")
+        self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
 
 
 def close_all(shadows: Iterable[Shadow]) -> None:
