@@ -16,6 +16,7 @@ from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
+from railgun.wire.encode import encode_values
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from railgun.wire.typed_door import TypedDoor
@@ -149,17 +150,18 @@ class Intake:
                 continue
             event_id = ids.next(max(0, now_ms), row) if found.id is None else found.id
             time_ms = arrival_ms if found.time_ms is None else found.time_ms
-            event = Row(event_id, time_ms, found.values)
+            values = found.values
+            event = Row(event_id, time_ms, len(values), encode_values(values), self._router.routed(values))
             if len(text) > self._sure_bytes:
                 size_bytes = len(encode_row(self._schema.version, event, _LARGEST))
                 if size_bytes > RECORD_LIMIT_BYTES:
                     refused[row] = _too_large(size_bytes)
                     continue
-            for home, partition in enumerate(self._router.partitions(found.values)):
+            for home, partition in enumerate(self._router.partitions(values)):
                 if partition != NOT_SENT:
                     sent.setdefault((home, partition), []).append(len(known))
             rows.append(row)
-            known.append(event_id if self._stream.id is None else found.values[self._id_place])
+            known.append(event_id if self._stream.id is None else values[self._id_place])
             times.append(time_ms)
             events.append(event)
         return self._taken(np.array(rows, np.int64) if refused else None, known, times, sent, events, refused)

@@ -35,10 +35,17 @@ class Router:
         self.places = [-1 if name == ALL else names.index(name) for name in stream.partitioners]
         self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
 
+    def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """What the partitioners' fields say of one event, in order; null for `*`.
+
+        values: its fields in schema order, as the door gives them.
+        """
+        return tuple([None if place < 0 else values[place] for place in self.places])
+
     def partitions(self, values: Sequence[Any]) -> list[int]:
         """The partition of one event, by partitioner in order; NOT_SENT where it is not sent there.
 
-        values: its fields in schema order, as the door gives them.
+        values: as for `routed`.
         """
         found: list[int] = []
         for place, count in zip(self.places, self._partitions):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from railgun.engine.routing import Router, Share
 from railgun.engine.tasks import Portion
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.door import EventRefusedError
-from railgun.wire.encode import NO_REPLY, Records, encode_columns, encode_event
+from railgun.wire.encode import NO_REPLY, Records, encode_columns, join_event
 from railgun.wire.partition import partition_key
 from railgun.wire.schema import Kind
 
@@ -35,13 +35,16 @@ class Correlation:
 UNASKED = Correlation()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One event as the door gives it. values: in schema order."""
+class Row(NamedTuple):
+    """One event as the door gives it. fields, encoded: as `join_event` takes them: values that were kept until all
+    events of a run are there would have left the processor's caches.  routed: what the partitioners' fields say.
+    """
 
     id: str
     time_ms: int
-    values: Sequence[Any]
+    fields: int
+    encoded: bytes
+    routed: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Taken:
             column = self.events.fields[place]
             return _column_keys(column if share.rows is None else column.take(share.rows))
         rows = range(len(self)) if share.rows is None else share.rows.tolist()
-        return [partition_key(self.events[row].values[place]) for row in rows]
+        return [partition_key(self.events[row].routed[home]) for row in rows]
 
     def _columns(
         self,
@@ -126,11 +129,12 @@ class Taken:
 
 def encode_row(schema_version: int, row: Row, correlation: Correlation = UNASKED, place: int = 0) -> bytes:
     """The record of one event. place: among those that the correlation is of."""
-    return encode_event(
+    return join_event(
         schema_version,
         row.id,
         row.time_ms,
-        row.values,
+        row.fields,
+        row.encoded,
         correlation.reply_to,
         correlation.incarnation,
         correlation.sequence + place,

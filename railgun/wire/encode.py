@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,8 @@ from reservoir.compiled import address
 
 NO_REPLY = -1
 
+# What a record has before its event's fields.
+_HEAD_VALUES = 7
 _EVENT = bytes((EVENT,))
 _CONTROL = bytes((CONTROL,))
 _encode = msgspec.msgpack.Encoder().encode
@@ -45,6 +48,39 @@ def encode_event(
     """
     head = (schema_version, event_id, time_ms, reply_to, incarnation, sequence, source)
     return _EVENT + _encode((*head, *values))
+
+
+def encode_values(values: Sequence[Any]) -> bytes:
+    """What a record has of an event's fields, for `join_event`: made while their values are at hand."""
+    return _encode(values)[len(_array_start(len(values))) :]
+
+
+def join_event(
+    schema_version: int,
+    event_id: str,
+    time_ms: int,
+    fields: int,
+    encoded: bytes,
+    reply_to: int = NO_REPLY,
+    incarnation: int = 0,
+    sequence: int = 0,
+    source: tuple[int, int, int] | None = None,
+) -> bytes:
+    """The same bytes as `encode_event` gives. fields, encoded: how many values, and what `encode_values` made of
+    them."""
+    head = _encode((schema_version, event_id, time_ms, reply_to, incarnation, sequence, source))
+    return b"".join((_record_start(fields), head[1:], encoded))
+
+
+@cache
+def _array_start(n: int) -> bytes:
+    """What an array of n values begins with."""
+    return _encode([None] * n)[: -n or None]
+
+
+@cache
+def _record_start(fields: int) -> bytes:
+    return _EVENT + _array_start(_HEAD_VALUES + fields)
 
 
 def encode_control(definition: dict[str, Any]) -> bytes:

@@ -17,6 +17,8 @@ from railgun.wire.encode import (
     encode_columns,
     encode_control,
     encode_event,
+    encode_values,
+    join_event,
 )
 from railgun.wire.schema import (
     BOOLEAN,
@@ -105,6 +107,14 @@ def test_columns_give_the_bytes_of_single_events(
     )
     assert (decoded.n, decoded.exceptions) == (len(rows), 0)
     assert [decoded.id(i) for i in range(len(rows))] == ids
+
+
+@pytest.mark.parametrize("fields", [0, 1, 8, 9, 15, 16, 103, 65_528, 65_529, 65_536])
+@pytest.mark.parametrize("source", [None, (3, 2**40, 7)])
+def test_a_record_joined_of_parts_is_the_same(fields: int, source: tuple[int, int, int] | None) -> None:
+    values = [(n, "é", None, -1.5, True)[n % 5] for n in range(fields)]
+    joined = join_event(300, "an id", -7, fields, encode_values(values), 5, 2**41, 2**33, source)
+    assert joined == encode_event(300, "an id", -7, values, 5, 2**41, 2**33, source)
 
 
 def test_taken_rows_are_the_chosen_ones() -> None:
