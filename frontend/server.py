@@ -34,6 +34,9 @@ from railgun.unit.start import LoggedStart
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
+COLLECTIONS = (10_000, 2, 5)
+"""When garbage is looked for: what is young ten times more seldom than Python does by itself, so that the events under
+way are gone by then and not looked through in vain; what is older about as often."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -141,6 +144,7 @@ class Service:
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
         server = _Server(self._config(), self._backend, self.application.stopping)
+        thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
         with _signals(server):
@@ -154,6 +158,7 @@ class Service:
             finally:
                 code = await self._close()
                 gc.unfreeze()
+                gc.set_threshold(*thresholds)
         return code
 
     async def _close(self) -> int:
@@ -178,6 +183,7 @@ class Service:
         # What is there by now stays as long as the server runs: collections need not look at it again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*COLLECTIONS)
         gc.enable()
         if self._on_ready is not None and not server.should_exit:
             self._on_ready(self.url)
