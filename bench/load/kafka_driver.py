@@ -15,7 +15,7 @@ _READ_RECORDS = 5_000
 _POLL_S, _ANSWER_S = 0.05, 30.0
 # It wakes so often at most: at thousands of events a second it would take a core from what it measures. What that adds
 # to a latency counts.
-_TICK_S = 0.001
+_TICK_S, _TICK_NS = 0.001, 1_000_000
 # What is due goes out together, by `flush`, and what becomes due meanwhile after that: where records wait behind others
 # that are under way, the client turns in circles until those are answered.
 _SENDING = {
@@ -82,15 +82,17 @@ class KafkaDriver:
 
     def _send(self, lines: Lines, trace: Trace, end_ns: int) -> None:
         due_ns, offsets = trace.due_ns, lines.offsets.tolist()
-        buffer, place = lines.buffer, 0
+        buffer, place, wake_ns = lines.buffer, 0, 0
         while place < len(due_ns):
             now_ns = time.monotonic_ns()
             if now_ns >= end_ns:
                 return
-            after = min(int(np.searchsorted(due_ns, now_ns, "right")), place + _READ_RECORDS)
-            if after == place:
-                time.sleep(max((int(due_ns[place]) - now_ns) / 1e9, _TICK_S))
+            early_ns = max(int(due_ns[place]), wake_ns) - now_ns
+            if early_ns > 0:
+                time.sleep(early_ns / 1e9)
                 continue
+            wake_ns = now_ns + _TICK_NS
+            after = min(int(np.searchsorted(due_ns, now_ns, "right")), place + _READ_RECORDS)
             messages = [
                 {"value": buffer[first : next_first - 1]}
                 for first, next_first in pairwise(offsets[place : after + 1])
