@@ -5,6 +5,7 @@ arrived its thread turns in circles over what waits, which takes a core from who
 than it sends.
 """
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -58,6 +59,9 @@ class KafkaLanes:
         do: they would be in the log without those before them."""
         where = entry.where
         with self._changed:
+            if len(self._threads) == 1:
+                self._threads.append(threading.Thread(target=self._send, name="kafka-together", daemon=True))
+                self._threads[1].start()
             way = self._ways.setdefault(where, _Way())
             is_full = way.is_together or way.records + delivery.records > AT_ONCE
             if way.waiting or is_full or delivery.submission.error is not None:
@@ -94,25 +98,28 @@ class KafkaLanes:
             for way in list(self._ways.values()):
                 self._refuse(way, KafkaError(KafkaError._PURGE_QUEUE))
             self._due.clear()
-        producers = [each for each in (self._single, self._together) if each is not None]
-        for producer in producers:
+        for producer in self._producers():
             producer.purge()
         with self._changed:
             self._changed.wait_for(lambda: not self._ways, max(_POLL_S, deadline - time.monotonic()))
         for thread in self._threads:
             thread.join()
-        for producer in producers:
+        for producer in self._producers():
             producer.close()
+
+    def _producers(self) -> list[Producer]:
+        return [each for each in (self._single, self._together) if each is not None]
 
     def _have_sent(self, where: TopicPartition) -> None:
         """By the thread that sends together; the caller holds `_changed`."""
         self._due.add(where)
-        if len(self._threads) == 1:
-            self._threads.append(threading.Thread(target=self._send, name="kafka-together", daemon=True))
-            self._threads[1].start()
         self._changed.notify_all()
 
     def _send(self) -> None:
+        # With the first record, not with the first that have to wait: it takes half a second until a producer that is
+        # new may send, and all that waits would wait for that.
+        with contextlib.suppress(Exception):
+            self._together = self._make(LINGERING, _LIMITS)
         while True:
             with self._changed:
                 producer = self._together

@@ -93,6 +93,13 @@ class _Producer:
         assert not self.unreported
 
 
+def _wait(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 class _Sent:
     """Entries that were sent, and those that are done. failed: why."""
 
@@ -150,7 +157,6 @@ def test_a_few_go_at_once_and_many_together() -> None:
     sent = _Sent(broker)
     for _ in range(AT_ONCE):
         sent.send(0, 1)
-    assert [each.name for each in sent.producers] == ["single"]
     assert broker.under_way[0]["single"] == AT_ONCE
     for _ in range(3):
         sent.send(0, 1)
@@ -234,12 +240,10 @@ def test_what_is_due_when_it_ends_is_told_so_once(monkeypatch: pytest.MonkeyPatc
 def test_what_cannot_go_together_is_told_why_and_the_next_is_tried() -> None:
     broker = _Broker(*_BOTH)
     sent = _Sent(broker)
-    sent.refusals = 1
+    # One with the first record that goes at once, one when there is something for it.
+    sent.refusals = 2
     sent.send(0, AT_ONCE + 1)
-    deadline = time.monotonic() + _LIMIT_S
-    while not sent.done:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    _wait(lambda: bool(sent.done))
     assert [(error.code(), error.str()) for error in sent.failed] == [
         (KafkaError._FAIL, "too many open files")
     ]
@@ -247,3 +251,14 @@ def test_what_cannot_go_together_is_told_why_and_the_next_is_tried() -> None:
     sent.lanes.close(_LIMIT_S)
     assert (sent.done, len(sent.failed)) == (2, 1)
     assert len(broker.log[0]) == AT_ONCE + 1
+
+
+def test_what_sends_together_is_made_before_anything_waits_for_it() -> None:
+    broker = _Broker(*_BOTH)
+    sent = _Sent(broker)
+    assert [each.name for each in sent.producers] == ["single"]
+    sent.send(0, 1)
+    _wait(lambda: [each.name for each in sent.producers] == ["single", "together"])
+    sent.send(0, AT_ONCE + 1)
+    sent.lanes.close(_LIMIT_S)
+    assert (len(sent.producers), sent.done, sent.failed) == (2, 2, [])
