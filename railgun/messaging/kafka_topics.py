@@ -173,7 +173,10 @@ class KafkaTopics:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                self._client.create_topics([asked], operation_timeout=self._timeout_s)[topic].result()
+                made = self._client.create_topics(
+                    [asked], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+                )
+                made[topic].result()
                 return
             except KafkaException as error:
                 if not is_fenced(error.args[0]) or time.monotonic() > deadline:
@@ -195,7 +198,10 @@ class KafkaTopics:
     def delete(self, topic: str) -> None:
         """Remove a topic; nothing happens where there is none."""
         try:
-            self._client.delete_topics([topic], operation_timeout=self._timeout_s)[topic].result()
+            gone = self._client.delete_topics(
+                [topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+            )
+            gone[topic].result()
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:

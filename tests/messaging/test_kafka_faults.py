@@ -105,6 +105,25 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
         future.result(0)
 
 
+def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
+    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a broker tells what there is, and has no controller that could change it."""
+    status = broker.start(0, unheard)
+    limit_s = 5.0
+    with KafkaTransport(KafkaSettings(status.address, answer_timeout_s=limit_s)) as transport:
+        monkeypatch.setattr(transport._topics, "all", dict)
+        halt(status.pid)
+        try:
+            for ask in (lambda: transport.create_topic("t", 1), lambda: transport.delete_topic("t")):
+                begun_s = time.monotonic()
+                with pytest.raises(TransportUnavailableError):
+                    ask()
+                assert time.monotonic() - begun_s < 5 * limit_s
+        finally:
+            os.kill(status.pid, signal.SIGCONT)
+
+
 def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(broker: LocalBroker) -> None:
     status = broker.start(0, unheard)
     port = int(status.address.partition(":")[2])
