@@ -14,6 +14,8 @@ VALIDATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.windowExec.buffer.spill.threshold": "200000",
+    # Spark writes down the whole plan of each query, and in it those of what is kept: that alone can fill the heap.
+    "spark.sql.maxPlanStringLength": "10000",
 }
 """What a session of validation is set to, before anything else: the meaning of SQL depends on it."""
 
