@@ -20,6 +20,8 @@ _SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
 # The least of a slice is so much more for each of these seconds that a checkpoint takes: where every write is slow, it
 # would not come to its end.
 _PATIENCE_S = 5.0
+# In how small shares the least of a slice is written at most: less in one write would not take less time.
+_LEAST_SHARES = 8
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -68,7 +70,8 @@ class CheckpointWork:
         """A slice of a checkpoint in flight. What a byte costs varies: what it overwrites is read."""
         task, checkpointer = self._task, self._task.checkpointer
         is_writing, begun_s = not checkpointer.is_committing, task.now()
-        is_durable = checkpointer.step(max(1, self._slice_bytes // share))
+        share_bytes = max(self._slice_bytes // share, self._least_bytes() // _LEAST_SHARES)
+        is_durable = checkpointer.step(max(1, share_bytes))
         slice_s = (task.now() - begun_s) * share
         if is_writing and slice_s > _SLICE_S:
             self._slice_bytes = max(self._least_bytes(), self._slice_bytes // 2)

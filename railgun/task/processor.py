@@ -64,8 +64,9 @@ from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
 
 _CONTROL = bytes((CONTROL,))
-# A brief bit of background work is this much smaller.
-_BRIEF_SHARE = 8
+# A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,
+# even more.
+_BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
 # Rows that take on a new layout at a time, before they are wanted.
 _RENEWED_ROWS = 64
 # Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
@@ -163,14 +164,14 @@ class TaskProcessor:
         brief: well under a millisecond, for whoever may be called any moment.
         """
         begun_s = self.now()
-        share = _BRIEF_SHARE if brief else 1
+        share, checkpoint_share = (_BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE) if brief else (1, 1)
         touching = self.table.touch_ahead()
         leaving = self.table.let_go(_LEAVING_SLOTS)
         settled = self._is_settled(begun_s)
         renewing = settled and self.table.renew(_RENEWED_ROWS)
         filling = settled and self.fills.step(share)
         self.sweep.step()
-        more = self.checkpoints.step(share) or filling or renewing or touching or leaving
+        more = self.checkpoints.step(checkpoint_share) or filling or renewing or touching or leaving
         self.upkeep_s += self.now() - begun_s
         return more
 

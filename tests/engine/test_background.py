@@ -15,7 +15,7 @@ def test_a_slice_ends_once_a_call_waits() -> None:
     slices: list[list[bool]] = []
 
     def step() -> bool:
-        time.sleep(0.0005)
+        time.sleep(0.0001)
         slices[-1].append(lock.is_wanted)
         return True
 
@@ -34,6 +34,25 @@ def test_a_slice_ends_once_a_call_waits() -> None:
     background.join()
     assert sum(map(any, slices)) >= 5, "no call ever waited"
     assert not any(any(steps[:-1]) for steps in slices)
+
+
+def test_a_slice_of_the_threads_own_is_short_where_nobody_calls_too() -> None:
+    slices: list[int] = []
+
+    def step() -> bool:
+        time.sleep(0.0002)
+        slices[-1] += 1
+        return True
+
+    def turn(work: Callable[[], None]) -> bool:
+        slices.append(0)
+        work()
+        return len(slices) < 100
+
+    background = BackgroundWork(FairLock(), step, turn)
+    background.start()
+    background.join()
+    assert max(slices) <= 3
 
 
 def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:

@@ -124,7 +124,7 @@ def test_a_checkpoint_comes_to_its_end_where_every_write_is_slow(tmp_path: Path,
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(task.checkpointer, "step", step)
             while left_bytes > 0 and clock_s < 1_200:
-                task.checkpoints.step(8 if is_brief else 1)
+                task.checkpoints.step(16 if is_brief else 1)
     finally:
         task.close()
     assert clock_s < (500 if is_brief else 170)

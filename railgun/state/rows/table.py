@@ -23,8 +23,8 @@ from railgun.state.rows.scan import STALE, find_rows, mark_stale, name_rows
 from railgun.state.store import Store
 from reservoir.compiled import address
 
-# Slots looked at in one call of `pending`: about a millisecond's worth.
-_PENDING_SLOTS = 64 * 1024
+# Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
+_PENDING_SLOTS = 16 * 1024
 _RENEWED_SLOTS = 4 * 1024
 # Of copies, where an event waits: half a millisecond's worth.
 _DRAINED_BYTES = 64 * 1024
