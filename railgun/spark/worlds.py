@@ -155,7 +155,8 @@ def floors(
             there = number_of(task + tasks, place_of_number(first)[1])
             stream = settings[-1].stream
             change = replace(Lateness.of(there, stream), floor_ms=max(made))
-            changes[task + tasks] = sorted([*changes[task + tasks], change], key=lambda each: each.number)
+            # What the next record of the log changes is in force from the same number on: it comes after this.
+            changes[task + tasks] = sorted([change, *changes[task + tasks]], key=lambda each: each.number)
     return changes
 
 

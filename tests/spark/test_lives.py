@@ -19,10 +19,11 @@ from railgun.catalog.changes import (
     change_to_json,
 )
 from railgun.catalog.definitions import parse_definitions
+from railgun.spark import worlds
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.lives import Span, told
 from railgun.spark.task_log_source import FIRST_OFFSET, number_of, place_of_number
-from railgun.spark.worlds import Cutover, both, cutovers, known_setting, told_behind
+from railgun.spark.worlds import Cutover, both, cutovers, floors, known_setting, told_behind
 
 DEFINED = parse_definitions(
     """
@@ -108,6 +109,22 @@ def test_a_deepened_task_knows_what_was_in_force_where_it_began() -> None:
         cutovers(told(unsaid, "card"), unsaid, {})
     assert cutovers(told(unsaid, "card"), unsaid, {0: 7})[0].known_place == 2
     assert cutovers(told(unsaid, "card"), unsaid, {0: 8})[0].known_place == 4
+
+
+def test_what_changes_right_where_a_deepening_began_is_in_force_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = records(
+        (0, 0, FIRST[0]), (0, 6, BeginDeepening(3, "s", "ab12")), (0, 7, PutStream(4, SHORTER, 1)),
+        (0, 9, Deepen(5, "s", "ab12", 1_000)),
+    )  # fmt: skip
+    here = told(own, "card")
+    found = cutovers(here, own, {})
+    monkeypatch.setattr(worlds, "clocks_at", lambda _, points: dict.fromkeys(points, 50_000))
+    no_events: Any = None
+    *_, floor, last = floors(no_events, here, told_behind(own, "card", 1, found), found, 1)[1]
+    assert (floor.number, floor.floor_ms) == (last.number, 50_000 - STREAM.lateness_ms)
+    assert (floor.lateness_ms, last.lateness_ms) == (STREAM.lateness_ms, SHORTER.lateness_ms)
 
 
 def test_what_cannot_be_followed_is_said() -> None:
