@@ -35,8 +35,8 @@ BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
 COLLECTIONS = (10_000, 2, 5)
-"""When garbage is looked for: what is young ten times more seldom than Python does by itself, so that the events under
-way are gone by then and not looked through in vain; what is older about as often."""
+"""When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
+under way are gone by then and not looked through in vain; what is oldest half as often."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -176,10 +176,10 @@ class Service:
     async def _start(self, server: "_Server") -> None:
         try:
             await self._backend.start()
+            await self.application.warm_up()
         except BaseException:
             server.stop()
             raise
-        await self.application.warm_up()
         # What is there by now stays as long as the server runs: collections need not look at it again.
         gc.collect()
         gc.freeze()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Set where spark-submit started this program: its Spark runs already, perhaps elsewhere.
 _OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_SOCKET_TIMEOUT_S = "600"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,9 +98,9 @@ def _configure_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--priority",
         choices=("idle", "normal"),
-        default="idle",
-        help="on this machine: idle gets the time that nobody else wants, so that a server beside it does not "
-        "feel it (default: idle; under spark-submit it is left as it is)",
+        help="on this machine: idle gets the time that nobody else wants, so that what answers events beside it "
+        "does not feel it (default: idle with --url and --broker, normal without, where the data folder is "
+        "locked meanwhile; under spark-submit it is left as it is)",
     )
 
 
@@ -113,9 +114,15 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.streams import the_stream
 
     _check(arguments)
-    if arguments.priority == "idle" and not arguments.give_up and _OF_SPARK_SUBMIT not in os.environ:
+    if _is_a_guest(arguments):
         # Before Spark is imported: threads that are there by then stay what they are.
         be_a_guest()
+        # Of Spark's own, between its processes, in seconds: one that waits for a busy machine is not lost.
+        os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", _SOCKET_TIMEOUT_S)
+        print(
+            "railgun backfill: in the time that nobody else on this machine wants; --priority normal takes its share",
+            file=sys.stderr,
+        )
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     with needing_spark("backfill"):
@@ -152,6 +159,16 @@ def execute(arguments: argparse.Namespace) -> int:
         )
         print(f"railgun backfill: {why}: nothing was installed, nothing is left of it", file=sys.stderr)
     return EXIT_NO if refuses or report.is_empty else 0
+
+
+def _is_a_guest(arguments: argparse.Namespace) -> bool:
+    """Where something answers events meanwhile. Without a server the data folder is locked for a part of the work, and
+    who waits for it should not wait for a guest.
+    """
+    priority = arguments.priority or (
+        "normal" if arguments.url is None and arguments.broker is None else "idle"
+    )
+    return priority == "idle" and not arguments.give_up and _OF_SPARK_SUBMIT not in os.environ
 
 
 def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillRequest":
@@ -249,8 +266,8 @@ BACKFILL = Command(
         "built anew beside it and take over when they have caught up. --url names the server on the data\n"
         "folder, which goes on answering. --until is found where it is left out: the history then supplies\n"
         "only what the stream lacks.\n\n"
-        "It runs in the time that nobody else on this machine wants, as a guest beside a server, and takes\n"
-        "long on a busy machine: --priority normal has it take its share.\n\n"
+        "Beside a server (--url) or with a cluster (--broker) it runs in the time that nobody else on this\n"
+        "machine wants, and takes long where that is busy: --priority normal has it take its share.\n\n"
         "Without --deepen stop the server of the data folder while the stream is created and while the\n"
         "history is installed, which takes moments; it may run while tasks are built. A run that was cut\n"
         "off goes on where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."

@@ -204,8 +204,13 @@ class TaskHost:
             self.failed(error)
             return
         self.close()
-        shutil.rmtree(place.folder)
-        move_folder(place.history, place.folder)
+        try:
+            shutil.rmtree(place.folder)
+            move_folder(place.history, place.folder)
+        except OSError as error:
+            # A shared folder's, or a full disk's: as where the history is missing, the other tasks go on.
+            self.failed(error)
+            return
         self._outstanding = Outstanding(str(place.identity))
         self._warming.clear()
         _log.info("%s begins anew behind history %s", place.identity, missing.history)

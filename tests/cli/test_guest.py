@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="policies of Linux")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "SCHED_IDLE") or os.sched_getscheduler(0) == os.SCHED_IDLE,
+    reason="policies of Linux, seen from one that is no guest",
+)
 
 _SAID = "import os; print(os.sched_getscheduler(0) == os.SCHED_IDLE, os.nice(0))"
 _GUEST = (
@@ -41,12 +44,15 @@ def test_sessions_of_its_own_alone_are_lowered() -> None:
 @pytest.mark.parametrize(
     ("words", "is_guest"),
     [
-        ([], True),
-        (["--priority", "normal"], False),
+        ([], False),
+        (["--priority", "idle"], True),
+        (["--broker", "127.0.0.1:9"], True),
+        (["--deepen", "--url", "http://127.0.0.1:9"], True),
+        (["--deepen", "--url", "http://127.0.0.1:9", "--priority", "normal"], False),
         (["--deepen", "--give-up", "--url", "http://127.0.0.1:9"], False),
     ],
 )
-def test_a_backfill_is_a_guest_unless_told_otherwise(
+def test_a_backfill_beside_what_answers_is_a_guest_unless_told_otherwise(
     words: list[str], is_guest: bool, tmp_path: Path
 ) -> None:
     """Known before anything else is looked at: the definitions are missing."""
@@ -66,4 +72,6 @@ def test_a_backfill_is_a_guest_unless_told_otherwise(
 
 def test_spark_submit_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    test_a_backfill_is_a_guest_unless_told_otherwise([], False, tmp_path)
+    test_a_backfill_beside_what_answers_is_a_guest_unless_told_otherwise(
+        ["--priority", "idle"], False, tmp_path
+    )

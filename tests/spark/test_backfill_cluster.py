@@ -1,5 +1,6 @@
 """History before logs on Kafka: announced to the tasks, taken up by the units of the node that has it ready."""
 
+import errno
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.spark.backfill_cluster import BackfillOfCluster
 from railgun.spark.backfill_source import HistorySource
 from railgun.spark.backfill_target import BackfillRequest
+from railgun.task.task_folder import move_folder
+from railgun.unit import task_host
 from tests.engine.histories import build_history
 from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, history_rows, rows
 from tests.unit.cluster_player import ClusterPlayer
@@ -78,8 +81,18 @@ def test_units_begin_anew_behind_a_history(kafka: str, tmp_path: Path) -> None:
     assert [without_fate(each) for each in got] == [without_fate(dict(each)) for each in wanted]
 
 
+def _cannot_be_moved(made: Path, to: Path) -> None:
+    """As `move_folder` for all tasks but one."""
+    if made.parent.name == "all":
+        raise OSError(errno.ENOSPC, "No space left on device", str(to))
+    move_folder(made, to)
+
+
 @pytest.mark.timeout(600)
-def test_a_task_whose_node_lacks_the_history_stops_until_it_has_it(kafka: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lacks", ["history", "room"])
+def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
     prefix = f"h{uuid.uuid4().hex[:12]}"
     target = BackfillOfCluster(request(tmp_path / "node"), quick_settings(kafka), prefix)
     build_history(target.ready, target.plan(), history_rows(), SETTINGS)
@@ -87,7 +100,10 @@ def test_a_task_whose_node_lacks_the_history_stops_until_it_has_it(kafka: str, t
     player = ClusterPlayer(kafka, prefix)
     try:
         target.install()
-        elsewhere.rename(tmp_path / "elsewhere")
+        if lacks == "history":
+            elsewhere.rename(tmp_path / "elsewhere")
+        else:
+            monkeypatch.setattr(task_host, "move_folder", _cannot_be_moved)
         with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
             hosts = units[0].loop.hosts
 
@@ -99,8 +115,11 @@ def test_a_task_whose_node_lacks_the_history_stops_until_it_has_it(kafka: str, t
             awaited(all_known)
             failed = {str(h.place.identity): h.failure for h in hosts.values() if h.failure}
             assert list(failed) == ["s/*/0"]
-            assert "was put before its log" in str(failed["s/*/0"])
-        (tmp_path / "elsewhere").rename(elsewhere)
+            said = "was put before its log" if lacks == "history" else "No space left on device"
+            assert said in str(failed["s/*/0"])
+        if lacks == "history":
+            (tmp_path / "elsewhere").rename(elsewhere)
+        monkeypatch.undo()
         with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
             hosts = units[0].loop.hosts
             awaited(all_known)
