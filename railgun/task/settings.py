@@ -15,7 +15,7 @@ class TaskSettings:
     a task that has some goes on with chunks as large as they were. batch_events_max: records run in one go.
     crossings_max: crossing rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of
     the next.
-    replay_s: a checkpoint comes earlier where a recovery would have to do again what took longer than this, as far as
+    replay_s: a checkpoint comes earlier where a recovery would take longer than this to do again what came, as far as
     the process has time to spare. trickle_bytes: state written between two batches while a checkpoint is under way,
     less where it takes long.
     sweep_interval_s: between two slices of the sweep for rows that hold nothing any more.

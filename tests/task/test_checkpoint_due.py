@@ -11,9 +11,11 @@ from tests.task.small_log import SmallLog, stream_text
 SETTINGS = TaskSettings(checkpoint_interval_s=10.0, replay_s=1.0)
 
 
-def began_after_s(folder: Path, load: float, others: float = 0.0, settings: TaskSettings = SETTINGS) -> float:
+def began_after_s(
+    folder: Path, load: float, others: float = 0.0, settings: TaskSettings = SETTINGS, *, at_once: int = 1
+) -> float:
     """Seconds until a task begins a checkpoint that processes for this share of the time, in a process that does
-    other things for the share `others`."""
+    other things for the share `others`. at_once: records each tenth of a second."""
     clock_s = used_s = 0.0
 
     def now() -> float:
@@ -29,7 +31,8 @@ def began_after_s(folder: Path, load: float, others: float = 0.0, settings: Task
         task.checkpoints.take()
         begun_s = clock_s
         for n in range(1_000):
-            log.event(f"e{n}", 1_000_000 + n)
+            for part in range(at_once):
+                log.event(f"e{n}.{part}", 1_000_000 + n)
             task.process(log.records[task.position :], task.position, lambda replies: None)
             task.busy_s += 0.1 * load
             clock_s, used_s = clock_s + 0.1, used_s + 0.1 * (load + others)
@@ -47,6 +50,11 @@ def test_a_task_with_little_to_do_goes_by_the_clock(tmp_path: Path) -> None:
 
 def test_where_much_would_be_done_again_it_comes_earlier(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 0.3) == pytest.approx(1.0 / (0.3 * 0.7), abs=0.25)
+
+
+def test_rows_that_a_recovery_would_have_to_read_count(tmp_path: Path) -> None:
+    settings = TaskSettings(checkpoint_interval_s=10.0, replay_s=0.01)
+    assert began_after_s(tmp_path, 0.0, settings=settings, at_once=100) == pytest.approx(2.5, abs=0.25)
 
 
 def test_under_full_load_only_the_clock_counts(tmp_path: Path) -> None:
