@@ -15,7 +15,7 @@ _READ_RECORDS = 5_000
 _POLL_S, _ANSWER_S = 0.05, 30.0
 # It wakes so often at most: at thousands of events a second it would take a core from what it measures. What that adds
 # to a latency counts.
-_TICK_S, _TICK_NS = 0.001, 1_000_000
+_TICK_NS = 1_000_000
 # What is due goes out together, by `flush`, and what becomes due meanwhile after that: where records wait behind others
 # that are under way, the client turns in circles until those are answered.
 _SENDING = {
@@ -116,5 +116,5 @@ class KafkaDriver:
         fresh = places[trace.done_ns[places] == 0]
         trace.done_ns[fresh], trace.status[fresh], trace.good[fresh] = now_ns, _GOOD, 1
         if len(messages) < _READ_RECORDS:
-            time.sleep(_TICK_S)
+            time.sleep(_TICK_NS / 1e9)
         return len(fresh)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.guest import be_a_guest
-from railgun.cli.history_flags import absolute_places, name_and_value
+from railgun.cli.history_flags import add_reading, source_of
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
@@ -55,22 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--url", metavar="U", help="with --deepen: the server that runs on the data folder")
     parser.add_argument("--stream", metavar="S", help="the stream; the only one of the file if left out")
-    parser.add_argument(
-        "--column",
-        metavar="FIELD=SQL",
-        action="append",
-        type=name_and_value,
-        default=[],
-        help="what a field is made of, where it is not the column of that name; may be repeated",
-    )
-    parser.add_argument("--format", metavar="F", help="as Spark calls it (default: by the suffix), or table")
-    parser.add_argument(
-        "--option",
-        metavar="KEY=VALUE",
-        action="append",
-        type=name_and_value,
-        default=[],
-        help="of Spark's reader",
+    add_reading(
+        parser,
+        column="what a field is made of, where it is not the column of that name; may be repeated",
+        format_="as Spark calls it (default: by the suffix), or table",
+        option="of Spark's reader",
     )
     parser.add_argument(
         "--skip-bad",
@@ -175,11 +164,7 @@ def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "Back
     from railgun.spark.backfill_source import HistorySource
     from railgun.spark.backfill_target import BackfillRequest
 
-    if arguments.give_up:
-        source = HistorySource((), "")
-    else:
-        places = absolute_places(arguments.history, arguments.format)
-        source = HistorySource.of(places, arguments.format, dict(arguments.option))
+    source = HistorySource((), "") if arguments.give_up else source_of(arguments)
     return BackfillRequest(
         data=Path(arguments.data).absolute(),
         definitions=definitions,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
-from railgun.cli.history_flags import absolute_places, name_and_value
+from railgun.cli.history_flags import add_reading, source_of
 
 if TYPE_CHECKING:
     from railgun.spark.history_events import HistoryInput
@@ -52,22 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="of a service whose stream got history: what railgun backfill read, as it was named there",
     )
-    parser.add_argument(
-        "--column",
-        metavar="FIELD=SQL",
-        action="append",
-        type=name_and_value,
-        default=[],
-        help="as railgun backfill was told; may be repeated",
-    )
-    parser.add_argument("--format", metavar="F", help="as railgun backfill was told")
-    parser.add_argument(
-        "--option",
-        metavar="KEY=VALUE",
-        action="append",
-        type=name_and_value,
-        default=[],
-        help="as railgun backfill was told; may be repeated",
+    add_reading(
+        parser,
+        column="as railgun backfill was told; may be repeated",
+        format_="as railgun backfill was told",
+        option="as railgun backfill was told; may be repeated",
     )
     parser.add_argument("--skip-bad", action="store_true", help="the run, or the backfill, skipped bad rows")
     parser.add_argument(
@@ -144,12 +133,9 @@ def _history(arguments: argparse.Namespace) -> HistoryInput | None:
                 raise UsageError(f"--{name.replace('_', '-')} says how a history is read: name it, --history")
         return None
 
-    from railgun.spark.backfill_source import HistorySource
     from railgun.spark.history_events import HistoryInput
 
-    places = absolute_places(arguments.history, arguments.format)
-    source = HistorySource.of(places, arguments.format, dict(arguments.option))
-    return HistoryInput(source, dict(arguments.column), arguments.skip_bad)
+    return HistoryInput(source_of(arguments), dict(arguments.column), arguments.skip_bad)
 
 
 def _log_options(arguments: argparse.Namespace) -> dict[str, str]:

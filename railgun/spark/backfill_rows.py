@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.engine.routing import Router
 from railgun.spark.backfill_source import REFUSED
+from railgun.wire.arrow_records import array_of
 from railgun.wire.arrow_types import is_text
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
 from railgun.wire.door import Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
-from railgun.wire.encode import Records, encode_columns
+from railgun.wire.encode import encode_columns
 from railgun.wire.schema import FieldType, Kind, Schema
 from railgun.wire.text_values import read_text_array
 
@@ -150,7 +151,7 @@ class RowDoor:
 
     def _routed(self, events: EventColumns) -> Iterator[pa.RecordBatch]:
         records = encode_columns(self._rules.schema.version, events)
-        texts = _binary(records, pa.large_binary())
+        texts = array_of(records)
         times, ids = pa.array(events.times), self._ids(events)
         sent: NDArray[np.bool_] = np.zeros(len(events), np.bool_)
         for share in (share for shares in self._router.shares(events) for share in shares):
@@ -205,21 +206,6 @@ class RowDoor:
                 for row in where
             ]
             self.counts.refuse(f"{first.field}: {complaint.what}", int(rows.sum()), examples)
-
-
-def records_of(column: pa.Array) -> Records:
-    """Binary values of one Arrow array as records, without a copy."""
-    column = column.cast(pa.large_binary()) if not pa.types.is_large_binary(column.type) else column
-    _, places, data = column.buffers()
-    offsets = np.frombuffer(places, np.int64)[column.offset : column.offset + len(column) + 1]
-    if data is None or not data.size:
-        return Records(np.zeros(1, np.uint8), offsets.copy())
-    return Records(np.frombuffer(data, np.uint8), offsets.copy())
-
-
-def _binary(records: Records, type_: pa.DataType) -> pa.Array:
-    places, data = pa.py_buffer(records.offsets), pa.py_buffer(records.buffer)
-    return pa.Array.from_buffers(type_, len(records), [None, places, data])
 
 
 def long_ids(words: NDArray[np.uint64]) -> pa.Array:

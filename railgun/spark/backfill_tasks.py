@@ -18,12 +18,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from railgun.catalog.names import column_name
-from railgun.spark.backfill_rows import ID, RECORD, TASK, TIME, Counts, records_of
+from railgun.spark.backfill_rows import ID, RECORD, TASK, TIME, Counts
 from railgun.spark.own_rows import due_times
 from railgun.task.durable_files import make_all_durable, make_durable, write_whole
 from railgun.task.history_build import HistoryBuild, HistoryPlan
 from railgun.task.history_manifest import MANIFEST_PLACE, HistoryManifest, read_manifest
 from railgun.task.settings import TaskSettings
+from railgun.wire.arrow_records import records_of
 from railgun.wire.encode import Records
 
 BUILT = pa.schema([("task", pa.int32()), ("said", pa.string())])

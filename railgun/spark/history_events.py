@@ -20,10 +20,11 @@ from railgun.spark.reply_file import recorded_type
 from railgun.spark.run_source import EVENT_ID, EVENT_MS, NUMBER, event_arrays, field_column, task_column
 from railgun.spark.sessions import own_session
 from railgun.spark.task_log_source import RECORD
+from railgun.wire.arrow_records import array_of
 from railgun.wire.arrow_values import read_array
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor
-from railgun.wire.encode import Records, encode_columns
+from railgun.wire.encode import encode_columns
 
 _BAD = "bad"
 
@@ -100,7 +101,7 @@ def _arrays(
         for row in np.flatnonzero((complaint.rows != 0) & ~bad).tolist():
             bad[row], why[row] = True, f"{complaint.first.field}: {complaint.what}"
     events = admitted.events.take(np.flatnonzero(~bad)) if bad.any() else admitted.events
-    records = _bytes_of(encode_columns(version, events))
+    records = array_of(encode_columns(version, events)).cast(pa.binary())
     if bad.any():
         places: NDArray[np.int64] = np.zeros(len(bad), np.int64)
         places[~bad] = np.arange(len(events))
@@ -108,8 +109,3 @@ def _arrays(
     block = CheckedBlock(batch.num_rows, events, bad, (), None, 0)
     said = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
     return [*event_arrays(block, stream, 0), records, said]
-
-
-def _bytes_of(records: Records) -> pa.Array:
-    parts = [pa.py_buffer(np.ascontiguousarray(records.offsets)), pa.py_buffer(records.buffer)]
-    return pa.Array.from_buffers(pa.large_binary(), len(records), [None, *parts]).cast(pa.binary())

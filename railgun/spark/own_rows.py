@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from railgun.catalog.names import column_name
 from railgun.language.types import Kind
-from railgun.spark.backfill_rows import ROWS, long_ids, records_of, text_ids
+from railgun.spark.backfill_rows import ROWS, long_ids, text_ids
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.record_log import Bounds, Piece, RawRecords
 from railgun.spark.reservoir_log import ReservoirRecordLog
 from railgun.task.history_build import HistoryPlan
 from railgun.task.own_events import SEGMENTS, read_rows
+from railgun.wire.arrow_records import array_of, records_of
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoder
+from railgun.wire.encode import Records
 from railgun.wire.msgpack import Status
 
 PIECES_SQL = "task int, first long, end long"
@@ -118,13 +120,12 @@ class _OwnRows:
                 references = (decoded.id_offset[:count] << REF_LENGTH_BITS) | lengths
                 ids = text_ids(references.view(np.uint64), decoded.buffer)
             keys = _keys(offsets, counted_ms)
-            places, body = pa.py_buffer(raw.bounds[done : done + count + 1].copy()), pa.py_buffer(raw.buffer)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(np.full(count, number, np.int32)),
                     pa.array(times),
                     pc.if_else(pa.array(before), ids, keys),
-                    pa.Array.from_buffers(pa.large_binary(), count, [None, places, body]),
+                    array_of(Records(raw.buffer, raw.bounds[done : done + count + 1])),
                 ],
                 schema=ROWS,
             )

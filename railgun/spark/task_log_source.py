@@ -23,9 +23,10 @@ from railgun.spark.record_log import Bounds, Piece, RawRecords
 from railgun.spark.redelivery import INPUT_COLUMNS
 from railgun.spark.reply_file import recorded_type
 from railgun.spark.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
+from railgun.wire.arrow_records import array_of
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoded, Decoder
-from railgun.wire.encode import ControlRecordError, decode_control
+from railgun.wire.encode import ControlRecordError, Records, decode_control
 from railgun.wire.msgpack import Status
 
 FORMAT = "railgun_task_log"
@@ -140,7 +141,7 @@ class _Rows:
             count = decoded.n
             if count:
                 rows = slice(done, done + count)
-                records = self._records(raw.buffer, raw.bounds[done : done + count + 1])
+                records = self._records(Records(raw.buffer, raw.bounds[done : done + count + 1]))
                 yield self._events(decoded, raw.offsets[rows], records, piece.partition)
             done += count
             if decoded.control:
@@ -148,11 +149,10 @@ class _Rows:
                 yield self._control(raw.buffer[begin:end].tobytes(), int(raw.offsets[done]), piece.partition)
                 done += 1
 
-    def _records(self, buffer: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:
+    def _records(self, records: Records) -> pa.Array:
         if not self._has_records:
-            return pa.nulls(len(bounds) - 1, pa.binary())
-        parts = [pa.py_buffer(bounds.copy()), pa.py_buffer(buffer)]
-        return pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, *parts]).cast(pa.binary())
+            return pa.nulls(len(records), pa.binary())
+        return array_of(records).cast(pa.binary())
 
     def _events(
         self, decoded: Decoded, offsets: NDArray[np.int64], records: pa.Array, partition: int

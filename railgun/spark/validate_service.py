@@ -1,7 +1,7 @@
 """Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,8 +137,7 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
     session.dataSource.register(ReplySource)
     with own_errors(ValidationError), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
-        all_told: dict[str, Told] = {}
-        all_controls: dict[str, tuple[Told, Controls]] = {}
+        said: dict[str, tuple[Told, Controls]] = {}
         for partitioner in stream.partitioners:
             loaded = (
                 session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
@@ -146,11 +145,10 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
             log = logs[partitioner] = stack.enter_context(kept(loaded))
             rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
             controls = [(row[0], row[1], row[2]) for row in rows]
-            all_told[partitioner] = told(controls, partitioner)
-            all_controls[partitioner] = all_told[partitioner], controls
+            said[partitioner] = told(controls, partitioner), controls
         data = recorded.log.get("path")
-        past = stack.enter_context(stream_past(session, recorded.history, stream, all_controls, data))
-        columns = _columns(all_told)
+        past = stack.enter_context(stream_past(session, recorded.history, stream, said, data))
+        columns = _columns([each for each, _ in said.values()])
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         replies = stack.enter_context(kept(_numbered(loaded)))
@@ -158,7 +156,7 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
         divide(session, count if past is None else count + past.read.events)
         checks, unanswered = [_unknown(replies)], 0
         for partitioner, log in logs.items():
-            one = _Partitioner(stream, partitioner, all_told[partitioner], columns, log, replies, past)
+            one = _Partitioner(stream, partitioner, said[partitioner][0], columns, log, replies, past)
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -174,9 +172,9 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
     )
 
 
-def _columns(all_told: Mapping[str, Told]) -> list[Answered]:
+def _columns(all_told: Iterable[Told]) -> list[Answered]:
     """A column of the replies for each metric that there ever was."""
-    lives = {added: life for each in all_told.values() for added, life in each.lives.items()}
+    lives = {added: life for each in all_told for added, life in each.lives.items()}
     return [
         Answered.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
         for added, life in sorted(lives.items())

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_manifest import HISTORY, check_file, read_manifest
+from railgun.wire.arrow_records import array_of
 from railgun.wire.encode import Records
 
 FIRST_OFFSET = -(1 << 48)
@@ -42,11 +42,7 @@ def write_tail(folder: Path, parts: Iterable[tuple[int, Records]]) -> None:
     first_offset = 0
     for offset, records in parts:
         first_offset = first_offset or offset
-        places = np.ascontiguousarray(records.offsets)
-        array = pa.Array.from_buffers(
-            pa.large_binary(), len(records), [None, pa.py_buffer(places), pa.py_buffer(records.buffer)]
-        )
-        batches.append(pa.RecordBatch.from_arrays([array], [_COLUMN]))
+        batches.append(pa.RecordBatch.from_arrays([array_of(records)], [_COLUMN]))
     schema = pa.schema([(_COLUMN, pa.large_binary())], {_FIRST: str(first_offset).encode()})
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     place = str(folder / HISTORY / TAIL)

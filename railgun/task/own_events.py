@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from railgun.plan.program import TIME_MAX
 from railgun.task.durable_files import make_durable
 from railgun.task.processor import TaskProcessor
+from railgun.wire.arrow_records import array_of
+from railgun.wire.encode import Records
 from reservoir.frozen import Frozen
 from reservoir.source import ScannedRows
 
@@ -142,8 +143,5 @@ def _write_rows(place: Path, rows: Sequence[ScannedRows]) -> int:
 
 
 def _batch(rows: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
-    offsets = np.ascontiguousarray(rows.offsets)
-    records = pa.Array.from_buffers(
-        pa.large_binary(), len(rows.seq), [None, pa.py_buffer(offsets), pa.py_buffer(rows.payload)]
-    )
+    records = array_of(Records(rows.payload, rows.offsets))
     return pa.RecordBatch.from_arrays([pa.array(rows.time), pa.array(rows.seq), records], schema=schema)
