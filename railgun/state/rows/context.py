@@ -93,7 +93,7 @@ CLASS_RECORD_BYTES = 8 * 8
 
 # --- the table of segments ---------------------------------------------------------------------------
 (
-    SEGMENT_CLASS,  # or UNOWNED, or WITHHELD: its memory is used by the hash table
+    SEGMENT_CLASS,  # or UNOWNED; WITHHELD: its memory is used by the hash table; LENT: by images (`CopyQueue`)
     SEGMENT_LIVE,  # rows in it
     SEGMENT_CARVED,  # slots used so far; those behind are empty but not marked so
     SEGMENT_FREE,  # address of the first empty slot among the carved ones; 0: none
@@ -102,6 +102,7 @@ CLASS_RECORD_BYTES = 8 * 8
 SEGMENT_RECORD_BYTES = 8 * 8
 UNOWNED = -1
 WITHHELD = -2
+LENT = -3
 
 # --- a cursor over slots, int64[2] ---------------------------------------------------------------------
 CURSOR_SEGMENT, CURSOR_SLOT = 0, 8

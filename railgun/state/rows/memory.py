@@ -8,21 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from railgun.state.errors import LayoutError
-from railgun.state.keys import ROW_KEY_BYTES
-from railgun.state.resident import Image
+from railgun.state.rows.buffers import CopyQueue, ImageBuffer, Piece
 from railgun.state.rows.context import (
-    BUFFER_BYTES,
-    BUFFER_CAPACITY,
-    BUFFER_COUNT,
-    BUFFER_IMAGES,
-    BUFFER_LIMIT,
-    BUFFER_USED,
     CLASS_BYTES,
     CLASS_OPEN,
     CLASS_RECORD_BYTES,
     CLASS_SLOTS,
     GROUP_BYTES,
-    IMAGE_BYTES,
+    LENT,
     ROWS_BASE,
     ROWS_CLASSES,
     ROWS_CONTEXT_WORDS,
@@ -42,90 +35,49 @@ from railgun.state.rows.context import (
     WITHHELD,
     slot_bytes_for,
 )
-from railgun.state.rows.images import image_bytes_max
 from railgun.state.rows.slots import rehash
 from reservoir.compiled import address
 
 Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 
 _ENTRY_BYTES = 16
 _SEGMENT_BYTES_MIN = 4 * 1024
 _SEGMENT_BYTES_MAX = 1024 * 1024
 # Writing so much is a stall of a millisecond or two.
 _BUFFER_BYTES = 128 * 1024
-# Copies are written a piece at a time: what there is room for above that need not be written while an event waits.
-_COPIES_BYTES_MAX, _COPIES_OF_LIMIT = 1024 * 1024, 64
-_IMAGE_BYTES_LIKELY = 128
+# Copies are written a piece at a time, half a millisecond's worth; while there is room for more, none while an event
+# waits. Beside room of their own they are lent segments that nobody uses, this part of all at most.
+_PIECE_BYTES = 64 * 1024
+_COPIES_BYTES_MAX, _COPIES_OF_LIMIT, _LENT_OF_LIMIT = 1024 * 1024, 64, 8
 # Memory that nobody has used yet costs its first user a millisecond per 256 KiB and more: it is touched ahead of use.
 _TOUCH_BYTES, _AHEAD_BYTES, _AHEAD_OF_LIMIT = 128 * 1024, 8 * 1024 * 1024, 16
 
 
-class ImageBuffer:
-    """Where kernels put images of rows: the six words at `at` of the context, and what they point to."""
+class LentSegments:
+    """Segments that nobody uses, lent as memory for something else. It does not know the `RowMemory` that they are of:
+    what refers to itself would keep its memory until somebody looks for cycles.
 
-    def __init__(self, context: Words, at: int, size_bytes: int = _BUFFER_BYTES) -> None:
-        self._context = context
-        self._at = at // 8
-        self._bytes = np.zeros(size_bytes, np.uint8)
-        self._images = np.zeros((size_bytes // _IMAGE_BYTES_LIKELY, IMAGE_BYTES // 8), np.int64)
-        self._point()
+    limit_bytes: the most that is lent.
+    """
 
-    @property
-    def count(self) -> int:
-        """Images in it."""
-        return int(self._context[self._at + BUFFER_COUNT // 8])
+    def __init__(self, segments: Words, content: Bytes, segment_bytes: int, limit_bytes: int) -> None:
+        self._classes, self._content = segments[:, SEGMENT_CLASS // 8], content
+        self._segment_bytes, self._limit_bytes = segment_bytes, limit_bytes
 
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the images in it."""
-        return int(self._context[self._at + BUFFER_USED // 8])
+    def lend(self, least_bytes: int) -> Bytes | None:
+        """The memory of one, if it has so many bytes and as many are left as are lent; or None."""
+        size, lent = self._segment_bytes, int((self._classes == LENT).sum())
+        unowned = np.flatnonzero(self._classes == UNOWNED)
+        if size < least_bytes or (lent + 1) * size > self._limit_bytes or unowned.size < lent + 2:
+            return None
+        at = int(unowned[-1])
+        self._classes[at] = LENT
+        return self._content[at * size : (at + 1) * size]
 
-    def fits(self, cells: int) -> bool:
-        """Does it hold a few images of rows of so many cells?"""
-        return _bytes_for(cells) <= self._bytes.size
-
-    def fit(self, cells: int) -> None:
-        """Grow an empty buffer until it does."""
-        self._bytes = np.zeros(_bytes_for(cells), np.uint8)
-        self._point()
-
-    def take(self, limit_bytes: int | None = None) -> list[Image]:
-        """The images in it, the oldest first, up to about so many bytes; they are gone then. One without a body is a
-        deletion.
-        """
-        count, used = all_of_them, used_bytes = self.count, self.used_bytes
-        if limit_bytes is not None and limit_bytes < used:
-            count = 1 + int(np.searchsorted(self._images[: all_of_them - 1, 1], limit_bytes))
-            used = int(self._images[count - 1, 1])
-        content = self._bytes[:used].tobytes()
-        taken = self._images[:count].tolist()
-        left = all_of_them - count
-        if left:
-            self._bytes[: used_bytes - used] = self._bytes[used:used_bytes]
-            self._images[:left] = self._images[count:all_of_them]
-            self._images[:left, :2] -= used
-        self._context[self._at + BUFFER_COUNT // 8] = left
-        self._context[self._at + BUFFER_USED // 8] = used_bytes - used
-        return [
-            (
-                content[start : start + ROW_KEY_BYTES],
-                content[start + ROW_KEY_BYTES : end] or None,
-                epoch,
-                stored,
-            )
-            for start, end, epoch, stored in taken
-        ]
-
-    def _point(self) -> None:
-        at, context = self._at, self._context
-        context[at + BUFFER_BYTES // 8] = address(self._bytes)
-        context[at + BUFFER_LIMIT // 8] = self._bytes.size
-        context[at + BUFFER_IMAGES // 8] = address(self._images)
-        context[at + BUFFER_CAPACITY // 8] = len(self._images)
-
-
-def _bytes_for(cells: int) -> int:
-    return 4 * int(image_bytes_max(cells))
+    def take_back(self) -> None:
+        """Nothing is in any of them."""
+        self._classes[self._classes == LENT] = UNOWNED
 
 
 class RowMemory:
@@ -162,9 +114,10 @@ class RowMemory:
             (ROWS_SALT, int.from_bytes(os.urandom(8), "little", signed=True)),
         ):
             self.context[word // 8] = value
-        copies_bytes = min(_COPIES_BYTES_MAX, max(_BUFFER_BYTES, limit_bytes // _COPIES_OF_LIMIT))
-        self.copies = ImageBuffer(self.context, ROWS_COPY, copies_bytes)
-        self.outgoing = ImageBuffer(self.context, ROWS_OUT)
+        copies_bytes = min(_COPIES_BYTES_MAX, limit_bytes // _COPIES_OF_LIMIT)
+        lent = LentSegments(self.segments, base, self.segment_bytes, limit_bytes // _LENT_OF_LIMIT)
+        self.copies = CopyQueue(self.context, ROWS_COPY, _PIECE_BYTES, copies_bytes, lent)
+        self.outgoing = ImageBuffer(self.context, ROWS_OUT, Piece.of(np.zeros(_BUFFER_BYTES, np.uint8)))
         self.table: npt.NDArray[np.uint64] = np.zeros((64, 2), np.uint64)
         self.context[ROWS_TABLE // 8] = address(self.table)
         self.context[ROWS_MASK // 8] = len(self.table) - 1
@@ -240,7 +193,7 @@ class RowMemory:
         if self._watched is not None and classes.item(self._watched[0]) == self._watched[1]:
             return False
         self._watched = None
-        owned, withheld = np.flatnonzero(classes >= 0), np.flatnonzero(classes == WITHHELD)
+        owned, withheld = np.flatnonzero(classes >= 0), np.flatnonzero(classes < UNOWNED)
         used_bytes = (int(owned[-1]) + 1 if owned.size else 0) * self.segment_bytes
         end_bytes = (int(withheld[0]) if withheld.size else len(classes)) * self.segment_bytes
         end_bytes = min(end_bytes, used_bytes + min(_AHEAD_BYTES, self.limit_bytes // _AHEAD_OF_LIMIT))
@@ -255,9 +208,10 @@ class RowMemory:
         return True
 
     def used_bytes(self) -> int:
-        """Bytes of the segments in use and of the hash table."""
-        owned = int((self.segments[:, SEGMENT_CLASS // 8] >= 0).sum())
-        return owned * self.segment_bytes + self.table_bytes
+        """Bytes of the segments in use, or lent, and of the hash table."""
+        classes = self.segments[:, SEGMENT_CLASS // 8]
+        used = int((classes >= 0).sum()) + int((classes == LENT).sum())
+        return used * self.segment_bytes + self.table_bytes
 
 
 def segment_bytes_for(limit_bytes: int) -> int:

@@ -111,18 +111,21 @@ class RowRoom:
 
     def fit(self, cells: int) -> None:
         """See to it that the buffers hold images of rows of so many cells."""
-        for buffer in (self.memory.copies, self.memory.outgoing):
-            if not buffer.fits(cells):
-                self.drain()
-                self.flush()
-                buffer.fit(cells)
+        if not self.memory.copies.fits(cells):
+            self.memory.copies.fit(cells)
+        if not self.memory.outgoing.fits(cells):
+            self.flush()
+            self.memory.outgoing.fit(cells)
 
     def drain(self, limit_bytes: int | None = None) -> None:
         """Write the images that were copied because their rows went on changing, or about so many bytes of them."""
-        if self.memory.copies.count:
-            images = self.memory.copies.take(limit_bytes)
+        copies, all_of_them = self.memory.copies, limit_bytes is None
+        while not copies.is_empty:
+            images = copies.take(limit_bytes)
             self.stats.copied += len(images)
             self._write_old(images)
+            if not all_of_them:
+                return
 
     def write_pending(self) -> None:
         """Write the images of the old epoch that `gather_pending` found."""

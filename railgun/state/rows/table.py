@@ -103,7 +103,8 @@ class EntityTable:
 
     def relieve(self) -> None:
         """Make room among the copied images, where a kernel said ROWS_DRAIN."""
-        self._room.drain(_DRAINED_BYTES)
+        if not self._memory.copies.make_room():
+            self._room.drain(_DRAINED_BYTES)
 
     # --- a batch ---------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class EntityTable:
                 elif status == RUNS_UNKNOWN:
                     self._groups.work_out(group, job.stale_version)
                 elif status == COPIES_FULL:
-                    self._room.drain(_DRAINED_BYTES)
+                    self.relieve()
                 else:
                     raise LayoutError(f"rows of group {group} are wanted, which has no layout")
             job.fill()
@@ -258,7 +259,8 @@ class EntityTable:
 
     def exhausted(self) -> bool:
         is_scanned = int(self._pending[CURSOR_SEGMENT // 8]) >= len(self._memory.segments)
-        return is_scanned and self._memory.copies.count == 0
+        return is_scanned and self._memory.copies.is_empty
 
     def committed(self, epoch: int) -> None:
         self._groups.committed(epoch)
+        self._memory.copies.shrink()

@@ -73,6 +73,24 @@ def changed_before_the_epoch(store: Store, memory_bytes: int) -> tuple[EntityTab
     return table, rows
 
 
+def change_in_the_epoch(table: EntityTable, rows: list[int]) -> int:
+    """Change rows of 100 cells; how often there had to be made room for copies of what they were."""
+    relieved = 0
+    for row in rows:
+        while touch_row(table.context, row) == ROWS_DRAIN:
+            table.relieve()
+            relieved += 1
+        cells(row, 100)[:] = 7
+    return relieved
+
+
+def read(table: EntityTable, number: int) -> int:
+    """The first cell of a row of 100 that are all the same."""
+    found = cells(load(table, 0, [number])[0], 100)
+    assert len(set(found.tolist())) == 1
+    return int(found[0])
+
+
 def assert_stored_as_before_the_epoch(store: Store) -> None:
     written = store.get([keys.row_key(0, number + 1, number * 77) for number in range(500)])
     assert {epoch for epoch, _ in written} == {1}
@@ -319,9 +337,7 @@ def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(stor
 
 def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> None:
     table, rows = changed_before_the_epoch(store, 64 * 1024 * KIB)
-    for row in rows:
-        assert touch_row(table.context, row) == DONE
-        cells(row, 100)[:] = 7
+    change_in_the_epoch(table, rows)
     assert table.is_pressed
     pieces = 0
     while not table.exhausted() and pieces < 500:
@@ -332,6 +348,49 @@ def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> 
         table.pending(1, 1 << 20)
     assert pieces > 20
     assert not table.is_pressed
+    assert_stored_as_before_the_epoch(store)
+
+
+def test_copies_are_lent_memory_that_nobody_uses_while_a_checkpoint_is_under_way(store: Store) -> None:
+    table, rows = changed_before_the_epoch(store, 8 * 1024 * KIB)
+    used_bytes = table.stats().used_bytes
+    assert change_in_the_epoch(table, rows) > 4
+    assert table.stats().copied == 0
+    assert table.stats().used_bytes > used_bytes + 2 * 128 * KIB
+    while not table.exhausted():
+        table.drain(10_000)
+        table.pending(1, 1 << 20)
+    assert_stored_as_before_the_epoch(store)
+    table.committed(1)
+    assert table.stats().used_bytes == used_bytes
+    assert [read(table, number) for number in range(500)] == [7] * 500
+
+
+def test_rows_get_their_memory_though_some_of_it_is_lent(store: Store) -> None:
+    table, rows = changed_before_the_epoch(store, 8 * 1024 * KIB)
+    change_in_the_epoch(table, rows)
+    for first in range(500, 12_000, 100):
+        while table.touch_ahead():
+            pass
+        for row in load(table, 0, range(first, first + 100)):
+            change(table, row, 100, first)
+    assert table.stats().used_bytes <= 8 * 1024 * KIB
+    assert table.stats().evicted > 500
+    table.drain()
+    table.committed(1)
+    assert [read(table, number) for number in range(500)] == [7] * 500
+    assert [read(table, number) for number in range(500, 12_000)] == [
+        first for first in range(500, 12_000, 100) for _ in range(100)
+    ]
+
+
+def test_wider_rows_while_copies_wait_go_on_in_wider_pieces(store: Store) -> None:
+    table, rows = changed_before_the_epoch(store, 64 * 1024 * KIB)
+    change_in_the_epoch(table, rows)
+    table.set_layout(1, 1, 4_000)
+    (wide,) = load(table, 1, [0])
+    change(table, wide, 4_000, 2**63 + 1)
+    table.drain()
     assert_stored_as_before_the_epoch(store)
 
 

@@ -1,0 +1,246 @@
+"""Where kernels put images of rows on their way to the store: one buffer, or a queue of them for copies."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.state.keys import ROW_KEY_BYTES
+from railgun.state.resident import Image
+from railgun.state.rows.context import (
+    BUFFER_BYTES,
+    BUFFER_CAPACITY,
+    BUFFER_COUNT,
+    BUFFER_IMAGES,
+    BUFFER_LIMIT,
+    BUFFER_USED,
+    IMAGE_BYTES,
+)
+from railgun.state.rows.images import image_bytes_max
+from reservoir.compiled import address
+
+Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+_IMAGE_BYTES_LIKELY = 128
+_IMAGES_LEAST = 4
+# One that is filled, one that is written.
+_OWN_LEAST = 2
+
+
+def room_for(cells: int) -> int:
+    """Bytes for a few images of rows of so many cells."""
+    return _IMAGES_LEAST * int(image_bytes_max(cells))
+
+
+class ImageBuffer:
+    """The images that kernels put where the six words at `at` of the context say."""
+
+    def __init__(self, context: Words, at: int, piece: "Piece") -> None:
+        self._context, self._at = context, at // 8
+        self.bind(piece)
+
+    @property
+    def count(self) -> int:
+        """Images in it."""
+        return int(self._context[self._at + BUFFER_COUNT // 8])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the images in it."""
+        return int(self._context[self._at + BUFFER_USED // 8])
+
+    def fits(self, cells: int) -> bool:
+        """Does it hold a few images of rows of so many cells?"""
+        return room_for(cells) <= self._piece.content.size
+
+    def fit(self, cells: int) -> None:
+        """Grow until it does, where it is empty."""
+        self.bind(Piece.of(np.zeros(room_for(cells), np.uint8)))
+
+    def bind(self, piece: "Piece") -> None:
+        """Kernels go on in an empty piece."""
+        self._piece = piece
+        for word, value in (
+            (BUFFER_BYTES, address(piece.content)),
+            (BUFFER_LIMIT, piece.content.size),
+            (BUFFER_IMAGES, address(piece.images)),
+            (BUFFER_CAPACITY, len(piece.images)),
+            (BUFFER_COUNT, 0),
+            (BUFFER_USED, 0),
+        ):
+            self._context[self._at + word // 8] = value
+
+    def leave(self) -> "Piece":
+        """The piece with what is in it; another one is to be bound."""
+        self._piece.count, self._piece.taken = self.count, 0
+        return self._piece
+
+    def take(self) -> list[Image]:
+        """All images in it, the oldest first; they are gone then."""
+        images = self.leave().take(None)
+        self.bind(self._piece)
+        return images
+
+
+@dataclass(slots=True)
+class Piece:
+    """Memory for images, and how many are in it.
+
+    images: int64[n, 4] of (start, end, epoch, stored_epoch).  taken: how many of them have been taken.
+    """
+
+    content: Bytes
+    images: Words
+    count: int = 0
+    taken: int = 0
+
+    @classmethod
+    def of(cls, content: Bytes) -> "Piece":
+        """An empty one."""
+        return cls(
+            content, np.zeros((max(1, content.size // _IMAGE_BYTES_LIKELY), IMAGE_BYTES // 8), np.int64)
+        )
+
+    @property
+    def left(self) -> int:
+        """Images in it that have not been taken."""
+        return self.count - self.taken
+
+    @property
+    def left_bytes(self) -> int:
+        """Their bytes."""
+        return int(self.images[self.count - 1, 1] - self.images[self.taken, 0]) if self.left else 0
+
+    def take(self, limit_bytes: int | None) -> list[Image]:
+        """The oldest of them, up to about so many bytes. One without a body is a deletion."""
+        if not self.left:
+            return []
+        first, end = self.taken, self.count
+        begin = int(self.images[first, 0])
+        if limit_bytes is not None:
+            end = first + 1 + int(np.searchsorted(self.images[first : end - 1, 1], begin + limit_bytes))
+        taken = self.images[first:end].tolist()
+        content = self.content[begin : taken[-1][1]].tobytes()
+        self.taken = end
+        return [
+            (
+                content[start - begin : start - begin + ROW_KEY_BYTES],
+                content[start - begin + ROW_KEY_BYTES : stop - begin] or None,
+                epoch,
+                stored,
+            )
+            for start, stop, epoch, stored in taken
+        ]
+
+
+class Lender(Protocol):
+    """Who may have memory to spare."""
+
+    def lend(self, least_bytes: int) -> Bytes | None:
+        """At least so many bytes, until `take_back`; None where there are none to spare."""
+
+    def take_back(self) -> None:
+        """All of it."""
+
+
+class CopyQueue:
+    """Images of the epoch that closes, of rows that went on changing before its checkpoint came to them.
+
+    Kernels fill one piece; full ones wait to be written, the oldest first. While an event waits a piece is written at
+    most, and nothing as long as there is another: one of its own, or of memory that is lent.
+
+    piece_bytes: of a piece, or more where rows are wide.  size_bytes: of its own pieces together.
+    lender: gives memory for more of them.
+    """
+
+    def __init__(
+        self,
+        context: Words,
+        at: int,
+        piece_bytes: int,
+        size_bytes: int,
+        lender: Lender,
+    ) -> None:
+        self._size_bytes, self._lender = size_bytes, lender
+        self._full: deque[Piece] = deque()
+        self._full_bytes, self._has_borrowed = 0, False
+        self._own_pieces(piece_bytes)
+        self._filling = ImageBuffer(context, at, self._spare.pop())
+
+    @property
+    def is_empty(self) -> bool:
+        """Have all images been taken?"""
+        return not self._full and not self._filling.count
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the images in it."""
+        return self._full_bytes + self._filling.used_bytes
+
+    def fits(self, cells: int) -> bool:
+        """Does a piece hold a few images of rows of so many cells?"""
+        return room_for(cells) <= self._piece_bytes
+
+    def fit(self, cells: int) -> None:
+        """Go on with pieces that do; what is in it stays."""
+        self._put_by()
+        self._own_pieces(room_for(cells))
+        self._filling.bind(self._spare.pop())
+
+    def make_room(self) -> bool:
+        """Have kernels go on in an empty piece. False: there is none."""
+        if not self._filling.count:
+            return True
+        if not self._spare:
+            memory = self._lender.lend(self._piece_bytes)
+            if memory is not None:
+                self._has_borrowed = True
+                self._spare = self._cut(memory)
+        if not self._spare:
+            return False
+        self._put_by()
+        self._filling.bind(self._spare.pop())
+        return True
+
+    def take(self, limit_bytes: int | None = None) -> list[Image]:
+        """The oldest images, all of one piece or up to about so many bytes of it; they are gone then."""
+        if not self._full:
+            all_of_them = limit_bytes is None or limit_bytes >= self._filling.used_bytes
+            if all_of_them or not self.make_room():
+                return self._filling.take()
+        oldest = self._full[0]
+        before_bytes = oldest.left_bytes
+        images = oldest.take(limit_bytes)
+        self._full_bytes -= before_bytes - oldest.left_bytes
+        if not oldest.left:
+            self._full.popleft()
+            if oldest.content.size == self._piece_bytes:
+                self._spare.append(oldest)
+        return images
+
+    def shrink(self) -> None:
+        """Give back what was lent, where nothing is in it."""
+        if self._has_borrowed and self.is_empty:
+            self._spare = list(self._own)
+            self._filling.bind(self._spare.pop())
+            self._has_borrowed = False
+            self._lender.take_back()
+
+    def _put_by(self) -> None:
+        """What is in the piece that is being filled waits to be written."""
+        if self._filling.count:
+            piece = self._filling.leave()
+            self._full.append(piece)
+            self._full_bytes += piece.left_bytes
+
+    def _own_pieces(self, piece_bytes: int) -> None:
+        self._piece_bytes = piece_bytes
+        self._own = self._cut(np.zeros(max(_OWN_LEAST * piece_bytes, self._size_bytes), np.uint8))
+        self._spare = list(self._own)
+
+    def _cut(self, memory: Bytes) -> list[Piece]:
+        size = self._piece_bytes
+        return [Piece.of(memory[at : at + size]) for at in range(0, memory.size - size + 1, size)]
