@@ -165,6 +165,8 @@ class CopyQueue:
         lender: Lender,
     ) -> None:
         self._size_bytes, self._lender = size_bytes, lender
+        self._own: list[Piece] = []
+        self._spare: list[Piece] = []
         self._full: deque[Piece] = deque()
         self._full_bytes, self._has_borrowed = 0, False
         self._own_pieces(piece_bytes)
