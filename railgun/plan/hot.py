@@ -32,6 +32,17 @@ class HotPlan:
     hashes: dict[int, HashColumn] = field(default_factory=dict)
     _index: dict[str, int] = field(default_factory=dict)
 
+    def copy(self) -> "HotPlan":
+        """As it is by now, whatever is added to this one."""
+        return HotPlan(
+            list(self.fields),
+            list(self.expressions),
+            list(self.columns),
+            dict(self.roots),
+            dict(self.hashes),
+            dict(self._index),
+        )
+
     def value(self, expression: TypedExpression) -> int:
         """The column of an expression's values (of a string: its bytes)."""
         kind = ColumnKind.STRING if expression.type.kind is Kind.STRING else ColumnKind.WORD

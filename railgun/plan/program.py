@@ -5,7 +5,7 @@ later one fills itself from history and keeps cells of its own until it is full 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ _QUICK_RESULTS = {
     codes.RESULT_AVG_LONG,
     codes.RESULT_AVG_DECIMAL,
 }
+_FILL_WORDS = [at.NODE_AFTER, at.NODE_FILLED_TIME, at.NODE_FILLED_SEQ]
 TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 
 _KINDS = {WindowKind.SLIDING: at.SLIDING, WindowKind.TUMBLING: at.TUMBLING, WindowKind.INFINITE: at.INFINITE}
@@ -70,46 +71,90 @@ class Program:
 
 
 class ProgramBuilder:
-    """Builds one program. `edges`: the cursor's number by its distance behind the clock."""
+    """Builds programs. Where metrics have only been added behind those of the one before it goes on from
+    there: one more of a hundred costs little of what all cost.
+
+    `edges`: the cursor's number by its distance behind the clock. They and `groups` are looked at for each program.
+    """
 
     def __init__(
         self, fields: Mapping[str, Type], edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]
     ) -> None:
         self._fields = dict(fields)
-        self._edges = edges
-        self._group_numbers = dict(groups)
-        self._nodes: list[list[int]] = []
-        self._updates: list[list[int]] = []
-        self._results: list[list[int]] = []
-        self._outputs: dict[str, int] = {}
-        self._types: list[Type] = []
-        self._layouts: dict[tuple[str, ...], GroupLayout] = {}
+        self._edges, self._group_numbers = edges, groups
+        self._begin(HotPlan())
 
     def build(self, generations: Sequence[Generation]) -> Program:
         """The program of all these metrics, in the order of generations."""
-        every = [metric for generation in generations for metric in generation.metrics]
-        for index, metric in enumerate(every):
-            self._outputs[metric.name] = index
-            self._types.append(metric.result_type)
-        self._hot = HotPlan(fields_needed(every, self._fields))
-        nodes_of: dict[int, tuple[int, int]] = {}
-        for generation in generations:
+        if not self._goes_on(generations):
+            self._begin(HotPlan(self._fields_of(generations)))
+        for generation in generations[len(self._built) :]:
+            for metric in generation.metrics:
+                self._outputs[metric.name] = len(self._types)
+                self._types.append(metric.result_type)
             first = len(self._nodes)
             self._generation(generation)
-            nodes_of[generation.number] = first, len(self._nodes)
-        groups = sorted(self._layouts.values(), key=lambda layout: layout.group)
+            self._nodes_of[generation.number] = first, len(self._nodes)
+            self._built.append(generation)
+        groups = [
+            replace(layout, cells=dict(layout.cells))
+            for layout in sorted(self._layouts.values(), key=lambda layout: layout.group)
+        ]
         return Program(
-            nodes=_table(self._nodes, at.NODE_WORDS),
-            updates=_table(self._updates, at.UPDATE_WORDS),
-            results=_table(self._results, at.RESULT_WORDS),
-            pairs=self._pairs(),
-            nodes_of=nodes_of,
-            outputs=self._outputs,
-            types=self._types,
-            hot=self._hot,
+            nodes=self._node_table(generations),
+            updates=self._update_rows.of(self._updates),
+            results=self._result_rows.of(self._results),
+            pairs=_table([list(pair) for pair in self._pairs()], 3),
+            nodes_of=dict(self._nodes_of),
+            outputs=dict(self._outputs),
+            types=list(self._types),
+            hot=self._hot.copy(),
             groups=groups,
             entity_columns=[self._hot.entity(layout.fields) for layout in groups],
         )
+
+    def _begin(self, hot: HotPlan) -> None:
+        self._hot = hot
+        self._built: list[Generation] = []
+        self._nodes: list[list[int]] = []
+        self._updates: list[list[int]] = []
+        self._results: list[list[int]] = []
+        self._nodes_of: dict[int, tuple[int, int]] = {}
+        self._outputs: dict[str, int] = {}
+        self._types: list[Type] = []
+        self._layouts: dict[tuple[str, ...], GroupLayout] = {}
+        self._known_edges: dict[int, int] = {}
+        self._crossing: dict[tuple[int, int, int], None] = {}
+        self._paired = 0
+        self._node_rows = _Table(at.NODE_WORDS)
+        self._update_rows, self._result_rows = _Table(at.UPDATE_WORDS), _Table(at.RESULT_WORDS)
+
+    def _goes_on(self, generations: Sequence[Generation]) -> bool:
+        """Do these begin with those that were built, under the same numbers, and read no other fields?"""
+        if len(generations) < len(self._built):
+            return False
+        for built, wanted in zip(self._built, generations):
+            if built.number != wanted.number or len(built.metrics) != len(wanted.metrics):
+                return False
+            if any(one is not other for one, other in zip(built.metrics, wanted.metrics)):
+                return False
+        if any(self._group_numbers.get(fields) != layout.group for fields, layout in self._layouts.items()):
+            return False
+        if any(self._edges.get(delta_ms) != edge for delta_ms, edge in self._known_edges.items()):
+            return False
+        known = {name for name, _ in self._hot.fields}
+        return all(name in known for name, _ in self._fields_of(generations[len(self._built) :]))
+
+    def _fields_of(self, generations: Sequence[Generation]) -> list[tuple[str, Type]]:
+        return fields_needed((metric for each in generations for metric in each.metrics), self._fields)
+
+    def _node_table(self, generations: Sequence[Generation]) -> npt.NDArray[np.int64]:
+        """The nodes, with how far the fills of their generations have come by now."""
+        nodes = self._node_rows.of(self._nodes)
+        for generation in generations:
+            first, end = self._nodes_of[generation.number]
+            nodes[first:end, _FILL_WORDS] = generation.after_ms, generation.filled_ms, generation.filled_seq
+        return nodes
 
     def _generation(self, generation: Generation) -> None:
         for window in build_plan(generation.metrics).windows:
@@ -122,14 +167,9 @@ class ProgramBuilder:
                     node = [0] * at.NODE_WORDS
                     node[at.NODE_KIND] = _KINDS[w.kind]
                     node[at.NODE_DELAY], node[at.NODE_SIZE] = w.delay_ms, w.size_ms or 0
-                    node[at.NODE_HEAD] = self._edges[w.delay_ms] if w.delay_ms else -1
-                    node[at.NODE_TAIL] = -1 if window.tail_ms is None else self._edges[window.tail_ms]
+                    node[at.NODE_HEAD] = self._edge(w.delay_ms) if w.delay_ms else -1
+                    node[at.NODE_TAIL] = -1 if window.tail_ms is None else self._edge(window.tail_ms)
                     node[at.NODE_FILTER] = predicate
-                    node[at.NODE_AFTER] = generation.after_ms
-                    node[at.NODE_FILLED_TIME], node[at.NODE_FILLED_SEQ] = (
-                        generation.filled_ms,
-                        generation.filled_seq,
-                    )
                     self._node(node, group.fields, group.metrics, prefix, w.kind)
 
     def _node(
@@ -208,13 +248,30 @@ class ProgramBuilder:
         result[at.RESULT_OUT] = self._outputs[metric.name]
         self._results.append(result)
 
-    def _pairs(self) -> npt.NDArray[np.int64]:
-        pairs: dict[tuple[int, int, int], None] = {}
-        for node in self._nodes:
+    def _edge(self, delta_ms: int) -> int:
+        edge = self._known_edges[delta_ms] = self._edges[delta_ms]
+        return edge
+
+    def _pairs(self) -> list[tuple[int, int, int]]:
+        for node in self._nodes[self._paired :]:
             for edge in (node[at.NODE_HEAD], node[at.NODE_TAIL]):
                 if edge >= 0:
-                    pairs[edge, node[at.NODE_GROUP], node[at.NODE_ENTITY]] = None
-        return _table([list(pair) for pair in pairs], 3)
+                    self._crossing[edge, node[at.NODE_GROUP], node[at.NODE_ENTITY]] = None
+        self._paired = len(self._nodes)
+        return list(self._crossing)
+
+
+class _Table:
+    """Rows of int64 as a table that only grows."""
+
+    def __init__(self, words: int) -> None:
+        self._rows = _table([], words)
+
+    def of(self, rows: list[list[int]]) -> npt.NDArray[np.int64]:
+        """All of them, in a table of its own; of rows that it knows nothing has changed."""
+        known = len(self._rows)
+        self._rows = np.concatenate([self._rows, _table(rows[known:], self._rows.shape[1])])
+        return self._rows.copy()
 
 
 def _cell_name(prefix: str, metric: ResolvedMetric, cell: Cell) -> str:

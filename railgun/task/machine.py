@@ -69,6 +69,8 @@ class Machine:
         self.next_group = 0
         self.layouts: dict[int, GroupLayout] = {}
         self.program: Program
+        self._builder: ProgramBuilder
+        self._built_for: StreamDefinition | None = None
         self.arrivals: Arrivals
         self._schemas: Sequence[Schema] = ()
         self.execution: Execution
@@ -83,9 +85,11 @@ class Machine:
         """Make everything anew. The reservoir has been sealed with the floor in force."""
         self._number_groups(generations)
         fresh = self._set_edges(generations)
-        builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
+        if stream is not self._built_for:
+            self._builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
+            self._built_for = stream
         before = getattr(self, "program", None)
-        program = self.program = builder.build(generations)
+        program = self.program = self._builder.build(generations)
         if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
             self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
             self.arrivals, self._schemas = Arrivals(schemas, program.hot, self._key), schemas
@@ -135,7 +139,7 @@ class Machine:
     ) -> None:
         """Take over the numbers and layouts of a checkpoint."""
         self.group_numbers = {_fields(name): number for name, number in groups.items()}
-        self.next_group = next_group
+        self.next_group, self._built_for = next_group, None
         for fields, number in self.group_numbers.items():
             found = cells.get(",".join(fields))
             if found is None:

@@ -127,10 +127,6 @@ class TaskMetrics:
             found.setdefault(metric.generation, []).append(metric.definition.resolved)
         return found
 
-    def output_names(self) -> list[str]:
-        """Names in the order of the program's outputs."""
-        return [metric.name for generation in self.generations() for metric in generation.metrics]
-
     @property
     def has_bounds(self) -> bool:
         """Is there a metric that may lack events of long ago?"""

@@ -375,9 +375,10 @@ class TaskProcessor:
             raise TaskError(str(self.identity), "a metric came before its stream")
         self._is_built = True
         self.fills.stop()
-        self.names = tuple(self.metrics.output_names())
+        generations = self.metrics.generations()
+        self.names = tuple(metric.name for each in generations for metric in each.metrics)
         schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
-        self.machine.build(self.stream, schemas, self.metrics.generations(), self.admission.clock_ms)
+        self.machine.build(self.stream, schemas, generations, self.admission.clock_ms)
         self.sweep.rebuilt()
         self.fills.start()
 
