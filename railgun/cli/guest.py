@@ -1,25 +1,60 @@
 """A command that is a guest on its machine: what answers others there goes first."""
 
+import ctypes
 import os
+import signal
+import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 _LOWEST = 19
-_AUTOGROUP = Path("/proc/self/autogroup")
+_AUTOGROUP, _HAS_AUTOGROUPS = Path("/proc/self/autogroup"), Path("/proc/sys/kernel/sched_autogroup_enabled")
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PR_SET_PDEATHSIG = 1
 
 
 def be_a_guest() -> None:
     """From now on this process, and what it starts, gets the time that nobody else wants. There is no way back.
 
     Where the system has the policy for that (Linux), one that wakes up takes the processor from it at once; being nice
-    alone leaves it a few milliseconds at a time.
+    alone leaves it a few milliseconds at a time. Where it shares processors among sessions first (Linux's autogroups),
+    a process that is in one with others, a shell's say, goes on as a child in a session of its own: the caller is that
+    child, and this process waits for it, passes signals on to it, and ends as it did.
     """
+    if os.getsid(0) != os.getpid() and _shares_among_sessions():
+        _go_on_in_a_session_of_its_own()
     with suppress(OSError):
         os.nice(_LOWEST)
     if hasattr(os, "SCHED_IDLE"):
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    # Linux shares processors among sessions first. One with others in it, a shell's say, is left as it is.
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
             _AUTOGROUP.write_text(str(_LOWEST))
+
+
+def _shares_among_sessions() -> bool:
+    with suppress(OSError):
+        return _HAS_AUTOGROUPS.read_text().strip() == "1"
+    return False
+
+
+def _go_on_in_a_session_of_its_own() -> None:
+    """Raises SystemExit in the process that was there, once the child has ended."""
+    if threading.active_count() > 1:
+        # The child would have none of the others.
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent, child = os.getpid(), os.fork()
+    if not child:
+        os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return
+    for number in _PASSED_ON:
+        signal.signal(number, lambda passed, _: os.kill(child, passed))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    raise SystemExit(code if code >= 0 else 128 - code)

@@ -1,6 +1,7 @@
 """A guest: it, and what it starts, has the lowest priority; nobody else in its session does."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,15 +31,64 @@ def test_what_a_guest_starts_is_one_too() -> None:
     assert said(_GUEST) == "True 19\n"
 
 
-def test_sessions_of_its_own_alone_are_lowered() -> None:
-    autogroup = Path("/proc/self/autogroup")
-    if not autogroup.is_file():
-        pytest.skip("this system shares processors among processes")
-    before = autogroup.read_text()
-    shown = f"{_GUEST}; print(open('{autogroup}').read())"
-    assert said(shown, own_session=True).split()[-1] == "19"
-    said(_GUEST)
-    assert autogroup.read_text() == before
+AUTOGROUP = Path("/proc/self/autogroup")
+_HAS_AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
+needs_autogroups = pytest.mark.skipif(
+    not _HAS_AUTOGROUPS.is_file() or _HAS_AUTOGROUPS.read_text().strip() != "1",
+    reason="this system shares processors among processes",
+)
+_BE_A_GUEST = "import os, sys, time, signal; from railgun.cli.guest import be_a_guest; be_a_guest(); "
+
+
+@needs_autogroups
+@pytest.mark.parametrize("own_session", [True, False])
+def test_the_session_of_a_guest_is_lowered_and_nobody_elses(own_session: bool) -> None:
+    before = AUTOGROUP.read_text()
+    assert said(f"{_GUEST}; print(open('{AUTOGROUP}').read())", own_session=own_session).split()[-1] == "19"
+    assert AUTOGROUP.read_text() == before
+
+
+@needs_autogroups
+@pytest.mark.parametrize(
+    ("ends", "code"),
+    [
+        ("print('said')", 0),
+        ("sys.exit(3)", 3),
+        ("raise SystemExit('why')", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+)
+def test_a_guest_ends_as_what_it_goes_on_as(ends: str, code: int) -> None:
+    command = [sys.executable, "-c", "print('before'); " + _BE_A_GUEST + ends]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stdout.split() == ["before", *(["said"] if not code else [])]
+
+
+@needs_autogroups
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_passed_on(number: signal.Signals) -> None:
+    handled = (
+        f"signal.signal({int(number)}, lambda *_: sys.exit(7)); print('ready', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", _BE_A_GUEST + handled], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        assert process.wait(30) == 7
+
+
+@needs_autogroups
+def test_a_killed_guest_leaves_nothing_behind() -> None:
+    shown = "print(os.getpid(), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", _BE_A_GUEST + shown], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert child != process.pid
+        process.kill()
+        # Its end of the pipe is closed with it.
+        assert process.stdout.read() == b""
+    assert not Path(f"/proc/{child}/cmdline").is_file() or not Path(f"/proc/{child}/cmdline").read_bytes()
 
 
 @pytest.mark.parametrize(
