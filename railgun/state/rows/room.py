@@ -139,10 +139,13 @@ class RowRoom:
         self._store.write(images, next_epoch=int(self.memory.context[ROWS_EPOCH // 8]))
 
     def flush(self) -> None:
-        """Write the images that kernels gathered; the copied ones first, which are older."""
+        """Write the images that kernels gathered. Copied ones, which are older, go first where one may be of the same
+        row: of one that changed in the epoch that goes on now.
+        """
         if self.memory.outgoing.count:
-            self.drain()
-            images = self.memory.outgoing.take()
+            images, current = self.memory.outgoing.take(), int(self.memory.context[ROWS_EPOCH // 8])
+            if any(epoch == current for _, _, epoch, _ in images):
+                self.drain()
             self.stats.written += len(images)
             self._store.write(images)
 

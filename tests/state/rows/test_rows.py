@@ -384,6 +384,22 @@ def test_rows_get_their_memory_though_some_of_it_is_lent(store: Store) -> None:
     ]
 
 
+def test_copies_wait_while_rows_leave_that_have_not_changed_since(store: Store) -> None:
+    table, rows = changed_before_the_epoch(store, 1024 * KIB)
+    change_in_the_epoch(table, rows[:50])
+    waiting, first = table._memory.copies.used_bytes, 500
+    while not table.stats().evicted:
+        load(table, 0, [*range(50), *range(first, first + 20)])
+        first += 20
+    assert table.stats().written > 0
+    assert table._memory.copies.used_bytes == waiting > 0
+    for more in range(first, first + 2_000, 20):
+        load(table, 0, range(more, more + 20))
+    assert table.stats().copied == 50
+    assert [read(table, number) for number in range(50)] == [7] * 50
+    assert [read(table, number) for number in range(50, 500)] == [2**63 + 1] * 450
+
+
 def test_wider_rows_while_copies_wait_go_on_in_wider_pieces(store: Store) -> None:
     table, rows = changed_before_the_epoch(store, 64 * 1024 * KIB)
     change_in_the_epoch(table, rows)
