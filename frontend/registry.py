@@ -32,7 +32,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         413: "too large",
         415: "no JSON",
         422: "invalid, with the place",
-        503: "starting, stopping or stopped",
+        503: "starting, stopping or stopped; or a change that the broker has not confirmed",
     }.items()
 }
 

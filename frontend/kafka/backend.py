@@ -16,6 +16,7 @@ from frontend.door.route import Means
 from frontend.door.schemas import Schemas
 from frontend.engine_problems import as_problem
 from frontend.kafka.broker_wait import BrokerWait
+from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
@@ -35,10 +36,12 @@ from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.explaining import explained
 from railgun.engine.intake import JsonText
 from railgun.engine.status import MetricStatus
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry import evolution
+from railgun.registry.consent import Consent
+from railgun.registry.errors import ChangeWithdrawnError
 from railgun.registry.follower import Follower
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
@@ -105,6 +108,7 @@ class KafkaBackend(NoDeepening):
         self._open = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka)
+        self._changes = Changes(lambda: self._wait.reason)
         self.recording = Recording()
 
     async def start(self) -> None:
@@ -141,7 +145,7 @@ class KafkaBackend(NoDeepening):
                 )
             )
             transport = opening.enter_context(KafkaTransport(cluster.kafka))
-            positions = Positions(transport, registry.topics)
+            positions = Positions(transport, registry.topics, lambda: self._wait.reason is not None)
             opening.callback(positions.close)
             exchange = opening.enter_context(
                 Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
@@ -337,14 +341,33 @@ class KafkaBackend(NoDeepening):
             raise as_problem(error) from error
 
     async def _change(self, request: Callable[[Catalog], Sequence[Change]]) -> list[Change]:
-        def change(parts: _Parts) -> list[Change]:
-            try:
-                return parts.registry.change(request)
-            finally:
-                parts.doors.follow(parts.registry.snapshot())
-                parts.positions.forget(parts.doors.now.catalog)
+        parts = self._ready()
 
-        return await self._call(change)
+        @as_engine_errors()
+        def change(consent: Consent) -> list[Change]:
+            try:
+                made = parts.registry.change(request, consent)
+                _show(parts)
+                return made
+            except TransportUnavailableError as error:
+                raise unfinished(consent.has_begun, f"{error.place}: {error.reason}") from error
+            except (TransportError, ChangeWithdrawnError):
+                raise
+            except Exception:
+                # What is in its way may be new here.
+                _show(parts)
+                raise
+
+        try:
+            return await self._changes.make(change)
+        except EngineError as error:
+            raise as_problem(error) from error
+
+
+def _show(parts: _Parts) -> None:
+    """The catalogue as it is now, to whoever asks next."""
+    parts.doors.follow(parts.registry.snapshot())
+    parts.positions.forget(parts.doors.now.catalog)
 
 
 def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:

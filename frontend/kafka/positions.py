@@ -4,13 +4,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.messaging.errors import TransportClosedError, TransportError
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.topics import Topics
@@ -18,6 +18,8 @@ from railgun.registry.topics import Topics
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
+# For a question that somebody waits for: it is not long known that a broker is away.
+_ANSWER_S = 2.0
 # Units say everything again every 5 s: a task of which nothing is heard for so long does not run.
 _SILENT_S = 15.0
 NOT_RUN = ("unknown", "stopped")
@@ -31,10 +33,15 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Positions:
-    """Reads in a thread of its own. newest: by task, the last thing said of it."""
+    """Reads in a thread of its own. is_away: whether the broker is known not to answer: it is not asked then.
 
-    def __init__(self, transport: KafkaTransport, topics: Topics) -> None:
-        self._transport, self._topics = transport, topics
+    newest: by task, the last thing said of it.
+    """
+
+    def __init__(
+        self, transport: KafkaTransport, topics: Topics, is_away: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._transport, self._topics, self._is_away = transport, topics, is_away
         self._where = TopicPartition(topics.positions, 0)
         self.newest: dict[TaskName, dict[str, Any]] = {}
         # When: by the clock here. What was said before this front-end began may be of any time.
@@ -57,14 +64,21 @@ class Positions:
         self._thread.join()
 
     def warming(self, entry: StreamEntry) -> set[str]:
-        """The metrics of a stream that some task does not answer yet, or is not known to. Raises TransportError."""
-        stream, found = entry.stream, set()
+        """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
+        Raises TransportError."""
+        stream, found, asks = entry.stream, set(), not self._is_away()
         for name, add in entry.metrics.items():
             metric = (stream.name, name, add.place)
             if metric in self._warm:
                 continue
             if metric not in self._due:
-                self._due[metric] = self._ends(entry, add.metric.home)
+                ends = self._ends(entry, add.metric.home) if asks else None
+                if ends is None:
+                    # Nor would it answer for the next one.
+                    asks = False
+                    found.add(name)
+                    continue
+                self._due[metric] = ends
             if all(self._answers(name, entry.created, task, end) for task, end in self._due[metric].items()):
                 self._warm.add(metric)
                 del self._due[metric]
@@ -85,7 +99,7 @@ class Positions:
     def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
         """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
         their logs hold by now."""
-        stream, ends = entry.stream, _LogEnds(self._transport)
+        stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
         for partitioner, partition in stream.tasks:
             task = (stream.name, partitioner, partition)
             said = self.newest.get(task, {})
@@ -129,14 +143,17 @@ class Positions:
         is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - _SILENT_S
         return "unknown" if is_silent and state not in NOT_RUN else state
 
-    def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int]:
-        """Where the logs of a home's tasks end: their `add` records lie before that."""
+    def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int] | None:
+        """Where the logs of a home's tasks end: their `add` records lie before that. None: the broker is away."""
         name = entry.stream.name
         topic = self._topics.tasks(name, home)
-        return {
-            (name, home, partition): self._transport.end_offset(topic, partition)
-            for partition in range(entry.stream.partitions_of(home))
-        }
+        try:
+            return {
+                (name, home, partition): self._transport.end_offset(topic, partition, _ANSWER_S)
+                for partition in range(entry.stream.partitions_of(home))
+            }
+        except TransportUnavailableError:
+            return None
 
     def _answers(self, metric: str, created: int, task: TaskName, end: int) -> bool:
         said = self.newest.get(task)
@@ -178,14 +195,14 @@ class Positions:
 class _LogEnds:
     """Where logs end, as far as the broker answers."""
 
-    def __init__(self, transport: KafkaTransport) -> None:
-        self._transport, self._answers = transport, True
+    def __init__(self, transport: KafkaTransport, *, answers: bool) -> None:
+        self._transport, self._answers = transport, answers
 
     def of(self, topic: str, partition: int) -> int:
         """0 where that is not known."""
         if self._answers:
             try:
-                return self._transport.end_offset(topic, partition)
+                return self._transport.end_offset(topic, partition, _ANSWER_S)
             except TransportError:
                 # Nor would the next one be known: it may take long to find that out.
                 self._answers = False

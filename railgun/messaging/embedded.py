@@ -289,6 +289,9 @@ class EmbeddedLog:
     def release(self, topic: str, partition: int) -> None:
         self._log(topic, partition)
 
+    def release_beside(self, topic: str, partition: int) -> None:
+        self._log(topic, partition)
+
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         with self._commits.exclusive():
             self._check_open()

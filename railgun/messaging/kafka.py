@@ -78,9 +78,10 @@ class KafkaTransport:
         self._check_open()
         return self._topics.bounds(TopicPartition(topic, partition))[0]
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        """within_s: how long the broker has for each question; None: as long as for any other."""
         self._check_open()
-        return self._topics.bounds(TopicPartition(topic, partition))[1]
+        return self._topics.bounds(TopicPartition(topic, partition), within_s)[1]
 
     def offset_at(self, topic: str, partition: int, appended_ms: int) -> int:
         """The first offset whose record the broker took at a time (ms since 1970) or later; the end where there is
@@ -140,12 +141,18 @@ class KafkaTransport:
     def sync(self) -> None:
         self._check_open()
 
-    def close(self) -> None:
+    def release_beside(self, topic: str, partition: int) -> None:
+        self._check_open()
+        if self._beside is not None:
+            self._beside.drop(TopicPartition(topic, partition))
+
+    def close(self, within_s: float | None = None) -> None:
+        """within_s: how long what was submitted may take; None: as long as an answer may."""
         if self._closed:
             return
         with self._making_beside:
             self._closed = True
-        self._writing.close(self.settings.answer_timeout_s)
+        self._writing.close(self.settings.answer_timeout_s if within_s is None else within_s)
         for reading in self._readings:
             reading.close()
         self._topics.close()

@@ -91,18 +91,19 @@ class KafkaTopics:
         with contextlib.suppress(TransportError):
             self.all(_REFRESH_LIMIT_S)
 
-    def check(self, where: TopicPartition) -> None:
+    def check(self, where: TopicPartition, within_s: float | None = None) -> None:
         """Raises TopicMissingError where there is no such partition."""
-        partitions = self._known.get(where.topic) or self.all().get(where.topic, 0)
+        partitions = self._known.get(where.topic) or self.all(within_s).get(where.topic, 0)
         if not 0 <= where.partition < partitions:
             raise TopicMissingError(f"{self._settings.broker}: {where}")
 
-    def bounds(self, where: TopicPartition) -> tuple[int, int]:
-        """(first offset, offset after the last) that can be read now, as the partition's leader says.
+    def bounds(self, where: TopicPartition, within_s: float | None = None) -> tuple[int, int]:
+        """(first offset, offset after the last) that can be read now, as the partition's leader says. within_s: how
+        long it has for each question; None: as long as an answer may take.
 
         Asked over the administrator's connection: the consumer's is busy with a fetch that waits for records.
         """
-        start, end = self._offsets(where, (_FIRST, _AFTER_LAST))
+        start, end = self._offsets(where, (_FIRST, _AFTER_LAST), within_s)
         return start, end
 
     def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
@@ -111,17 +112,20 @@ class KafkaTopics:
         found, end = self._offsets(where, (spec, _AFTER_LAST))
         return end if found < 0 else found
 
-    def _offsets(self, where: TopicPartition, specs: Sequence[OffsetSpec]) -> list[int]:
+    def _offsets(
+        self, where: TopicPartition, specs: Sequence[OffsetSpec], within_s: float | None = None
+    ) -> list[int]:
         """What the partition's leader says of each."""
-        self.check(where)
+        self.check(where, within_s)
         partition = KafkaTopicPartition(*where)
-        deadline = time.monotonic() + self._timeout_s
+        limit_s = self._timeout_s if within_s is None else within_s
+        deadline = time.monotonic() + limit_s
         while True:
             asked = [
                 self._client.list_offsets(
                     {partition: spec},
                     isolation_level=IsolationLevel.READ_COMMITTED,
-                    request_timeout=self._timeout_s,
+                    request_timeout=limit_s,
                 )[partition]
                 for spec in specs
             ]
@@ -133,7 +137,7 @@ class KafkaTopics:
                 if not is_passing(cause) or time.monotonic() > deadline:
                     raise as_transport_error(str(where), cause, self.complaints.last) from error
                 # The leader moved, or the topic was made, a moment ago; or it is gone.
-                self.check(where)
+                self.check(where, within_s)
                 time.sleep(_APPEARS_S)
 
     def topic_id(self, topic: str) -> str:

@@ -160,6 +160,9 @@ class ReadOnlyLog:
     def release(self, topic: str, partition: int) -> None:
         """Nothing is held for a partition."""
 
+    def release_beside(self, topic: str, partition: int) -> None:
+        """Nothing is held for a partition."""
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         self._refuse()
 

@@ -142,6 +142,9 @@ class Transport(Protocol):
     def release(self, topic: str, partition: int) -> None:
         """Give back what reading ahead in a partition holds: it is not read for now."""
 
+    def release_beside(self, topic: str, partition: int) -> None:
+        """Give back what `read` holds of a partition that `fetch` follows elsewhere; whoever follows it goes on."""
+
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """Forget records before an offset, so that their space can be used again; all before the end at most.
 

@@ -51,6 +51,13 @@ class CatalogVersionError(RegistryError):
         )
 
 
+class ChangeWithdrawnError(RegistryError):
+    """Whoever asked for a change took that back before it began: nothing changed."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing was changed: nobody waits for it any more")
+
+
 class RegistryBusyError(RegistryError):
     """Other processes changed the catalogue again and again at the same time; whether this change was made is known."""
 

@@ -36,9 +36,13 @@ class Follower:
         self._thread = threading.Thread(target=self._follow, name="catalogue", daemon=True)
         self._thread.start()
 
+    def stop(self) -> None:
+        """Follow no more, without waiting: the callback may be called once more."""
+        self._stopped.set()
+
     def close(self) -> None:
         """Return once the callback is not called any more."""
-        self._stopped.set()
+        self.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

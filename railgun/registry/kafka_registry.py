@@ -18,6 +18,7 @@ from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.catalog_log import read_on
+from railgun.registry.consent import Consent
 from railgun.registry.entries import (
     KEY_BYTES,
     CatalogState,
@@ -41,6 +42,8 @@ _BACKOFF_MAX_S = 1.0
 _COURTESY_S = 1.0
 _COURTESY_STEP_S = 0.02
 _APPEARS_S = 0.002
+# What began so long ago and is not done is finished by whoever follows: its author may have lost the broker.
+LEFT_BEHIND_S = 10.0
 
 _log = logging.getLogger("railgun.registry")
 
@@ -69,6 +72,8 @@ class KafkaRegistry:
         self._changing, self._reading = threading.Lock(), threading.Lock()
         self._state = CatalogState(f"{settings.broker} {self._where.topic}")
         self._followers: list[Follower] = []
+        # The last place of what is pending, and since when this process has seen it.
+        self._pending = (0, 0.0)
         self._transport = KafkaTransport(settings)
         try:
             self._transport.create_topic(self._where.topic, 1, TopicSettings(is_compacted=True))
@@ -102,23 +107,25 @@ class KafkaRegistry:
     def follow(self, callback: Callable[[Snapshot], None]) -> Follower:
         """Call back with the catalogue as it is, before this returns, and from a thread of its own whenever more is
         done, until the follower or the registry is closed. Where the broker is away it waits for it."""
-        follower = Follower(self._wait, self.snapshot, callback, self._remove_what_is_due)
+        follower = Follower(self._wait, self.snapshot, callback, self._sweep)
         self._followers.append(follower)
         return follower
 
-    def change(self, request: Request) -> list[Change]:
+    def change(self, request: Request, consent: Consent | None = None) -> list[Change]:
         """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
 
         request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
-        come to be made; it may be asked several times.  Returns them with their places.
+        come to be made; it may be asked several times.  consent: may be taken back until they begin.  Returns them with
+        their places.
 
-        Raises what `request` raises, CatalogError, DefinitionsError, having changed nothing; RegistryBusyError.
+        Raises what `request` raises, CatalogError, DefinitionsError, ChangeWithdrawnError, having changed nothing;
+        RegistryBusyError; TransportError, where `consent` knows whether it may take effect nevertheless.
         """
-        author = os.urandom(8).hex()
+        author, consent = os.urandom(8).hex(), consent or Consent()
         with self._changing:
             for attempt in range(_ATTEMPTS):
                 try:
-                    return self._attempt(request, author)
+                    return self._attempt(request, author, consent)
                 except WriterFencedError:
                     self._pause(attempt)
             with self._reading:
@@ -134,7 +141,8 @@ class KafkaRegistry:
     def _wait(self, timeout_s: float) -> bool:
         return self._transport.wait({self._where: self._position}, timeout_s)
 
-    def _attempt(self, request: Request, author: str) -> list[Change]:
+    def _attempt(self, request: Request, author: str, consent: Consent) -> list[Change]:
+        consent.check()
         self._be_courteous()
         with KafkaSoleWriter(self._settings, self._where.topic) as writer:
             self.snapshot()
@@ -149,6 +157,7 @@ class KafkaRegistry:
                 return []
             check(catalog, changes)
             self._clear_the_ground(writer, changes)
+            consent.begin()
             self._begin(writer, changes, author)
             self._finish(writer)
             return changes
@@ -195,12 +204,21 @@ class KafkaRegistry:
             self._telling.tell(pending, streams, dropped)
             self._append(writer, [(b"done", done_entry(pending[-1].place))])
 
-    def _remove_what_is_due(self) -> None:
-        """Delete the topics of streams that were dropped long enough ago; whoever comes first does it."""
+    def _sweep(self) -> None:
+        """Delete the topics of streams that were dropped long enough ago, finish what was left behind; whoever comes
+        first does it."""
         with self._reading:
-            is_due = self._due_places()
+            is_due = bool(self._due_places()) or self._is_left_behind()
         if is_due:
             self.change(())
+
+    def _is_left_behind(self) -> bool:
+        """Whether what is pending has been so for long."""
+        pending, now_s = self._state.pending, time.monotonic()
+        place = pending[-1].place if pending else 0
+        if place != self._pending[0]:
+            self._pending = place, now_s
+        return bool(pending) and now_s - self._pending[1] >= LEFT_BEHIND_S
 
     def _remove_due(self, writer: KafkaSoleWriter) -> None:
         for place in self._due_places():

@@ -14,6 +14,7 @@ from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
 from railgun.state.errors import StateError
+from railgun.unit.ending import Ending
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit, stop_when_asked
 from reservoir.errors import ReservoirError
@@ -46,11 +47,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parent = Parent(stopped)
     place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
     with logging_as(settings.logging):
+        ending = Ending(stopped, place.index)
         try:
             run_unit(settings, place, stopped, parent)
         except _FAILED as error:
             logging.getLogger("railgun.unit").error("unit %d ends: %s", place.index, error)
             return 1
+        finally:
+            ending.over()
     return 0
 
 

@@ -156,6 +156,7 @@ class HostDeepening:
         except BaseException:
             close_all([shadow])
             raise
+        self._log.release_beside()
         # What was answered to records of an input topic is answered again, not what it would be now.
         # One that is further has taken over before, with this: what it has met since is to stay.
         if shadow.task.position == task.position:
@@ -263,7 +264,11 @@ class HostDeepening:
                     str(place.history), f"it was built for another deepening, {manifest.history}"
                 )
             take_in(place.history, place.folder, history)
-        return self._log.recover(made, place.identity, self._settings, self._sync_log)
+        try:
+            return self._log.recover(made, place.identity, self._settings, self._sync_log)
+        except BaseException:
+            self._log.release_beside()
+            raise
 
     def _take_opened(self) -> None:
         self._opening = None

@@ -21,6 +21,7 @@ from railgun.task.deepening_asked import created_of
 from railgun.task.errors import LogGapError
 from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
+from railgun.unit.ending import ACKNOWLEDGED_WITHIN_S
 from railgun.unit.noted import Noted
 from railgun.unit.place import Place, task_folder
 from railgun.unit.positions import Positions
@@ -107,11 +108,18 @@ class UnitLoop:
         self._positions.note(self.hosts.values())
         self._remove_doomed()
 
-    def stop(self) -> None:
-        """Wait for the replies, take a checkpoint of every task, let them go. Whatever fails, all are let go; the
-        first failure is raised."""
+    def stop(self, within_s: float = ACKNOWLEDGED_WITHIN_S) -> None:
+        """Wait for the replies, all in all for so long, take a checkpoint of every task, let them go. Whatever fails,
+        all are let go; the first failure is raised."""
         failures: list[Exception] = []
-        for step in (*(host.checkpoint for host in self.hosts.values()), self._say_last):
+        until_s = time.monotonic() + within_s
+        for host in self.hosts.values():
+            host.give_up_replies(until_s)
+
+        def say_last() -> None:
+            self._positions.say_last(self.hosts.values(), until_s)
+
+        for step in (*(host.checkpoint for host in self.hosts.values()), say_last):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
@@ -127,9 +135,6 @@ class UnitLoop:
                 host.close()
             except Exception as error:  # noqa: BLE001 - something worse is on its way already
                 _log.error("%s: %s", host.place.identity, error)
-
-    def _say_last(self) -> None:
-        self._positions.note(self.hosts.values(), last=True)
 
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         if not running:

@@ -1,6 +1,8 @@
 """Replies of one task that are on their way, and how far it has been answered for good."""
 
+import math
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -15,7 +17,8 @@ class Outstanding:
         self._place = place
         self._sent: deque[tuple[int, Future[list[int]]]] = deque()
         self._lock = threading.Lock()
-        self._given_up = threading.Event()
+        # By the monotonic clock.
+        self._given_up_s = math.inf
 
     def __len__(self) -> int:
         return len(self._sent)
@@ -42,14 +45,14 @@ class Outstanding:
             waited_s = 0.0
             while not _settled(future, _LOOK_S):
                 waited_s += _LOOK_S
-                if self._given_up.is_set() or waited_s > timeout_s:
+                if waited_s > timeout_s or time.monotonic() >= self._given_up_s:
                     raise TransportUnavailableError(
                         self._place, "replies are not acknowledged", "Check the broker; then start again"
                     )
 
-    def give_up(self) -> None:
-        """Whoever waits is told so."""
-        self._given_up.set()
+    def give_up(self, at_s: float = -math.inf) -> None:
+        """Whoever waits is told so, from a time on (monotonic)."""
+        self._given_up_s = min(self._given_up_s, at_s)
 
 
 _LOOK_S = 0.1

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 import msgspec
 
-from railgun.messaging.errors import TransportFullError
+from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.reading import filled
@@ -16,6 +17,8 @@ from railgun.unit.task_host import TaskHost
 VERSION = 1
 # Everything is said again so often, moved or not: who is silent for longer does not run.
 AGAIN_S = 5.0
+# Also where time is over: a broker that is there has answered by then.
+_LEAST_S = 0.5
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,18 +36,37 @@ class Positions:
         self._due_s = self._again_s = 0.0
         self._sent: Future[list[int]] | None = None
 
-    def note(self, hosts: Iterable[TaskHost], *, last: bool = False) -> None:
-        """Say how tasks stand where that has changed and it is time to. last: whatever the time; they are let go.
-        Raises TransportError where replies or what was said could not be delivered."""
+    def note(self, hosts: Iterable[TaskHost]) -> None:
+        """Say how tasks stand where that has changed and it is time to. Raises TransportError where replies or what
+        was said could not be delivered."""
         time_s = time.monotonic()
-        if time_s < self._due_s and not last:
+        if time_s < self._due_s:
             return
         self._due_s = time_s + self._interval_s
         if self._sent is not None:
-            if not (self._sent.done() or last):
+            if not self._sent.done():
                 return
             self._sent.result()
-        hosts = list(hosts)
+        self._say(hosts, last=False)
+
+    def say_last(self, hosts: Iterable[TaskHost], until_s: float) -> None:
+        """Say how tasks stand that are let go; wait for that until a time (monotonic). Raises TransportError."""
+        self._settle(until_s)
+        self._say(hosts, last=True)
+        self._settle(until_s)
+
+    def _settle(self, until_s: float) -> None:
+        if self._sent is None:
+            return
+        try:
+            self._sent.result(max(_LEAST_S, until_s - time.monotonic()))
+        except FutureTimeoutError:
+            raise TransportUnavailableError(
+                str(self._where), "how tasks stand is not acknowledged", "Check the broker"
+            ) from None
+
+    def _say(self, hosts: Iterable[TaskHost], *, last: bool) -> None:
+        time_s = time.monotonic()
         bodies = {host.place.where: self._body(host, last=last) for host in hosts}
         if time_s >= self._again_s:
             self._said, self._again_s = {}, time_s + AGAIN_S
@@ -57,8 +79,6 @@ class Positions:
                 self._sent = self._transport.submit([Entry(self._where, records, keys)])
             except TransportFullError:
                 self._said = {}
-        if last and self._sent is not None:
-            self._sent.result()
 
     def _body(self, host: TaskHost, *, last: bool) -> dict[str, Any]:
         place, position = host.place, host.position

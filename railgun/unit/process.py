@@ -15,10 +15,12 @@ from types import FrameType
 
 from railgun.config.settings import Settings
 from railgun.kernel_list import load_all
+from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
+from railgun.unit.ending import CLOSED_WITHIN_S
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.memory import MemoryShares
@@ -84,8 +86,12 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
         except BaseException:
             loop.abandon()
             raise
-        follower.close()
-        loop.stop()
+        follower.stop()
+        try:
+            loop.stop()
+        except TransportError:
+            transport.close(CLOSED_WITHIN_S)
+            raise
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
 
 

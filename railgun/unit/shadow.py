@@ -112,6 +112,7 @@ class Shadow:
 def close_all(shadows: Iterable[Shadow]) -> None:
     """Let their tasks go. One that cannot be closed keeps no other open, and nobody waits for it."""
     for shadow in shadows:
+        shadow.log.release_beside()
         close_task(shadow.task)
 
 

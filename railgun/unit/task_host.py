@@ -139,10 +139,27 @@ class TaskHost:
             self.failed(error)
             return False
 
+    def give_up_replies(self, at_s: float) -> None:
+        """Wait for no acknowledgement any more from a time on (monotonic)."""
+        self._outstanding.give_up(at_s)
+
     def checkpoint(self) -> None:
-        """Take a checkpoint and wait for it, and for the replies it covers."""
-        if self._task is not None:
+        """Take a checkpoint and wait for it, and for the replies it covers. Raises TransportError where they are not
+        acknowledged: their records are processed again at the next start, from the last checkpoint on."""
+        if self._task is None:
+            return
+        try:
             self._task.checkpoints.take()
+        except TransportError:
+            durable = self._task.checkpoints.durable_position
+            _log.warning(
+                "%s is not checkpointed, replies are not acknowledged: the next start processes %d records again, from "
+                "offset %d on",
+                self.place.identity,
+                self.position - durable,
+                durable,
+            )
+            raise
 
     def close(self) -> None:
         """Let the task go, without a checkpoint."""

@@ -1,9 +1,11 @@
 """The log of one task in a transport: reading it for recovery, catching up with it, trimming it."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
@@ -71,6 +73,11 @@ class TaskLog:
                 return
             yield first, Records(fetched.buffer, fetched.bounds)
             first = fetched.next_offset
+
+    def release_beside(self) -> None:
+        """Hold nothing for whoever read what came before, behind the task that answers."""
+        with contextlib.suppress(TransportError):
+            self.log.release_beside(*self.where)
 
     def trim(self, before_offset: int) -> None:
         """Forget records before an offset."""

@@ -77,6 +77,22 @@ def test_patience_ends() -> None:
     assert raised.value.status == 503
 
 
+def test_patience_ends_also_where_it_is_the_server_that_takes_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A front-end whose broker is away answers after ten seconds, each time."""
+    now, slept = [0.0], list[float]()
+    monkeypatch.setattr("railgun.client.client.time.monotonic", lambda: now[0])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        now[0] += 10.0
+        return httpx.Response(503, headers={"Retry-After": "1"})
+
+    with client(answer, slept, patience_s=25.0) as asked, pytest.raises(ProblemError):
+        asked.status()
+    assert slept == [1.0, 1.0]
+
+
 def test_a_server_that_is_about_to_listen_is_waited_for_and_that_is_told_once() -> None:
     answers: list[httpx.Response | None] = [None, None, None, None, httpx.Response(200, content=b"{}\n")]
 

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -26,6 +27,9 @@ from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_admin import shared_admin
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
+from railgun.task.processor import TaskProcessor
+from railgun.unit.shadow import Shadow, close_all
+from railgun.unit.task_log import TaskLog
 from railgun.wire.partition import partition_of
 
 _QUICK = {"fetch.wait.max.ms": 10}
@@ -242,6 +246,34 @@ def test_reading_what_came_before_takes_nothing_from_whoever_follows(
     (fetched,) = transport.fetch({where: 90}, 100, 1 << 20, 0.0)
     assert fetched.values() == [b"%d" % number for number in range(90, 100)]
     assert transport.read(t, 0, 50, 100, 1 << 20).values()[0] == b"50"
+
+
+def test_what_a_shadow_read_is_released_with_it_and_whoever_follows_goes_on(
+    transport: KafkaTransport, t: str
+) -> None:
+    """A deepening that is given up half-way holds nothing of the log any more."""
+
+    class Task:
+        position, identity, is_closed = 0, t, False
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    transport.create_topic(t, 1)
+    where, task = TopicPartition(t, 0), Task()
+    transport.append(t, 0, [b"%d" % number for number in range(5_000)])
+    assert transport.wait({where: 4_990}, 30.0)
+    shadow = Shadow(cast(TaskProcessor, task), TaskLog(transport, where), lambda: 4_990)
+    shadow.read_ahead()
+    following, beside = transport._readings
+    assert beside._consumer.assignment()
+    close_all([shadow])
+    assert task.is_closed
+    assert not beside._consumer.assignment()
+    assert not beside._buffers
+    assert following.followed_at(where) == 4_990
+    (fetched,) = transport.fetch({where: 4_990}, 100, 1 << 20, 0.0)
+    assert len(fetched) == 10
 
 
 def test_threads_that_begin_anew_elsewhere_get_what_they_asked_for(transport: KafkaTransport, t: str) -> None:

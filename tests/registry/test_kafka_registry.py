@@ -15,14 +15,17 @@ import pytest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
-from railgun.messaging.errors import WriterFencedError
+from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry import kafka_registry
+from railgun.registry.consent import Consent
 from railgun.registry.errors import (
     CatalogDamagedError,
     CatalogVersionError,
+    ChangeWithdrawnError,
     DefinitionsError,
     DifferentDefinitionsError,
     UnknownNameError,
@@ -199,6 +202,45 @@ def test_a_successor_finishes_what_was_begun(
     assert list(second.snapshot().catalog.streams["s"].metrics) == ["a", "b"]
     for where in Topics(prefix).partitions(snapshot.catalog.streams["s"].stream):
         assert places(controls(kafka, where)) == [1, 2, 3]
+
+
+def test_what_its_author_left_behind_is_finished_by_whoever_follows(
+    opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    first.change(create())
+
+    def cut(*_: object) -> None:
+        raise TransportUnavailableError("t", "it does not answer", "Try again")
+
+    consent = Consent()
+    with monkeypatch.context() as patch:
+        patch.setattr(Telling, "tell", cut)
+        with pytest.raises(TransportUnavailableError):
+            first.change(add("a"), consent)
+    assert consent.has_begun
+    assert not consent.withdraw()
+    monkeypatch.setattr(kafka_registry, "LEFT_BEHIND_S", 0.5)
+    seen: list[list[str]] = []
+    opened().follow(lambda snapshot: seen.append(list(snapshot.catalog.streams["s"].metrics)))
+    deadline = time.monotonic() + 60
+    while seen[-1] != ["a"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_was_taken_back_before_it_began_never_takes_effect(opened: Callable[..., KafkaRegistry]) -> None:
+    registry, consent = opened(), Consent()
+    registry.change(create())
+
+    def taken_back(catalog: Catalog) -> Sequence[Change]:
+        assert consent.withdraw()
+        return new_metrics(catalog, "s", _METRIC.format("a"))
+
+    with pytest.raises(ChangeWithdrawnError):
+        registry.change(taken_back, consent)
+    assert not consent.has_begun
+    assert not registry.snapshot().catalog.streams["s"].metrics
 
 
 def test_whoever_is_shut_out_in_the_middle_makes_its_change_once(

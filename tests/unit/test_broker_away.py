@@ -1,0 +1,132 @@
+"""Units that are asked to stop while the broker is away: they end by themselves, in time, and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from frontend.kafka import serving
+from railgun.broker.local import LocalBroker
+from railgun.unit import ending, supervisor
+from railgun.unit.ending import Ending
+from tests.broker.shared_broker import unheard
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import awaited
+from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
+
+
+def test_the_limits_lie_within_one_another() -> None:
+    assert ending.ACKNOWLEDGED_WITHIN_S + ending.CLOSED_WITHIN_S < ending.OVER_WITHIN_S
+    assert ending.OVER_WITHIN_S < supervisor.STOP_S < serving._NODE_STOP_S
+
+
+@pytest.mark.timeout(400)
+def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBroker, tmp_path: Path) -> None:
+    status = broker.start(0, unheard)
+    prefix = f"p{uuid.uuid4().hex[:12]}"
+    config = write_config(tmp_path, status.address, prefix)
+    player = ClusterPlayer(status.address, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        with unit_process(tmp_path / "data", config) as process:
+            for number in range(300):
+                player.score(event(number))
+            player.flush()
+            player.front_end.await_all()
+            # What follows is under way, at one stage or another.
+            for number in range(300, 3_000):
+                player.score(event(number))
+            player.flush()
+            os.kill(status.pid, signal.SIGKILL)
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(supervisor.STOP_S)
+            assert process.stderr is not None
+            said = process.stderr.read().decode()
+        assert code == 1, said
+        assert "unit 0 ends: " in said
+        awaited(lambda: broker.status() is None)
+        broker.start(int(status.address.partition(":")[2]), unheard)
+        with unit_process(tmp_path / "data", config):
+            got = player.replies()
+        model = Oracle(DEFINITIONS).streams["s"]
+        assert len(got) == 3_000
+        for number, reply in enumerate(got):
+            assert not differences(model.score(event(number)), reply), number
+    finally:
+        player.close()
+
+
+@pytest.mark.timeout(400)
+def test_a_node_whose_broker_and_parent_are_gone_goes_too(broker: LocalBroker, tmp_path: Path) -> None:
+    status = broker.start(0, unheard)
+    config = write_config(tmp_path, status.address, f"p{uuid.uuid4().hex[:12]}")
+    command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--until-input-ends"]
+    node = subprocess.Popen(
+        [*command, "--data", str(tmp_path / "data"), "--config", str(config)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    try:
+        assert node.stdin is not None
+        assert node.stdout is not None
+        assert node.stdout.readline() == b"ready\n"
+        os.kill(status.pid, signal.SIGKILL)
+        node.stdin.close()
+        node.stdout.close()
+        node.wait(supervisor.STOP_S)
+    finally:
+        node.kill()
+        node.wait()
+
+
+@pytest.mark.timeout(400)
+def test_a_unit_whose_broker_and_node_are_gone_goes_too(broker: LocalBroker, tmp_path: Path) -> None:
+    """Nobody is left who would kill it."""
+    status = broker.start(0, unheard)
+    prefix = f"p{uuid.uuid4().hex[:12]}"
+    config = write_config(tmp_path, status.address, prefix)
+    player = ClusterPlayer(status.address, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        with unit_process(tmp_path / "data", config) as process:
+            player.score(event(0))
+            player.flush()
+            player.front_end.await_all()
+            for number in range(1, 3_000):
+                player.score(event(number))
+            player.flush()
+            os.kill(status.pid, signal.SIGKILL)
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(supervisor.STOP_S)
+            process.stdin = None
+    finally:
+        player.transport.close(0.0)
+        player.registry.close()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_does_not_come_to_its_end_in_time_is_ended(ends: bool, caplog: pytest.LogCaptureFixture) -> None:
+    stopped, left = threading.Event(), list[int]()
+    guard = Ending(stopped, 3, 0.2 if not ends else 60.0, left.append)
+    time.sleep(0.3)
+    assert not left
+    stopped.set()
+    if ends:
+        guard.over()
+        time.sleep(0.1)
+        assert not left
+    else:
+        awaited(lambda: bool(left))
+        assert left == [1]
+        assert "unit 3 ends as it is, 0.2 s after it was asked to" in caplog.text
