@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import platform
 import signal
 import threading
@@ -133,10 +134,18 @@ def _made(
 
 
 def stop_when_asked(stopped: threading.Event) -> None:
-    """By SIGTERM or SIGINT."""
+    """By SIGTERM or SIGINT: at once, also where the main thread waits for a broker, which runs no handlers."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
-    def stop(signal_number: int, frame: FrameType | None) -> None:
+    def noted(signal_number: int, frame: FrameType | None) -> None:
+        """Its number lies in the pipe."""
+
+    def await_one() -> None:
+        os.read(reads, 1)
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+        signal.signal(number, noted)
+    threading.Thread(target=await_one, name="signals", daemon=True).start()
