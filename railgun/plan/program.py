@@ -88,14 +88,12 @@ class ProgramBuilder:
         """The program of all these metrics, in the order of generations."""
         if not self._goes_on(generations):
             self._begin(HotPlan(self._fields_of(generations)))
-        for generation in generations[len(self._built) :]:
-            for metric in generation.metrics:
-                self._outputs[metric.name] = len(self._types)
-                self._types.append(metric.result_type)
-            first = len(self._nodes)
-            self._generation(generation)
-            self._nodes_of[generation.number] = first, len(self._nodes)
-            self._built.append(generation)
+        try:
+            self._add(generations[len(self._built) :])
+        except BaseException:
+            # Half of one is nothing to go on from.
+            self._begin(HotPlan())
+            raise
         groups = [
             replace(layout, cells=dict(layout.cells))
             for layout in sorted(self._layouts.values(), key=lambda layout: layout.group)
@@ -112,6 +110,16 @@ class ProgramBuilder:
             groups=groups,
             entity_columns=[self._hot.entity(layout.fields) for layout in groups],
         )
+
+    def _add(self, generations: Sequence[Generation]) -> None:
+        for generation in generations:
+            for metric in generation.metrics:
+                self._outputs[metric.name] = len(self._types)
+                self._types.append(metric.result_type)
+            first = len(self._nodes)
+            self._generation(generation)
+            self._nodes_of[generation.number] = first, len(self._nodes)
+            self._built.append(generation)
 
     def _begin(self, hot: HotPlan) -> None:
         self._hot = hot

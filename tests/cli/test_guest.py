@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,37 @@ def test_signals_are_passed_on(number: signal.Signals) -> None:
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(number)
         assert process.wait(30) == 7
+
+
+@needs_autogroups
+def test_a_guest_is_stopped_and_goes_on_with_its_command() -> None:
+    shown = "print(os.getpid(), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", _BE_A_GUEST + shown], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.send_signal(signal.SIGTSTP)
+        await_state(process.pid, "T")
+        await_state(child, "T")
+        process.send_signal(signal.SIGCONT)
+        await_state(process.pid, "S")
+        await_state(child, "S")
+        process.kill()
+
+
+def await_state(process_id: int, state: str) -> None:
+    """Until the system says that of a process."""
+    for _ in range(600):
+        if Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] == state:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {process_id} does not come to be {state}")
+
+
+@needs_autogroups
+def test_it_is_told_how_it_ended_where_nobody_was_to_be() -> None:
+    ignores = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+    done = subprocess.run([sys.executable, "-c", ignores + _BE_A_GUEST + "sys.exit(3)"], check=False)
+    assert done.returncode == 3
 
 
 @needs_autogroups

@@ -4,6 +4,7 @@ import random
 from dataclasses import fields, replace
 
 import numpy as np
+import pytest
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.plan.program import TIME_MAX, Generation, Program, ProgramBuilder
@@ -41,6 +42,22 @@ def test_it_equals_one_that_is_built_anew_after_every_change() -> None:
     for seed in range(30):
         grew += _one_life(random.Random(seed))
     assert grew > 300
+
+
+def test_one_that_could_not_be_built_leaves_nothing_behind() -> None:
+    queries = "".join(
+        f'[[metrics]]\nsql = "SELECT sum(amount) AS m{n} FROM payments GROUP BY card OVER SLIDING {n + 1} MINUTES"\n'
+        for n in range(3)
+    )
+    definitions = parse_definitions(_STREAM + queries)
+    types, edges = definitions.streams["payments"].types, {60_000: 0, 180_000: 2}
+    generations = [Generation(n, (metric.resolved,)) for n, metric in enumerate(definitions.metrics)]
+    builder = ProgramBuilder(types, edges, {("card",): 0})
+    builder.build(generations[:1])
+    with pytest.raises(KeyError):
+        builder.build(generations)
+    edges[120_000] = 1
+    _assert_equal(builder.build(generations), ProgramBuilder(types, edges, {("card",): 0}).build(generations))
 
 
 def _one_life(random_: random.Random) -> int:

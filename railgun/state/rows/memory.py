@@ -50,6 +50,7 @@ _BUFFER_BYTES = 128 * 1024
 # waits. Beside room of their own they are lent segments that nobody uses, this part of all at most.
 _PIECE_BYTES = 64 * 1024
 _COPIES_BYTES_MAX, _COPIES_OF_LIMIT, _LENT_OF_LIMIT = 1024 * 1024, 64, 8
+_LEFT = 4
 # Memory that nobody has used yet costs its first user a millisecond per 256 KiB and more: it is touched ahead of use.
 _TOUCH_BYTES, _AHEAD_BYTES, _AHEAD_OF_LIMIT = 128 * 1024, 8 * 1024 * 1024, 16
 
@@ -58,7 +59,8 @@ class LentSegments:
     """Segments that nobody uses, lent as memory for something else. It does not know the `RowMemory` that they are of:
     what refers to itself would keep its memory until somebody looks for cycles.
 
-    limit_bytes: the most that is lent.
+    limit_bytes: the most that is lent; four times as much is left to rows, or none is lent: where they came to need it
+    while it is in use, they would wait for it.
     """
 
     def __init__(self, segments: Words, content: Bytes, segment_bytes: int, limit_bytes: int) -> None:
@@ -66,10 +68,10 @@ class LentSegments:
         self._segment_bytes, self._limit_bytes = segment_bytes, limit_bytes
 
     def lend(self, least_bytes: int) -> Bytes | None:
-        """The memory of one, if it has so many bytes and as many are left as are lent; or None."""
+        """The memory of one, if it has so many bytes; or None."""
         size, lent = self._segment_bytes, int((self._classes == LENT).sum())
         unowned = np.flatnonzero(self._classes == UNOWNED)
-        if size < least_bytes or (lent + 1) * size > self._limit_bytes or unowned.size < lent + 2:
+        if size < least_bytes or (lent + 1) * size > self._limit_bytes or unowned.size <= _LEFT * (lent + 1):
             return None
         at = int(unowned[-1])
         self._classes[at] = LENT

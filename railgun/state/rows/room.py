@@ -157,16 +157,23 @@ class RowRoom:
             colder = int(colder_class(context, index, classes))
             if colder >= 0 and self._take_segment(colder):
                 return
-        if not self._evict(index, wanted) and not self._take_coldest(index):
+        if not self._evict(index, wanted) and not self._take_coldest(index) and not self._take_back():
             raise BatchTooLargeError(group, wanted, self.memory.limit_bytes)
 
     def grow_table(self, group: int) -> None:
         """Double the hash table, taking its memory from the segments. Raises BatchTooLargeError."""
         for _ in range(self.memory.segments_to_withhold()):
-            if not self.memory.unowned_segments().size and not self._take_coldest(-1):
+            is_free = self.memory.unowned_segments().size or self._take_coldest(-1) or self._take_back()
+            if not is_free:
                 raise BatchTooLargeError(group, 1, self.memory.limit_bytes)
             self.memory.withhold(int(self.memory.unowned_segments()[-1]))
         self.memory.grow_table()
+
+    def _take_back(self) -> bool:
+        """Have back what was lent to copies, which are written."""
+        self.drain()
+        self.memory.copies.shrink()
+        return self.memory.unowned_segments().size > 0
 
     def _evict(self, index: int, wanted: int) -> bool:
         total, goes_on = 0, True

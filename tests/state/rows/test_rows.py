@@ -1,6 +1,7 @@
 """The entity table: loading, evicting, widths, stale addresses, deletion."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -382,6 +383,25 @@ def test_rows_get_their_memory_though_some_of_it_is_lent(store: Store) -> None:
     assert [read(table, number) for number in range(500, 12_000)] == [
         first for first in range(500, 12_000, 100) for _ in range(100)
     ]
+
+
+def test_a_batch_that_needs_all_memory_gets_what_was_lent(store: Store, tmp_path: Path) -> None:
+    def loads(table: EntityTable, rows: int) -> bool:
+        try:
+            load(table, 0, range(rows))
+        except BatchTooLargeError:
+            return False
+        return True
+
+    with closing(Store(tmp_path / "other", StoreLimits(1 << 20, 1 << 20))) as other:
+        other.recover()
+        table, _ = changed_before_the_epoch(other, 8 * 1024 * KIB)
+        most = max(rows for rows in range(8_000, 11_000, 100) if loads(table, rows))
+    table, rows = changed_before_the_epoch(store, 8 * 1024 * KIB)
+    assert change_in_the_epoch(table, rows) > 4
+    assert table.stats().copied == 0
+    assert loads(table, most)
+    assert [read(table, number) for number in range(500)] == [7] * 500
 
 
 def test_copies_wait_while_rows_leave_that_have_not_changed_since(store: Store) -> None:
