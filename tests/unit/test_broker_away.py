@@ -22,6 +22,20 @@ from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import awaited
 from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
 
+_EVENTS = 3_000
+
+
+def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
+    """Kill the broker while so many events are answered, and the others under way, at one stage or another."""
+    for number in range(answered):
+        player.score(event(number))
+    player.flush()
+    player.front_end.await_all()
+    for number in range(answered, _EVENTS):
+        player.score(event(number))
+    player.flush()
+    os.kill(broker_id, signal.SIGKILL)
+
 
 def test_the_limits_lie_within_one_another() -> None:
     assert ending.ACKNOWLEDGED_WITHIN_S + ending.CLOSED_WITHIN_S < ending.OVER_WITHIN_S
@@ -37,15 +51,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
     try:
         player.apply(DEFINITIONS)
         with unit_process(tmp_path / "data", config) as process:
-            for number in range(300):
-                player.score(event(number))
-            player.flush()
-            player.front_end.await_all()
-            # What follows is under way, at one stage or another.
-            for number in range(300, 3_000):
-                player.score(event(number))
-            player.flush()
-            os.kill(status.pid, signal.SIGKILL)
+            cut_off(player, status.pid, 300)
             process.send_signal(signal.SIGTERM)
             code = process.wait(supervisor.STOP_S)
             assert process.stderr is not None
@@ -57,7 +63,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
         with unit_process(tmp_path / "data", config):
             got = player.replies()
         model = Oracle(DEFINITIONS).streams["s"]
-        assert len(got) == 3_000
+        assert len(got) == _EVENTS
         for number, reply in enumerate(got):
             assert not differences(model.score(event(number)), reply), number
     finally:
@@ -99,13 +105,7 @@ def test_a_unit_whose_broker_and_node_are_gone_goes_too(broker: LocalBroker, tmp
     try:
         player.apply(DEFINITIONS)
         with unit_process(tmp_path / "data", config) as process:
-            player.score(event(0))
-            player.flush()
-            player.front_end.await_all()
-            for number in range(1, 3_000):
-                player.score(event(number))
-            player.flush()
-            os.kill(status.pid, signal.SIGKILL)
+            cut_off(player, status.pid, 1)
             assert process.stdin is not None
             process.stdin.close()
             process.wait(supervisor.STOP_S)

@@ -184,7 +184,7 @@ class CopyQueue:
 
     def fits(self, cells: int) -> bool:
         """Does a piece hold a few images of rows of so many cells?"""
-        return room_for(cells) <= self._piece_bytes
+        return self._filling.fits(cells)
 
     def fit(self, cells: int) -> None:
         """Go on with pieces that do; what is in it stays."""

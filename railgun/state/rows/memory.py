@@ -47,7 +47,8 @@ _SEGMENT_BYTES_MAX = 1024 * 1024
 # Writing so much is a stall of a millisecond or two.
 _BUFFER_BYTES = 128 * 1024
 # Copies are written a piece at a time, half a millisecond's worth; while there is room for more, none while an event
-# waits. Beside room of their own they are lent segments that nobody uses, this part of all at most.
+# waits. Beside room of their own they are lent segments that nobody uses, this part of all at most; so many times what
+# is lent is left.
 _PIECE_BYTES = 64 * 1024
 _COPIES_BYTES_MAX, _COPIES_OF_LIMIT, _LENT_OF_LIMIT = 1024 * 1024, 64, 8
 _LEFT = 4

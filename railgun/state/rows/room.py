@@ -119,12 +119,12 @@ class RowRoom:
 
     def drain(self, limit_bytes: int | None = None) -> None:
         """Write the images that were copied because their rows went on changing, or about so many bytes of them."""
-        copies, all_of_them = self.memory.copies, limit_bytes is None
+        copies = self.memory.copies
         while not copies.is_empty:
             images = copies.take(limit_bytes)
             self.stats.copied += len(images)
             self._write_old(images)
-            if not all_of_them:
+            if limit_bytes is not None:
                 return
 
     def write_pending(self) -> None:
