@@ -11,6 +11,7 @@ from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.guest import be_a_guest
 from railgun.cli.history_flags import add_reading, source_of
+from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
@@ -44,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until",
         metavar="TIME",
-        type=_time,
+        type=time_ms,
         help="the cut: events before it are taken, RFC 3339 or milliseconds; with --deepen it may be left out",
     )
     parser.add_argument(
@@ -222,17 +223,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("name the history: files, folders or globs that Spark reads, or a table")
     if arguments.until is None and not arguments.deepen:
         raise UsageError("--until is needed: events before it are history, later ones are left to the log")
-
-
-def _time(text: str) -> int:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    from railgun.wire.rfc3339 import read_rfc3339
-
-    time_ms = read_rfc3339(text)
-    if time_ms is None:
-        raise argparse.ArgumentTypeError(f"{text} is no time: write it as 2024-01-31T00:00:00Z")
-    return time_ms
 
 
 BACKFILL = Command(

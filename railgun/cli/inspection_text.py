@@ -6,8 +6,9 @@ from typing import Any
 
 from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
 from railgun.cli.log_inspection import LogReport
-from railgun.cli.wording import counted, size_text, time_text
+from railgun.cli.wording import counted, size_text
 from railgun.state.stored import Amount
+from railgun.wire.time_text import time_text
 from reservoir.describe import SegmentDescription
 
 

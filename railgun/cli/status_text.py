@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from railgun.cli.wording import counted, size_text, time_text
+from railgun.cli.wording import counted, size_text
 from railgun.language.duration import format_duration
+from railgun.wire.time_text import time_text
 
 _SQL_WIDTH = 100
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.history_flags import add_reading, source_of
+from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
     from railgun.spark.history_events import HistoryInput
@@ -44,6 +45,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sample", metavar="SHARE", type=_share, help="look at this share of the entities alone, as in 0.01"
+    )
+    parser.add_argument(
+        "--from",
+        dest="from_ms",
+        metavar="TIME",
+        type=time_ms,
+        help="compare replies to events from this time on alone: RFC 3339 or milliseconds",
+    )
+    parser.add_argument(
+        "--until",
+        dest="until_ms",
+        metavar="TIME",
+        type=time_ms,
+        help="compare replies to events before it alone",
     )
     parser.add_argument(
         "--history",
@@ -102,6 +117,7 @@ def _of_run(arguments: argparse.Namespace) -> Report:
 
     from railgun.spark.environment import local_session
     from railgun.spark.run_source import RunFiles
+    from railgun.spark.time_range import TimeRange
     from railgun.spark.validate import check_files, validate_run
 
     places = [str(Path(each).absolute()) for each in arguments.events]
@@ -113,17 +129,22 @@ def _of_run(arguments: argparse.Namespace) -> Report:
         arguments.skip_bad,
     )
     check_files(files)
-    return validate_run(local_session(arguments.cores, arguments.memory), files, arguments.sample)
+    times = TimeRange(arguments.from_ms, arguments.until_ms)
+    return validate_run(local_session(arguments.cores, arguments.memory), files, arguments.sample, times)
 
 
 def _of_service(arguments: argparse.Namespace) -> Report:
     from railgun.spark.environment import local_session
+    from railgun.spark.time_range import TimeRange
     from railgun.spark.validate_service import Recorded, check_recorded, validate_service
 
     replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
     recorded = Recorded(_log_options(arguments), arguments.stream, replies, _history(arguments))
     check_recorded(recorded)
-    return validate_service(local_session(arguments.cores, arguments.memory), recorded, arguments.sample)
+    times = TimeRange(arguments.from_ms, arguments.until_ms)
+    return validate_service(
+        local_session(arguments.cores, arguments.memory), recorded, arguments.sample, times
+    )
 
 
 def _history(arguments: argparse.Namespace) -> HistoryInput | None:
@@ -185,6 +206,7 @@ VALIDATE = Command(
         "railgun validate definitions.toml events.parquet --out scores.parquet\n"
         "  railgun validate --broker kafka:9092 --stream payments\n"
         "  railgun validate --data data --stream payments --replies replies.ndjson\n"
+        "  railgun validate --broker kafka:9092 --stream payments --from 2026-11-20T00:00:00Z\n"
         "  railgun validate --broker kafka:9092 --stream payments --history 'lake/*.parquet'"
     ),
     configure=configure,

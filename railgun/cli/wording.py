@@ -1,8 +1,5 @@
-"""Numbers, sizes and times as people read them."""
+"""Numbers, sizes and durations as people read them."""
 
-from datetime import UTC, datetime, timedelta
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
@@ -21,15 +18,6 @@ def size_text(size_bytes: int) -> str:
         if size < 999.95 or unit == _UNITS[-1]:
             break
     return f"{size:,.1f} {unit}"
-
-
-def time_text(time_ms: int) -> str:
-    """`2024-01-31T12:00:00.250Z`; the plain number outside the years 1 to 9999."""
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def duration_text(seconds: float) -> str:

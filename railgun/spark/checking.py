@@ -18,6 +18,7 @@ from railgun.spark.run_source import EVENT_ID, NUMBER, field_column
 from railgun.spark.states import Expected, expected, states_of
 from railgun.spark.translate import InexpressibleError, sql_of
 from railgun.spark.windows import Value, with_states
+from reservoir.layout import INT64_MIN
 
 _EXPECTED, _TOLERANCE = "expected", "tolerance"
 WRONGLY_SAID = " (its absence, or what is said of warming or partial, is wrong)"
@@ -149,6 +150,20 @@ def sampled(events: DataFrame, one: Pass, sample: float | None) -> DataFrame:
         return events
     key = F.xxhash64(*one.group) if one.group else F.lit(0)
     return events.where(F.pmod(key, F.lit(_SAMPLES)) < int(sample * _SAMPLES))
+
+
+def reached(one: Pass, clocks: tuple[int, int]) -> str:
+    """SQL: can an event be in a window of a pass while the clock is between these two, ms?"""
+    first_ms, last_ms = (clock - one.window.delay_ms for clock in clocks)
+    made = [f"{ACCEPTED_MS} <= {_within_long(last_ms)}"]
+    if one.window.size_ms is not None:
+        made.append(f"{ACCEPTED_MS} > {_within_long(first_ms - one.window.size_ms)}")
+    return " AND ".join(made)
+
+
+def _within_long(time_ms: int) -> str:
+    """SQL of a time, or of the least there can be."""
+    return f"CAST('{max(time_ms, INT64_MIN)}' AS BIGINT)"
 
 
 def wanted(one: Pass) -> list[Expected]:

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from railgun.language.ast import Window
 from railgun.language.types import Type
-from railgun.spark.checking import Pass, answered, counted, judged, sampled, wrong_values
+from railgun.spark.admission import CLOCK
+from railgun.spark.checking import Pass, answered, counted, judged, reached, sampled, wrong_values
 from railgun.spark.report import EXAMPLES, Example, MetricCheck
 from railgun.spark.run_source import EVENT_ID, NUMBER
 from railgun.spark.sessions import kept
@@ -19,6 +20,7 @@ from railgun.spark.windows import is_straggler, placed
 SURE, UNSURE = "is_sure", "is_unsure"
 """Of events: whether their one reply is beside them; whether it is one of those of their id."""
 
+_LOOKED_AT = f"coalesce({SURE} OR {UNSURE}, false)"
 _WRONG = "wrong"
 
 
@@ -61,8 +63,10 @@ def check_partitioner(
     has_sure: bool = False,
     uncertain: Uncertain | None = None,
 ) -> list[MetricCheck]:
-    """Compute and compare. events: admitted, beside their replies.  has_sure: SURE tells which of them have one."""
+    """Compute and compare. events: admitted, beside their replies.  has_sure: SURE and UNSURE tell which of them are
+    looked at; else all are."""
     context = [SURE, UNSURE] * has_sure
+    clocks = _clocks(events.where(_LOOKED_AT)) if has_sure else None
     late = _with_stragglers(events, list(dict.fromkeys(one.window for one in passes if not one.is_distinct)))
     sure = events.where(SURE) if has_sure else events
     checks = [_compared(sure, each) for each in said]
@@ -70,6 +74,11 @@ def check_partitioner(
         pairs: list[DataFrame] = []
         for one in passes:
             some = sampled(events, one, sample)
+            if has_sure:
+                # A few replies of a long log, or a range of it: the rest of the log is in none of their windows.
+                some = some.where(
+                    _LOOKED_AT if clocks is None else f"{_LOOKED_AT} OR ({reached(one, clocks)})"
+                )
             carried = list(dict.fromkeys((NUMBER, EVENT_ID, *context, *one.carried)))
             made = answered(some, one, types, carried, stragglers=late.get(one.window, False))
             if uncertain is not None:
@@ -108,6 +117,12 @@ def _with_pairs(
         for one, each in zip(passes, pairs):
             found += counted(each.join(best, [number, NUMBER], "left_semi"), one)
     return [check.plus(more) for check, more in zip(checks, found)]
+
+
+def _clocks(events: DataFrame) -> tuple[int, int] | None:
+    """The least and the greatest clock of events; None where there are none."""
+    first, last = events.agg(F.min(CLOCK), F.max(CLOCK)).collect()[0]
+    return None if first is None else (first, last)
 
 
 def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Window, bool]:

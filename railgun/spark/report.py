@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from railgun.spark.time_range import ALL_TIMES, TimeRange
+
 EXAMPLES = 5
 """How many of what is wrong are shown."""
 
@@ -74,7 +76,8 @@ class ReadHistory:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.
+    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.  times: those of
+    the events whose replies were looked at; in_range: how many these are, where that is not all.
 
     Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
     history: what lies before its log.
@@ -86,6 +89,8 @@ class Report:
     seconds: float
     checks: Sequence[MetricCheck]
     sample: float | None = None
+    times: TimeRange = ALL_TIMES
+    in_range: int | None = None
     replies: int | None = None
     unanswered: int = 0
     history: ReadHistory | None = None
@@ -118,6 +123,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
             "sample": self.sample,
+            **({} if self.in_range is None else {**asdict(self.times), "in_range": self.in_range}),
             **({} if self.replies is None else {"replies": self.replies, "unanswered": self.unanswered}),
             **({} if self.history is None else {"history": asdict(self.history)}),
             "metrics": [asdict(check) for check in self.checks],
@@ -149,6 +155,8 @@ class Report:
         refused = f" ({self.refused:,} rows refused)" if self.refused else ""
         if self.replies is not None:
             refused += f", {self.replies:,} replies ({self.unanswered:,} events without one)"
+        if self.in_range is not None:
+            refused += f", {self.in_range:,} of these {self.times.as_text()}"
         lines.append(
             f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {self._verdict()}"
         )

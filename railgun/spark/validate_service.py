@@ -49,8 +49,9 @@ from railgun.spark.sessions import divide, kept, own_session
 from railgun.spark.stream_past import StreamPast, check_named, stream_past
 from railgun.spark.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
 from railgun.spark.task_log_source import FORMAT as TASK_LOG
+from railgun.spark.time_range import ALL_TIMES, TimeRange
 from railgun.spark.translate import FIELD_PREFIX, text_literal
-from railgun.spark.validate import ValidationError, check_sample
+from railgun.spark.validate import ValidationError, check_found, check_sample
 from railgun.spark.worker_errors import own_errors
 from railgun.spark.worlds import (
     FROM_INPUT,
@@ -64,6 +65,7 @@ from railgun.spark.worlds import (
 )
 
 _OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
+_IS_ASKED = "is_asked"
 _UNKNOWN_METRICS = "(other metrics)"
 
 
@@ -124,10 +126,12 @@ def check_recorded(recorded: Recorded) -> StreamDefinition:
     return stream
 
 
-def validate_service(spark: SparkSession, recorded: Recorded, sample: float | None = None) -> Report:
+def validate_service(
+    spark: SparkSession, recorded: Recorded, sample: float | None = None, times: TimeRange = ALL_TIMES
+) -> Report:
     """Compare the recorded replies of a stream with what Spark makes of its logs.
 
-    sample: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
+    sample, times: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
     """
     check_sample(sample)
     stream = check_recorded(recorded)
@@ -152,11 +156,15 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         replies = stack.enter_context(kept(_numbered(loaded)))
-        count = replies.count()
+        is_asked = F.when(F.expr(times.holds(REPLY_MS)), True)
+        count, in_range, first_ms, last_ms = replies.agg(
+            F.count("*"), F.count(is_asked), F.min(REPLY_MS), F.max(REPLY_MS)
+        ).collect()[0]
+        check_found(in_range, first_ms, last_ms, times)
         divide(session, count if past is None else count + past.read.events)
-        checks, unanswered = [_unknown(replies)], 0
+        checks, unanswered = [_unknown(replies.where(times.holds(REPLY_MS)))], 0
         for partitioner, log in logs.items():
-            one = _Partitioner(stream, partitioner, said[partitioner][0], columns, log, replies, past)
+            one = _Partitioner(stream, partitioner, said[partitioner][0], columns, log, replies, past, times)
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -166,6 +174,8 @@ def validate_service(spark: SparkSession, recorded: Recorded, sample: float | No
         time.perf_counter() - began,
         checks,
         sample,
+        times,
+        in_range=None if times.is_all else in_range,
         replies=count,
         unanswered=unanswered,
         history=None if past is None else past.read,
@@ -210,8 +220,9 @@ class _Partitioner:
         log: DataFrame,
         replies: DataFrame,
         past: StreamPast | None,
+        times: TimeRange,
     ) -> None:
-        self._past = past
+        self._past, self._times = past, times
         self._stream, self._name, self._told = stream, partitioner, told
         self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
@@ -244,7 +255,9 @@ class _Partitioner:
         recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
         recorded |= {each.name: each.column for each in rules.checked()}
         ids = self._log.select(EVENT_ID).distinct()
-        unsent = self._replies.join(ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti")
+        unsent = self._replies.where(self._times.holds(REPLY_MS)).join(
+            ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti"
+        )
         nulls = must_be_null(unsent, recorded)
         checks = [self._placed(joined(check, nulls)) for check in checks]
         return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
@@ -298,12 +311,20 @@ class _Partitioner:
             past = [f"{EVENT_MS} AS {SENT_MS}", f"{INPUT_COLUMNS[0]} >= 0 AS {FROM_INPUT}", RECORD]
         events = self._log.selectExpr(
             NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *self._fields(), *values.selected(), *past
-        ).withColumn(_EVENTS_OF_ID, F.count("*").over(Over.partitionBy(EVENT_ID)))
+        )
+        alike = Over.partitionBy(EVENT_ID)
+        is_asked = F.expr(self._times.holds(EVENT_MS))
+        # An id that comes again is looked at where one of its events is in the range.
+        events = events.withColumns(
+            {_EVENTS_OF_ID: F.count("*").over(alike), _IS_ASKED: F.max(is_asked).over(alike)}
+        )
         first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
         found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
         is_sure = f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1, false)"
         return found.selectExpr(
-            "*", f"{is_sure} AS {SURE}", f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AS {UNSURE}"
+            "*",
+            f"{is_sure} AND {_IS_ASKED} AS {SURE}",
+            f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_ASKED} AS {UNSURE}",
         ).drop(_OF_ID, _EVENTS_OF_ID)
 
     def _beside(self) -> DataFrame:
@@ -315,7 +336,7 @@ class _Partitioner:
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
         """The replies to ids that come again; and how many events have no reply."""
-        alone = ~F.col(UNSURE) & ~F.col(SURE)
+        alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
         if self._past is not None:
             alone &= F.col(IS_HERE)
         unsure, none = events.agg(

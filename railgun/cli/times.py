@@ -1,0 +1,15 @@
+"""Times on the command line."""
+
+import argparse
+
+
+def time_ms(text: str) -> int:
+    """Of RFC 3339, or of plain milliseconds. Raises ArgumentTypeError."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    from railgun.wire.rfc3339 import read_rfc3339
+
+    read = read_rfc3339(text)
+    if read is None:
+        raise argparse.ArgumentTypeError(f"{text} is no time: write it as 2024-01-31T00:00:00Z")
+    return read
