@@ -66,7 +66,7 @@ def _deepened(
                 history = _history(folder, events)
                 with served(folder) as (service, where):
                     target = Target(service, _WORKLOAD.payments, events)
-                    target.bulk(scaled.events(_OWN_EVENTS))
+                    target.bulk(scaled.events(_OWN_EVENTS), connections=1)
                     beside = target.while_doing(
                         partial(_job, folder, history, where),
                         _RATE_PER_S,

@@ -109,7 +109,7 @@ def _added(prefix: str, every_s: float | None) -> Case:
             rest_s = max(_ADDED_FLOOR_S, metrics * every_s)
         for _ in range(report.runs):
             with _served(_NARROW, "os") as (target, _):
-                target.bulk(_NARROW.warm_up)
+                target.bulk(_NARROW.warm_up, connections=1)
                 found.append(
                     target.with_metrics_added(metrics, _STEADY_RATE_PER_S, before_s, rest_s, every_s=every_s)
                 )

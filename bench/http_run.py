@@ -55,16 +55,20 @@ class Target:
         self.sent_events += order.events
         return order
 
-    def bulk(self, events: int) -> float:
-        """Send at least so many events as lines, as fast as they are answered; events/s. Raises ChildFailedError."""
+    def bulk(self, events: int, *, connections: int = _BULK_CONNECTIONS) -> float:
+        """Send at least so many events as lines, as fast as they are answered; events/s. Raises ChildFailedError.
+
+        connections: with several, whole requests overtake each other, and thousands of events that are late then count
+        at one millisecond: an edge of a window passes them at one event.
+        """
         seconds, answered = 0.0, 0
         while answered < events:
             at_once = min(events - answered, _BULK_RUN_VALUES // self.payments.fields)
-            requests = max(_BULK_CONNECTIONS, at_once // _BULK_LINES)
+            requests = max(connections, at_once // _BULK_LINES)
             order = self.order(
                 Schedule.burst(requests),
                 each=_BULK_LINES,
-                connections=_BULK_CONNECTIONS,
+                connections=connections,
                 grace_s=_BULK_SECONDS_MAX,
             )
             found = inject(order)

@@ -14,6 +14,7 @@ from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
 from frontend.installs import Installs
+from frontend.pace import Pace
 from frontend.problems import refusal
 from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
@@ -45,7 +46,7 @@ class EmbeddedBackend:
         self._engine: Engine | None = None
         self._thread: ScoringThread | None = None
         self._views: dict[str, StreamView] = {}
-        self._changing = threading.Lock()
+        self._changing, self._pace = threading.Lock(), Pace()
         self._standing = self._starting = _STARTING
         self._nothing = Recording()
         self._installs = Installs()
@@ -114,6 +115,7 @@ class EmbeddedBackend:
 
     def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
         """In the scoring thread."""
+        self._pace.scored()
         by_stream: dict[str, list[Submission]] = {}
         for submission in batch:
             by_stream.setdefault(submission.stream, []).append(submission)
@@ -219,7 +221,7 @@ class EmbeddedBackend:
 
     async def _change(self, do: Callable[[Engine], T]) -> T:
         def changed(engine: Engine) -> T:
-            with self._changing:
+            with self._changing, self._pace.turn():
                 try:
                     return do(engine)
                 finally:

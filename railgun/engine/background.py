@@ -8,11 +8,12 @@ from railgun.engine.turns import FairLock
 
 # Between two slices: while there is more to do, while that waits for something (the disk), and when there is nothing.
 _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
-# A slice ends after this long, or where a step had nothing to do. The thread's own are shorter, and end also where a
-# call waits: an event loop that has yet to come to its call waits for the interpreter meanwhile, which does not show.
-_SLICE_S, _OWN_SLICE_S, _NOTHING_S = 0.003, 0.0004, 0.0001
-# Where calls leave the thread no turn they do a slice themselves, this long after it was due.
-_OVERDUE_S = 0.02
+# A slice of the thread's own ends after this long, where a step had nothing to do, and where a call waits: an event
+# loop that has yet to come to its call waits for the interpreter meanwhile, which does not show.
+_OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
+# Where calls leave the thread no turn they do slices themselves, the first this long after it was due: of this share of
+# the time that it is overdue, within these bounds. Short ones often, since a reply waits for each.
+_OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
 
 
 class BackgroundWork:
@@ -43,8 +44,10 @@ class BackgroundWork:
 
     def catch_up(self) -> None:
         """After a call, which holds the lock: a slice where the thread has found no turn for long."""
-        if time.monotonic() >= self._next_s + _OVERDUE_S:
-            self._slice(yields=False)
+        overdue_s = time.monotonic() - self._next_s
+        if overdue_s >= _OVERDUE_S:
+            limit_s = min(max(_OVERDUE_SHARE * overdue_s, _SLICE_LEAST_S), _SLICE_MOST_S)
+            self._slice(limit_s, yields=False)
 
     def _work(self) -> None:
         # Whoever calls does not wait here for its turn: the thread takes the lock only while nobody has it.
@@ -52,14 +55,14 @@ class BackgroundWork:
             if not self._lock.acquire(blocking=False):
                 continue
             try:
-                if not self._run(lambda: self._slice(yields=True)):
+                if not self._run(lambda: self._slice(_OWN_SLICE_S, yields=True)):
                     return
             finally:
                 self._lock.release()
 
-    def _slice(self, *, yields: bool) -> None:
+    def _slice(self, limit_s: float, *, yields: bool) -> None:
         now_s = time.monotonic()
-        end_s = now_s + (_OWN_SLICE_S if yields else _SLICE_S)
+        end_s = now_s + limit_s
         more = worked = True
         while more and worked and now_s < end_s:
             begun_s, more = now_s, self._step()

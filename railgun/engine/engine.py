@@ -134,7 +134,7 @@ class Engine:
     @as_engine_errors()
     def score_many(self, stream: str, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
         """The same for events that arrive together, in this order. Where one is refused none is taken."""
-        with self._call():
+        with self._scoring():
             return self._streams.live(stream).score(events, self._now_ms())
 
     @as_engine_errors()
@@ -142,7 +142,7 @@ class Engine:
         """Take events that arrive together as JSON texts, in this order, each by itself: one that is refused harms no
         other. The answers come as columns.
         """
-        with self._call():
+        with self._scoring():
             return self._streams.live(stream).score_each(texts, self._now_ms())
 
     @as_engine_errors()
@@ -153,7 +153,7 @@ class Engine:
         `duplicate_<p>` (boolean; both null where the event was not sent there), `warming` (names of metrics that do not
         answer yet), `partial` (by metric the time, in ms, that it covers what is later than).
         """
-        with self._call():
+        with self._scoring():
             return self._streams.live(stream).score_table(events, self._now_ms(), self._background.catch_up)
 
     # --- changes -----------------------------------------------------------------------------------
@@ -320,7 +320,8 @@ class Engine:
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added."""
         with self._call():
-            return self._streams.metrics(stream)
+            standing = self._streams.standing(stream)
+        return standing()
 
     @as_engine_errors()
     def status(self) -> EngineStatus:
@@ -368,10 +369,15 @@ class Engine:
     # --- turns -------------------------------------------------------------------------------------
 
     @contextmanager
-    def _call(self, *, catches_up: bool = True) -> Iterator[None]:
-        """One call at a time; each is followed by a slice of background work where one is overdue, unless it is long
-        itself.
-        """
+    def _scoring(self) -> Iterator[None]:
+        """A call that takes events; a slice of background work follows where one is overdue."""
+        with self._call():
+            yield
+            self._background.catch_up()
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """One call at a time."""
         if os.getpid() != self._process_id:
             raise EngineStoppedError(
                 f"{self.folder}: the engine belongs to process {self._process_id}, from which this one was forked; "
@@ -383,8 +389,6 @@ class Engine:
             self._check()
             try:
                 yield
-                if catches_up:
-                    self._background.catch_up()
             except BaseException as error:
                 self._note(error)
                 raise
@@ -401,7 +405,7 @@ class Engine:
                 return foreseen
             self._streams.foresee(foreseen)
         time.sleep(_AHEAD_S)
-        with self._call(catches_up=False):
+        with self._call():
             made = changes()
             self._streams.change(made)
             return made

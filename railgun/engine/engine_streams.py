@@ -1,7 +1,7 @@
 """All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
@@ -17,6 +17,7 @@ from railgun.catalog.changes import (
     Warm,
     change_to_json,
 )
+from railgun.catalog.model import MetricDefinition
 from railgun.engine.deepening import Beginning, Deepening
 from railgun.engine.deepenings import Deepenings
 from railgun.engine.errors import HistoryRefusedError
@@ -115,14 +116,16 @@ class EngineStreams:
 
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added. Raises UnknownNameError."""
-        entry = stream_entry(self.catalog, stream)
+        return self.standing(stream)()
+
+    def standing(self, stream: str) -> Callable[[], list[MetricStatus]]:
+        """What says the same later, of now: a hundred metrics are a long list, that nobody else need wait for.
+
+        Raises UnknownNameError.
+        """
+        metrics = [add.metric for add in stream_entry(self.catalog, stream).metrics.values()]
         members = [(each.partitioner, filled(each.task)) for each in self._live[stream].members]
-        found: list[MetricStatus] = []
-        for metric in (add.metric for add in entry.metrics.values()):
-            shares = [of[metric.name] for home, of in members if home == metric.home and metric.name in of]
-            share = min(shares, default=1.0)
-            found.append(MetricStatus(metric.name, metric.sql, metric.home, bool(shares), share))
-        return found
+        return lambda: [_standing(metric, members) for metric in metrics]
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
         """How every stream stands, in the order created."""
@@ -434,6 +437,11 @@ class EngineStreams:
         if live is not None:
             live.close()
             self._memory.give_back(member.task.settings for member in live.members)
+
+
+def _standing(metric: MetricDefinition, members: Sequence[tuple[str, Mapping[str, float]]]) -> MetricStatus:
+    shares = [of[metric.name] for home, of in members if home == metric.home and metric.name in of]
+    return MetricStatus(metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0))
 
 
 def _said(change: Change) -> str:

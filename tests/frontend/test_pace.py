@@ -1,0 +1,59 @@
+"""Changes under load leave events time in between, and follow each other at once where there are none."""
+
+from frontend.pace import Pace
+
+
+class Clock:
+    """A time that only what sleeps moves on."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 6))
+        self.now_s += seconds
+
+
+def changed(pace: Pace, clock: Clock, seconds: float) -> None:
+    with pace.turn():
+        clock.now_s += seconds
+
+
+def paced() -> tuple[Pace, Clock]:
+    clock = Clock()
+    return Pace(lambda: clock.now_s, clock.sleep), clock
+
+
+def test_changes_without_events_do_not_wait() -> None:
+    pace, clock = paced()
+    for _ in range(3):
+        changed(pace, clock, 0.005)
+    assert clock.slept == []
+
+
+def test_a_change_under_load_waits_for_its_share() -> None:
+    pace, clock = paced()
+    pace.scored()
+    changed(pace, clock, 0.004)
+    assert clock.slept == []
+    pace.scored()
+    clock.now_s += 0.016
+    changed(pace, clock, 0.1)
+    assert clock.slept == [round(0.004 * 24 - 0.016, 6)]
+    pace.scored()
+    changed(pace, clock, 0.004)
+    assert clock.slept[1:] == [0.15]
+
+
+def test_a_change_that_comes_late_or_after_a_failure_waits_no_longer() -> None:
+    pace, clock = paced()
+    try:
+        with pace.turn():
+            clock.now_s += 0.004
+            raise KeyError("a metric")
+    except KeyError:
+        pace.scored()
+    clock.now_s += 0.1
+    changed(pace, clock, 0.004)
+    assert clock.slept == []
