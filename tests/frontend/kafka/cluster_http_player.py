@@ -17,7 +17,13 @@ class ClusterHttpPlayer(HttpRequests):
     cluster: nothing of it runs yet; it is closed with this.
     """
 
-    def __init__(self, cluster: LocalCluster, stream: str, door: InputSettings | None = None) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        stream: str,
+        door: InputSettings | None = None,
+        front_ends: int = FRONT_ENDS,
+    ) -> None:
         super().__init__(stream)
         self._requests = 0
         self._front_ends: list[RunningFrontEnd] = []
@@ -25,7 +31,7 @@ class ClusterHttpPlayer(HttpRequests):
         try:
             self._cluster.start_units(UNITS)
             self._front_ends += [
-                self._cluster.serve(door=door, now_ms=self._now_ms) for _ in range(FRONT_ENDS)
+                self._cluster.serve(door=door, now_ms=self._now_ms) for _ in range(front_ends)
             ]
         except BaseException:
             self.close()
@@ -36,7 +42,7 @@ class ClusterHttpPlayer(HttpRequests):
         """The next one's, once it knows what the others do: changes reach front-ends one after another."""
         until(lambda: len({each.backend.place for each in self._front_ends}) == 1)
         self._requests += 1
-        return self._front_ends[self._requests % FRONT_ENDS].client
+        return self._front_ends[self._requests % len(self._front_ends)].client
 
     def add_metrics(self, sql: str, *, warm: bool = True) -> object:
         assert warm, "units write `warm` when it is due"
