@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from bench.spark_backfill import measure as measure_backfill
 from railgun.cli.main import main as railgun
 from railgun.spark.environment import local_session
-from railgun.spark.run_source import RunFiles
-from railgun.spark.validate import validate_run
+from railgun.spark.validation.run_source import RunFiles
+from railgun.spark.validation.validate_run import validate_run
 
 DEFINITIONS = """
 [streams.payments]

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from bench.flights_run import FIELDS_AND_METRICS, fetched
 from railgun.catalog.definitions import parse_definitions
-from railgun.spark.backfill_engine import BackfillOfEngine
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.engine import BackfillOfEngine
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 
 DEFINITIONS = f"""
 [streams.flights]

@@ -16,7 +16,7 @@ from railgun.cli.times import time_ms
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.messaging.kafka_settings import KafkaSettings
-    from railgun.spark.backfill_target import BackfillRequest, BackfillTarget, DeepeningTarget
+    from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
 
 # Set where spark-submit started this program: its Spark runs already, perhaps elsewhere.
 _OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
@@ -162,8 +162,8 @@ def _is_a_guest(arguments: argparse.Namespace) -> bool:
 
 
 def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillRequest":
-    from railgun.spark.backfill_source import HistorySource
-    from railgun.spark.backfill_target import BackfillRequest
+    from railgun.spark.backfill.source import HistorySource
+    from railgun.spark.backfill.target import BackfillRequest
 
     source = HistorySource((), "") if arguments.give_up else source_of(arguments)
     return BackfillRequest(
@@ -179,10 +179,10 @@ def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "Back
 
 def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
     if arguments.broker is None:
-        from railgun.spark.backfill_engine import BackfillOfEngine
+        from railgun.spark.backfill.engine import BackfillOfEngine
 
         return BackfillOfEngine(request)
-    from railgun.spark.backfill_cluster import BackfillOfCluster
+    from railgun.spark.backfill.cluster import BackfillOfCluster
 
     return BackfillOfCluster(request, *_cluster(arguments))
 
@@ -199,15 +199,15 @@ def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
 
 def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "DeepeningTarget":
     if arguments.broker is not None:
-        from railgun.spark.deepening_cluster import DeepeningOfCluster
+        from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster
 
         return DeepeningOfCluster(request, *_cluster(arguments))
     if arguments.url is None:
-        from railgun.spark.backfill_engine import DeepeningOfEngine
+        from railgun.spark.backfill.engine import DeepeningOfEngine
 
         return DeepeningOfEngine(request)
     from railgun.client.client import url_from
-    from railgun.spark.backfill_service import DeepeningOfService
+    from railgun.spark.backfill.service import DeepeningOfService
 
     return DeepeningOfService(request, url_from(arguments.url))
 

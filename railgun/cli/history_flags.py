@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from railgun.spark.backfill_source import HistorySource
+    from railgun.spark.backfill.source import HistorySource
 
 
 def add_reading(parser: argparse.ArgumentParser, *, column: str, format_: str, option: str) -> None:
@@ -21,7 +21,7 @@ def add_reading(parser: argparse.ArgumentParser, *, column: str, format_: str, o
 
 def source_of(arguments: argparse.Namespace) -> "HistorySource":
     """The history that is named, to be read as these flags say. Raises as `HistorySource.of`."""
-    from railgun.spark.backfill_source import HistorySource
+    from railgun.spark.backfill.source import HistorySource
 
     places = absolute_places(arguments.history, arguments.format)
     return HistorySource.of(places, arguments.format, dict(arguments.option))

@@ -14,8 +14,8 @@ from railgun.cli.history_flags import add_reading, source_of
 from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
-    from railgun.spark.history_events import HistoryInput
-    from railgun.spark.report import Report
+    from railgun.spark.validation.history_events import HistoryInput
+    from railgun.spark.validation.report import Report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -116,9 +116,9 @@ def _of_run(arguments: argparse.Namespace) -> Report:
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
 
     from railgun.spark.environment import local_session
-    from railgun.spark.run_source import RunFiles
-    from railgun.spark.time_range import TimeRange
-    from railgun.spark.validate import check_files, validate_run
+    from railgun.spark.validation.run_source import RunFiles
+    from railgun.spark.validation.time_range import TimeRange
+    from railgun.spark.validation.validate_run import check_files, validate_run
 
     places = [str(Path(each).absolute()) for each in arguments.events]
     files = RunFiles(
@@ -135,8 +135,8 @@ def _of_run(arguments: argparse.Namespace) -> Report:
 
 def _of_service(arguments: argparse.Namespace) -> Report:
     from railgun.spark.environment import local_session
-    from railgun.spark.time_range import TimeRange
-    from railgun.spark.validate_service import Recorded, check_recorded, validate_service
+    from railgun.spark.validation.time_range import TimeRange
+    from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
 
     replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
     recorded = Recorded(_log_options(arguments), arguments.stream, replies, _history(arguments))
@@ -154,7 +154,7 @@ def _history(arguments: argparse.Namespace) -> HistoryInput | None:
                 raise UsageError(f"--{name.replace('_', '-')} says how a history is read: name it, --history")
         return None
 
-    from railgun.spark.history_events import HistoryInput
+    from railgun.spark.validation.history_events import HistoryInput
 
     return HistoryInput(source_of(arguments), dict(arguments.column), arguments.skip_bad)
 

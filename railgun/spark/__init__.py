@@ -3,6 +3,6 @@
 The only room that imports pyspark.
 """
 
-from railgun.spark.source import register
+from railgun.spark.tables.source import register
 
 __all__ = ["register"]

@@ -11,8 +11,8 @@ import pyarrow as pa
 from railgun.catalog.names import column_name
 from railgun.engine.routing import Router
 from railgun.engine.tasks import Portion
-from railgun.spark.record_log import Bounds
-from railgun.spark.reservoir_log import ReservoirRecordLog
+from railgun.spark.tables.record_log import Bounds
+from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.task.history_build import HistoryBuild, HistoryPlan
 from railgun.task.own_events import SEGMENTS, read_rows
 from railgun.task.settings import TaskSettings

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from railgun.spark.environment import check_environment
 from railgun.spark.errors import SetupError
-from railgun.spark.source import register
+from railgun.spark.tables.source import register
 
 
 @pytest.fixture(scope="session")

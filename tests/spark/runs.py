@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from railgun.cli.main import main
-from railgun.spark.run_source import RunFiles
+from railgun.spark.validation.run_source import RunFiles
 
 STREAM = """
 [streams.s]

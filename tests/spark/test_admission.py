@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from railgun.spark.admission import (
+from railgun.spark.validation.admission import (
     ACCEPTED_MS,
     CLOCK,
     DUPLICATE,
@@ -15,8 +15,8 @@ from railgun.spark.admission import (
     Admitting,
     Lateness,
 )
-from railgun.spark.partitioning import partition_numbers
-from railgun.spark.run_source import EVENT_MS, NUMBER
+from railgun.spark.validation.partitioning import partition_numbers
+from railgun.spark.validation.run_source import EVENT_MS, NUMBER
 from tests.oracle.definitions import Stream
 from tests.oracle.murmur2 import partition
 from tests.oracle.records import EventRecord, Position, SetLateness

@@ -27,9 +27,9 @@ from railgun.cli.main import main
 from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
-from railgun.spark.backfill_engine import BackfillOfEngine
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.engine import BackfillOfEngine
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import ColumnError, HistoryError
 from railgun.task.settings import TaskSettings
 from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine

@@ -11,9 +11,9 @@ import pytest
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
-from railgun.spark.backfill_cluster import BackfillOfCluster
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.cluster import BackfillOfCluster
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from railgun.task.task_folder import move_folder
 from railgun.unit import task_host
 from tests.engine.histories import build_history

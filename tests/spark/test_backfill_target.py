@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from railgun.catalog.definitions import parse_definitions
-from railgun.spark.backfill import TASKS
-from railgun.spark.backfill_engine import BackfillOfEngine
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.build import TASKS
+from railgun.spark.backfill.engine import BackfillOfEngine
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from tests.engine.test_history import definitions
 from tests.files.syncing import synced_files
 

@@ -17,8 +17,8 @@ from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import TopicPartition
 from railgun.spark.errors import OptionError, PlaceError, SparkSideError
-from railgun.spark.following import FollowingReader
-from railgun.spark.source import RailgunSource
+from railgun.spark.tables.following import FollowingReader
+from railgun.spark.tables.source import RailgunSource
 from tests.spark.folders import START_MS, STEP_MS, filled, payments
 from tests.spark.topics import CopiedTopics
 
@@ -117,7 +117,7 @@ def test_wrong_options_are_said(
 
 
 def test_a_broker_that_is_away_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("railgun.spark.broker_place._ANSWER_S", 1.0)
+    monkeypatch.setattr("railgun.spark.tables.broker_place._ANSWER_S", 1.0)
     with pytest.raises(PlaceError, match=r"127\.0\.0\.1:1: .*Check that the broker runs"):
         RailgunSource({"broker": "127.0.0.1:1"}).schema()
     with pytest.raises(OptionError, match="name one: option broker"):

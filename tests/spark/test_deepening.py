@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
 from railgun.engine.engine import Engine
-from railgun.spark.backfill_engine import DeepeningOfEngine
-from railgun.spark.backfill_service import DeepeningOfService
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.engine import DeepeningOfEngine
+from railgun.spark.backfill.service import DeepeningOfService
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import ColumnError, HistoryError
 from railgun.state.lock import FolderLock
 from tests.frontend.serving import server

@@ -14,9 +14,9 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
 from railgun.registry import evolution
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
-from railgun.spark.deepening_cluster import DeepeningOfCluster, is_near
+from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster, is_near
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
 from railgun.task.deepening_asked import Asked, write_asked

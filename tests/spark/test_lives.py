@@ -19,11 +19,11 @@ from railgun.catalog.changes import (
     change_to_json,
 )
 from railgun.catalog.definitions import parse_definitions
-from railgun.spark import worlds
 from railgun.spark.errors import PlaceError, RecordError
-from railgun.spark.lives import Span, told
-from railgun.spark.task_log_source import FIRST_OFFSET, number_of, place_of_number
-from railgun.spark.worlds import Cutover, both, cutovers, floors, known_setting, told_behind
+from railgun.spark.validation import worlds
+from railgun.spark.validation.lives import Span, told
+from railgun.spark.validation.task_log_source import FIRST_OFFSET, number_of, place_of_number
+from railgun.spark.validation.worlds import Cutover, both, cutovers, floors, known_setting, told_behind
 
 DEFINED = parse_definitions(
     """

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from railgun.cli.main import main
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.spark.errors import OptionError, PlaceError, ReplyFileError
-from railgun.spark.report import Report
-from railgun.spark.validate_service import Recorded, check_recorded, validate_service
+from railgun.spark.validation.report import Report
+from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.player import EnginePlayer
 from tests.frontend.door.input_topic import InputTopic

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.spark.backfill.task_standings import TaskStandings
 from railgun.spark.errors import HistoryError
-from railgun.spark.task_standings import TaskStandings
 
 TASK = ("k", 0)
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError
-from railgun.spark.report import Report
-from railgun.spark.run_source import RunFiles
-from railgun.spark.time_range import ALL_TIMES, TimeRange
-from railgun.spark.validate import validate_run
-from railgun.spark.validate_service import Recorded, validate_service
+from railgun.spark.validation.report import Report
+from railgun.spark.validation.run_source import RunFiles
+from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
+from railgun.spark.validation.validate_run import validate_run
+from railgun.spark.validation.validate_service import Recorded, validate_service
 from tests.spark.runs import START_MS, definitions, events, run
 from tests.spark.test_service_validation import lived, written
 from tests.spark.test_validation import CENTS, payments

@@ -21,7 +21,7 @@ from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.types import parse_type
 from railgun.spark.sessions import own_session
-from railgun.spark.translate import FIELD_PREFIX, InexpressibleError, sql_of
+from railgun.spark.validation.translate import FIELD_PREFIX, InexpressibleError, sql_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.inference import infer
 from tests.oracle.query import parse_query as oracle_query

@@ -12,9 +12,9 @@ import pytest
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.registry import evolution
-from railgun.spark.backfill_cluster import BackfillOfCluster
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
+from railgun.spark.backfill.cluster import BackfillOfCluster
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from tests.engine import test_history
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import build_history

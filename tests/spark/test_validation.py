@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError, ReplyFileError
-from railgun.spark.validate import check_files, validate_run
+from railgun.spark.validation.validate_run import check_files, validate_run
 from tests.spark.runs import START_MS, definitions, events, run
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile

@@ -18,14 +18,14 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.registry import evolution
-from railgun.spark.backfill_engine import BackfillOfEngine, DeepeningOfEngine
-from railgun.spark.backfill_source import HistorySource
-from railgun.spark.backfill_target import BackfillRequest
-from railgun.spark.deepening_cluster import DeepeningOfCluster
+from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster
+from railgun.spark.backfill.engine import BackfillOfEngine, DeepeningOfEngine
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError, PlaceError
-from railgun.spark.history_events import HistoryInput
-from railgun.spark.report import Report
-from railgun.spark.validate_service import Recorded, check_recorded, validate_service
+from railgun.spark.validation.history_events import HistoryInput
+from railgun.spark.validation.report import Report
+from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.deepened import build_deepening
 from tests.engine.player import EnginePlayer

@@ -1,0 +1,224 @@
+"""Backfill: history becomes tasks of a stream, as if it had come through the stream's log before all else.
+
+One pass over the history checks, encodes and routes rows; Spark sorts the records of each task by time, then id; and
+the engine's own task processor runs over them, one Spark task for each task of the stream.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampNTZType
+
+from railgun.catalog.stream_reading import stream_to_json
+from railgun.plan.program import TIME_MIN
+from railgun.spark.backfill.columns import fields_of
+from railgun.spark.backfill.own_rows import PIECES_SQL, own_events, own_pieces, reading_own
+from railgun.spark.backfill.progress import Progress, watched
+from railgun.spark.backfill.report import BackfillReport
+from railgun.spark.backfill.rows import ID, RECORD, ROWS_SQL, TASK, TIME, RowRules, routing
+from railgun.spark.backfill.source import HistorySource
+from railgun.spark.backfill.tasks import (
+    BUILT_SQL,
+    BuildPlace,
+    building,
+    manifests_of,
+    remove_unfinished,
+)
+from railgun.spark.errors import BackfillFailedError, HistoryError, WorkTakenError
+from railgun.spark.sessions import own_session
+from railgun.spark.worker_errors import own_errors
+from railgun.state.errors import StoreLockedError
+from railgun.state.lock import FolderLock
+from railgun.task.durable_files import write_whole
+from railgun.task.history_build import HistoryPlan
+from railgun.task.settings import MIB, TaskSettings
+
+SETTINGS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # Each task has a Spark partition of its own.
+    "spark.sql.adaptive.enabled": "false",
+}
+PLAN, TASKS = "backfill.json", "tasks"
+# What a live stream had accepted is read by at most so many Spark tasks.
+_OWN_TASKS = 256
+# Caches and buffers of one task under way in an executor: 208 MiB.
+_TASK_SETTINGS = replace(
+    TaskSettings(),
+    row_cache_bytes=64 * MIB,
+    page_cache_bytes=64 * MIB,
+    chunk_cache_bytes=32 * MIB,
+    block_cache_bytes=16 * MIB,
+    write_buffer_bytes=32 * MIB,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What history is put before which stream.
+
+    columns: by field, the SQL that gives it, where it is not the column of that name.  work: the folder that finished
+    tasks are in, all machines seeing it under one path; work that was cut off is gone on with there.  scratch: a local
+    folder of the executors, where `work` is on slow storage.
+    """
+
+    source: HistorySource
+    columns: Mapping[str, str]
+    work: Path
+    scratch: Path | None = None
+
+    @property
+    def tasks(self) -> Path:
+        """Where finished tasks are."""
+        return self.work / TASKS
+
+    def release(self) -> None:
+        """What was built there is of no use any more: the folder is free for other work."""
+        (self.work / PLAN).unlink(missing_ok=True)
+        shutil.rmtree(self.tasks, ignore_errors=True)
+
+    def begin(self, plan: HistoryPlan, now_ms: int | None = None) -> tuple[HistoryPlan, int]:
+        """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
+
+        Raises HistoryError where the folder holds work of another kind.
+        """
+        file, mark = self.work / PLAN, self._fingerprint(plan)
+        if file.is_file():
+            known = json.loads(file.read_text("utf-8"))
+            if known["fingerprint"] != mark:
+                raise HistoryError(
+                    f"{self.work}: it holds the work of another backfill (of {known['said']}); finish that with the "
+                    "same arguments and definitions, or remove the folder"
+                )
+            return replace(plan, history=known["history"]), known["start_ms"]
+        start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        said = f"{plan.stream.name} from {', '.join(self.source.places)}"
+        begun = {"fingerprint": mark, "history": plan.history, "start_ms": start_ms, "said": said}
+        write_whole(file, json.dumps(begun, indent=1) + "\n")
+        return plan, start_ms
+
+    def _fingerprint(self, plan: HistoryPlan) -> str:
+        source = self.source
+        told = {
+            "source": [source.places, source.format, dict(source.options)],
+            "columns": dict(self.columns),
+            "schemas": {str(version): stream_to_json(each) for version, each in plan.schemas.items()},
+            "metrics": [[each.place, each.metric.sql] for each in plan.metrics],
+            "of": [plan.key.hex(), plan.created, plan.cut_ms, plan.chunk_events, plan.segment_bytes],
+            "deepens": plan.history if plan.own else None,
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def check_source(spark: SparkSession, job: Backfill, plan: HistoryPlan) -> DataFrame:
+    """Look at the history's columns before any work starts. Raises HistoryError, ColumnError."""
+    newest = max(plan.schemas)
+    frame = job.source.read(own_session(spark, SETTINGS), plan.stream.schema(newest), job.columns)
+    return fields_of(frame, job.source, plan.stream, job.columns)
+
+
+def build(
+    spark: SparkSession,
+    job: Backfill,
+    plan: HistoryPlan,
+    *,
+    settings: TaskSettings = _TASK_SETTINGS,
+    now_ms: int | None = None,
+    told: Progress | None = None,
+) -> BackfillReport:
+    """Build all tasks that are not built yet.
+
+    settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
+    it is.
+    Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts;
+    BackfillFailedError.
+    """
+    began = time.perf_counter()
+    rows = check_source(spark, job, plan)
+    with alone(job.work):
+        plan, start_ms = job.begin(plan, now_ms)
+        place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
+        remove_unfinished(place)
+        left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
+        if left or place.counts() is None:
+            rules = RowRules(
+                stream=plan.stream,
+                schema=plan.stream.schema(max(plan.schemas)),
+                latest_ms=start_ms + plan.stream.future_limit_ms,
+                cut_ms=plan.cut_ms,
+                is_text=job.source.is_text,
+                tasks=left,
+                counts=len(place.numbers),
+            )
+            with _described(spark, plan, len(left), told), own_errors(BackfillFailedError):
+                _run(rows, rules, plan, place)
+    counts = place.counts()
+    assert counts is not None
+    seconds = time.perf_counter() - began
+    return BackfillReport(
+        plan.stream.name,
+        plan.history,
+        plan.cut_ms,
+        counts,
+        manifests_of(place),
+        len(left),
+        seconds,
+        own_events(plan) if plan.own else None,
+        [each.name for each in rows.schema if isinstance(each.dataType, TimestampNTZType)],
+        any(each.has_bounds for each in plan.own.values()),
+    )
+
+
+@contextmanager
+def alone(work: Path) -> Iterator[None]:
+    """Hold a folder, which is made: two jobs would remove each other's unfinished work. Raises WorkTakenError."""
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FolderLock(work)
+    except StoreLockedError as error:
+        raise WorkTakenError(
+            f"{work}: process {error.owner} builds there already; wait until it has ended"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace) -> None:
+    session = rows.sparkSession
+    routed = rows.mapInArrow(routing(rules), ROWS_SQL)
+    # A task without events is built too: a mark before all time says that it is there.
+    marks = [(number, TIME_MIN, b"", b"") for number in [*rules.tasks.values(), rules.counts]]
+    marked = routed.union(session.createDataFrame(marks, ROWS_SQL).coalesce(1))
+    pieces = own_pieces(plan, rules.tasks) if plan.own else []
+    if pieces:
+        read = session.createDataFrame(pieces, PIECES_SQL).repartition(min(len(pieces), _OWN_TASKS))
+        marked = marked.union(read.mapInArrow(reading_own(plan, rules.tasks), ROWS_SQL))
+    spread = marked.repartitionById(rules.counts + 1, F.col(TASK))
+    # A Spark partition has one task's records alone; and the first column is what Spark compares fast.
+    ordered = spread.sortWithinPartitions(TIME, ID, RECORD)
+    ordered.mapInArrow(building(plan, place), BUILT_SQL).collect()
+
+
+@contextmanager
+def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress | None) -> Iterator[None]:
+    """What Spark's own pages say of the job, and the terminal."""
+    context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
+    said = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
+    context.setJobGroup(group, said, interruptOnCancel=True)
+    try:
+        with nullcontext() if told is None else watched(context, group, told):
+            yield
+    finally:
+        # An empty name is none: what else this session does is no part of the backfill.
+        context.setJobGroup("", "")

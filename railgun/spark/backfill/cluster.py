@@ -1,0 +1,99 @@
+"""A backfill of a stream whose log is Kafka: built in a node's data folder, announced to all, taken up by its units."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import AddHistory, Change
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.engine.history import check_known, check_possible, plan_of
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.transport import TopicPartition
+from railgun.plan.program import TIME_MAX
+from railgun.registry import evolution
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import PREFIX
+from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
+from railgun.task.history_build import HistoryPlan, new_history_id
+from railgun.task.history_manifest import verified_manifest
+from railgun.task.identity import TaskIdentity
+from railgun.task.settings import TaskSettings
+from railgun.wire.decode_kernel import CONTROL
+
+_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
+_TIME = 2  # in an event record
+
+
+class BackfillOfCluster(BackfillTarget):
+    """kafka, prefix: where the cluster is. The request's data folder is a node's.
+
+    Raises EngineError, TransportError, RegistryError, TaskError.
+    """
+
+    def __init__(self, request: BackfillRequest, kafka: KafkaSettings, prefix: str = PREFIX) -> None:
+        super().__init__(request)
+        self._kafka, self._prefix = kafka, prefix
+
+    def plan(self) -> HistoryPlan:
+        request = self.request
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            registry.change(lambda catalog: evolution.missing(catalog, request.definitions))
+            snapshot = registry.snapshot()
+            entry = snapshot.catalog.entry(request.stream)
+            logs = registry.topics.partitions(entry.stream)
+            check_possible(entry, request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs))
+            settings = request.settings or TaskSettings()
+            key, last_place = snapshot.keys[request.stream], snapshot.catalog.last_place
+            return plan_of(entry, key, settings, new_history_id(), request.stated_cut_ms, last_place)
+
+    def install(self) -> None:
+        self.bring()
+        stream = self.request.stream
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            snapshot = registry.snapshot()
+            entry = snapshot.catalog.entry(stream)
+            check_possible(entry, None, {}, TIME_MAX)
+            logs = registry.topics.partitions(entry.stream)
+            manifests = [
+                verified_manifest(self.ready / column_name(name) / str(number), identity, entry.created)
+                for name, number, identity in _tasks(entry.stream, snapshot.keys[stream])
+            ]
+            check_known(entry, manifests, _least_ms(transport, logs))
+            built = manifests[0]
+
+            def announced(catalog: Catalog) -> list[Change]:
+                starts, least_ms = _starts(transport, logs), _least_ms(transport, logs)
+                check_possible(catalog.entry(stream), built.cut_ms, starts, least_ms)
+                place = catalog.last_place + 1
+                return [AddHistory(place, stream, built.history, built.cut_ms, built.known_place)]
+
+            # Units that meet the record take what is ready at their node.
+            registry.change(announced)
+
+
+def _tasks(stream: StreamDefinition, key: bytes) -> Iterator[tuple[str, int, TaskIdentity]]:
+    for name, number in stream.tasks:
+        yield name, number, TaskIdentity(stream.name, name, number, key)
+
+
+def _starts(transport: KafkaTransport, logs: list[TopicPartition]) -> dict[str, int]:
+    return {str(where): transport.start_offset(*where) for where in logs}
+
+
+def _least_ms(transport: KafkaTransport, partitions: list[TopicPartition]) -> int:
+    """The least time of the logs' first events; TIME_MAX where there are none."""
+    return min(_first_ms(transport, where) for where in partitions)
+
+
+def _first_ms(transport: KafkaTransport, where: TopicPartition) -> int:
+    offset, end = transport.start_offset(*where), transport.end_offset(*where)
+    while offset < end:
+        fetched = transport.read(*where, offset, _READ_RECORDS, _READ_BYTES)
+        for record in fetched.values():
+            if record[:1] != bytes((CONTROL,)):
+                return int(msgspec.msgpack.decode(record[1:])[_TIME])
+        offset = fetched.next_offset
+    return TIME_MAX

@@ -1,0 +1,87 @@
+"""From columns of history to the fields of a stream: by name, or as a mapping says; types checked before work."""
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    CharType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
+
+from railgun.catalog.model import StreamDefinition
+from railgun.language.errors import nearest
+from railgun.language.types import Kind
+from railgun.spark.backfill.source import REFUSED, HistorySource, first_line
+from railgun.spark.errors import ColumnError
+from railgun.wire.arrow_types import TAKEN
+from railgun.wire.schema import Kind as WireKind
+
+_TEXT = (StringType, VarcharType, CharType)
+_WHOLE = (ByteType, ShortType, IntegerType, LongType)
+_TAKEN: Mapping[Kind, tuple[type[DataType], ...]] = {
+    Kind.STRING: _TEXT,
+    Kind.LONG: _WHOLE,
+    Kind.DOUBLE: (DoubleType, FloatType, *_WHOLE),
+    Kind.BOOLEAN: (BooleanType,),
+    Kind.DECIMAL: (DecimalType, *_WHOLE, *_TEXT),
+    Kind.TIMESTAMP: (TimestampType, TimestampNTZType, *_WHOLE, *_TEXT),
+}
+
+
+def fields_of(
+    frame: DataFrame, source: HistorySource, stream: StreamDefinition, columns: Mapping[str, str]
+) -> DataFrame:
+    """The rows with a column for each field, in the stream's order; and REFUSED where there is one.
+
+    columns: by field, what of SQL gives it, a column's name at the simplest.  Raises ColumnError for a column that is
+    missing, or of a type that no value of the field has.
+    """
+    for name in columns:
+        if name not in stream.types:
+            near = nearest(name, stream.types)
+            hint = f"did you mean {near}?" if near else f"its fields are {', '.join(stream.types)}"
+            raise ColumnError(f"stream {stream.name} has no field {name[:80]!r}; {hint}")
+    chosen = []
+    for name in stream.types:
+        if name not in columns and name not in frame.columns:
+            free = [each for each in frame.columns if each not in stream.types]
+            near = nearest(name, free)
+            hint = (
+                f"--column {name}={near}, perhaps"
+                if near
+                else f"say what it is made of: --column {name}=..., of {', '.join(free[:8]) or 'no other columns'}"
+            )
+            raise ColumnError(f"the history has no column for the field {name}; {hint}")
+        chosen.append((F.expr(columns[name]) if name in columns else F.col(f"`{name}`")).alias(name))
+    try:
+        made = frame.select(*chosen, *([REFUSED] if REFUSED in frame.columns else []))
+    except PySparkException as error:
+        raise ColumnError(f"the mapping of columns: {first_line(error)}") from error
+    for name, type_ in stream.types.items():
+        _check_type(name, type_.kind, made.schema[name].dataType, is_text=source.is_text, field=str(type_))
+    return made
+
+
+def _check_type(name: str, kind: Kind, found: DataType, *, is_text: bool, field: str) -> None:
+    if isinstance(found, (NullType, *_TAKEN[kind])) or (is_text and isinstance(found, _TEXT)):
+        return
+    takes = TAKEN[WireKind[kind.name]]
+    raise ColumnError(
+        f"the column for the field {name} has {found.simpleString()}; {field} takes {takes}: convert it, as in "
+        f"--column '{name}=CAST({name} AS ...)'"
+    )

@@ -1,0 +1,193 @@
+"""Deepening a stream whose log is Kafka: put aside by its units, built in a node's data folder, taken up there."""
+
+import shutil
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from railgun.catalog.catalog import Catalog, StreamEntry
+from railgun.catalog.changes import BeginDeepening, Change, Deepen
+from railgun.catalog.names import column_name
+from railgun.engine.errors import is_under_way
+from railgun.engine.history import check_identified, deepening_plan
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import PREFIX
+from railgun.spark.backfill.build import alone
+from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
+from railgun.spark.backfill.task_standings import StreamKey, TaskStandings
+from railgun.spark.errors import HistoryError
+from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked, write_asked
+from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
+from railgun.task.errors import HistoryDamagedError
+from railgun.task.history_build import HistoryPlan, new_history_id
+from railgun.task.own_events import OwnEvents
+from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import beside, others
+from railgun.unit.place import task_folder
+
+_ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
+_NEAR_RECORDS = 2_000
+
+
+class DeepeningOfCluster(DeepeningTarget):
+    """kafka, prefix: where the cluster is. The request's data folder is that of the node that runs the stream's tasks.
+
+    Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
+    """
+
+    def __init__(self, request: BackfillRequest, kafka: KafkaSettings, prefix: str = PREFIX) -> None:
+        super().__init__(request)
+        self._kafka, self._prefix = kafka, prefix
+        self._number = ""
+
+    @property
+    def _folder(self) -> Path:
+        return deepening_folder(self.request.data, self.request.stream)
+
+    def plan(self) -> HistoryPlan:
+        request, known = self.request, read_plan(self._folder)
+        with KafkaRegistry(self._kafka, self._prefix) as registry:
+            entry = registry.snapshot().catalog.entry(request.stream)
+        check_identified(entry)
+        if known is not None and known.created == entry.created:
+            if request.cut_ms not in (None, known.cut_ms):
+                raise HistoryError(str(is_under_way(request.stream, known.cut_ms)))
+            return known
+        if known is not None:
+            # Of a stream that had the name before.
+            shutil.rmtree(self._folder)
+        with alone(self._folder):
+            plan = self._requested((entry.stream.name, entry.created))
+        self.has_begun = True
+        return plan
+
+    def _requested(self, stream: StreamKey) -> HistoryPlan:
+        history = new_history_id()
+        shutil.rmtree(self._folder / OWN, ignore_errors=True)
+        write_asked(self._folder / REQUEST, Asked(history, stream[1]))
+        try:
+            return self._begun(stream, history)
+        except BaseException:
+            (self._folder / REQUEST).unlink(missing_ok=True)
+            shutil.rmtree(self._folder / OWN, ignore_errors=True)
+            raise
+
+    def _begun(self, stream: StreamKey, history: str) -> HistoryPlan:
+        request = self.request
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            tasks = TaskStandings(transport, registry.topics.positions, stream, history)
+            made = registry.change(
+                lambda known: [BeginDeepening(known.last_place + 1, request.stream, history)]
+            )
+            snapshot, place = registry.snapshot(), made[-1].place
+            if snapshot.catalog.last_place != place:
+                raise HistoryError(f"{request.stream}: its catalogue was changed meanwhile; run this again")
+            entry = snapshot.catalog.entry(request.stream)
+            own = self._put_aside(entry, history, tasks)
+        settings, key = request.settings or TaskSettings(), snapshot.keys[request.stream]
+        plan = deepening_plan(entry, key, settings, own, history, request.cut_ms, place)
+        write_plan(self._folder, plan)
+        return read_plan(self._folder) or plan
+
+    def offer(self) -> HistoryPlan:
+        """All is built: the units may take it. Its plan."""
+        plan = read_plan(self._folder)
+        if plan is None:
+            raise HistoryError(f"{self._folder}: no deepening has begun there")
+        self._number = uuid.uuid4().hex
+        write_asked(self._folder / OFFER, Asked(plan.history, plan.created, self._number))
+        return plan
+
+    def install(self) -> None:
+        self.bring()
+        plan, stream = self.offer(), self.request.stream
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            positions = registry.topics.positions
+            tasks = TaskStandings(transport, positions, (stream, plan.created), plan.history, self._number)
+            if not _is_deepened(registry.snapshot().catalog, stream, plan):
+                tasks.wait(plan.tasks, lambda standing: is_near(standing, plan.history))
+
+                def deepened(catalog: Catalog) -> list[Change]:
+                    return [Deepen(catalog.last_place + 1, stream, plan.history, plan.cut_ms)]
+
+                registry.change(deepened)
+            tasks.wait(plan.tasks, lambda standing: standing.get("history") == plan.history)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self.release()
+
+    def give_up(self) -> bool:
+        """Units let go of it when they see that. Also of one whose plan cannot be read."""
+        if not (self._folder / PLAN).is_file():
+            return False
+        with KafkaRegistry(self._kafka, self._prefix) as registry:
+            entry = registry.snapshot().catalog.entry(self.request.stream)
+        built = self._built(entry)
+        # A unit that has just opened what was built looks for the offer again, and removes it where that is gone.
+        (self._folder / OFFER).unlink(missing_ok=True)
+        if any(each.exists() for each in built):
+            time.sleep(_LET_GO_S)
+        # The plan goes last: cut off before, it can be done again.
+        for folder in (*built, self.ready, self._folder / OWN, self._folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        return True
+
+    def _built(self, entry: StreamEntry) -> list[Path]:
+        """What units have taken beside their tasks, or may. Raises HistoryError where tasks need it."""
+        told = entry.history.history if isinstance(entry.history, Deepen) else None
+        history, created = self._under_way(entry)
+        tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]
+        if told is not None and history in (None, told):
+            # Where it is not known which one it is: a task that has what it was told of needs no other.
+            if history == told or not all(beside(task, told).is_dir() for task in tasks):
+                raise HistoryError(f"{entry.stream.name}: its tasks have been told to take over; let it end")
+        if history is not None:
+            return [beside(task, history) for task in tasks]
+        return [path for task in tasks if task.is_dir() for path in others(task, told)]
+
+    def _under_way(self, entry: StreamEntry) -> tuple[str | None, int]:
+        """The id of the history, and the place of its stream's first definition; None where neither plan nor request
+        can be read."""
+        try:
+            plan = read_plan(self._folder)
+        except HistoryDamagedError:
+            plan = None
+        known = plan or read_asked(self._folder / REQUEST)
+        return (None, entry.created) if known is None else (known.history, known.created)
+
+    def _put_aside(
+        self, entry: StreamEntry, history: str, standings: TaskStandings
+    ) -> dict[tuple[str, int], OwnEvents]:
+        """What the units have put aside, once all have."""
+        tasks, deadline_s = entry.stream.tasks, time.monotonic() + _PUT_ASIDE_S
+        found: dict[tuple[str, int], OwnEvents] = {}
+        while True:
+            for name, at in tasks:
+                own = read_own(self._folder / OWN / column_name(name) / str(at), history)
+                if own is not None:
+                    found[name, at] = own
+            if len(found) == len(tasks):
+                return found
+            standings.check()
+            if time.monotonic() > deadline_s:
+                lacking = ", ".join(f"{name}/{at}" for name, at in tasks if (name, at) not in found)
+                raise HistoryError(
+                    f"{self.request.data}: tasks have not put aside there what they accepted: {lacking}; is this the "
+                    "data folder of the node that runs them, and does it run?"
+                )
+            time.sleep(_ASK_S)
+
+
+def is_near(standing: dict[str, Any], history: str) -> bool:
+    """Could a task take over soon, as it says? A metric that fills would be filled at the record, in one go."""
+    following = standing.get("following") or {}
+    if following.get("history") != history or "behind" not in following or following["filling"]:
+        return False
+    return bool(following["behind"] <= _NEAR_RECORDS)
+
+
+def _is_deepened(catalog: Catalog, stream: str, plan: HistoryPlan) -> bool:
+    known = catalog.entry(stream).history
+    return known is not None and known.history == plan.history

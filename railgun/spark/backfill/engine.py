@@ -1,0 +1,55 @@
+"""A backfill of a stream in an embedded engine's data folder: built beside it, put in place."""
+
+from railgun.engine.engine import Engine
+from railgun.engine.errors import FolderLockedError
+from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
+from railgun.spark.errors import HistoryError
+from railgun.task.history_build import HistoryPlan, new_history_id
+
+
+class BackfillOfEngine(BackfillTarget):
+    """The folder is the engine's again while Spark works. Raises EngineError; HistoryError where it is in use."""
+
+    def plan(self) -> HistoryPlan:
+        with self._open() as engine:
+            engine.apply(self.request.definitions, wait=False)
+            return engine.history_plan(self.request.stream, new_history_id(), self.request.stated_cut_ms)
+
+    def install(self) -> None:
+        self.bring()
+        with self._open() as engine:
+            engine.add_history(self.request.stream)
+        self.release()
+
+    def _open(self) -> Engine:
+        return opened(self.request, "stop the server that runs there for a moment")
+
+
+class DeepeningOfEngine(DeepeningTarget):
+    """A live stream of an engine that nobody runs just now. Raises EngineError; HistoryError where it is in use."""
+
+    def plan(self) -> HistoryPlan:
+        with self._open() as engine:
+            self.has_begun = engine.deepening(self.request.stream) is None
+            return engine.begin_deepening(self.request.stream, self.request.cut_ms)
+
+    def install(self) -> None:
+        self.bring()
+        with self._open() as engine:
+            engine.deepen(self.request.stream)
+        self.release()
+
+    def give_up(self) -> bool:
+        with self._open() as engine:
+            return engine.give_up_deepening(self.request.stream)
+
+    def _open(self) -> Engine:
+        return opened(self.request, "name the server that runs there with --url")
+
+
+def opened(request: BackfillRequest, remedy: str) -> Engine:
+    """The engine of a request's data folder. Raises EngineError; HistoryError, with the remedy, where it is in use."""
+    try:
+        return Engine(request.data, settings=request.settings)
+    except FolderLockedError as error:
+        raise HistoryError(f"{error}; {remedy}, then run this again: what was built is kept") from error

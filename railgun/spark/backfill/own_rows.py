@@ -1,0 +1,166 @@
+"""In Spark's executors: what a live stream's tasks had accepted, as rows to be sorted among those of older history.
+
+Before the cut an event has its place by its own time and id, like one of history: it may be both. From the cut on the
+stream's own events come in the order of its log, with the times at which they counted.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from railgun.catalog.names import column_name
+from railgun.language.types import Kind
+from railgun.spark.backfill.rows import ROWS, long_ids, text_ids
+from railgun.spark.errors import PlaceError, RecordError
+from railgun.spark.tables.record_log import Bounds, Piece, RawRecords
+from railgun.spark.tables.reservoir_log import ReservoirRecordLog
+from railgun.task.history_build import HistoryPlan
+from railgun.task.own_events import SEGMENTS, read_rows
+from railgun.wire.arrow_records import array_of, records_of
+from railgun.wire.columns import REF_LENGTH_BITS
+from railgun.wire.decode import Decoder
+from railgun.wire.encode import Records
+from railgun.wire.msgpack import Status
+
+PIECES_SQL = "task int, first long, end long"
+_PIECE_ROWS = 262_144
+_OPEN = -1
+_KEY_BYTES = 16
+
+Pieces = list[tuple[int, int, int]]
+
+
+def own_pieces(plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]) -> Pieces:
+    """What there is to read: (number of the task, first chunk, the one after the last; -1: what no chunk held).
+
+    Raises PlaceError where some of it is gone.
+    """
+    found: Pieces = []
+    for (partitioner, partition), number in numbers.items():
+        log = _log(plan, partitioner, partition)
+        pieces = log.pieces(Bounds(), _PIECE_ROWS)
+        chunks = sum(log.chunks(piece) for piece in pieces)
+        if chunks != plan.own[partitioner, partition].chunks:
+            raise PlaceError(
+                f"{_folder(plan, partitioner, partition)}: {chunks} chunks of the stream's own events are there, not "
+                f"{plan.own[partitioner, partition].chunks}; give the deepening up and begin it again"
+            )
+        found.append((number, _OPEN, _OPEN))
+        found += [(number, piece.first, piece.end) for piece in pieces]
+    return found
+
+
+def own_events(plan: HistoryPlan) -> list[int]:
+    """How many events the stream itself has, of each task of the plan in its order. Raises PlaceError."""
+    return [
+        _log(plan, *task).rows(task[1]) + sum(len(raw.offsets) for raw in _raw(plan, *task, _OPEN, _OPEN))
+        for task in plan.tasks
+    ]
+
+
+def reading_own(
+    plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: pieces in, ROWS out."""
+    tasks = {number: task for task, number in numbers.items()}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = _OwnRows(plan)
+        for batch in batches:
+            for number, first, end in zip(*(column.to_pylist() for column in batch.columns)):
+                for raw in _raw(plan, *tasks[number], first, end):
+                    yield from rows.of(number, raw)
+
+    return read
+
+
+def due_times(keys: pa.Array) -> NDArray[np.int64]:
+    """When own events from the cut on counted, int64[n], of the keys that they are sorted by."""
+    _, places, data = keys.buffers()
+    offsets = np.frombuffer(places, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    body = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].reshape(len(keys), _KEY_BYTES)
+    words = np.ascontiguousarray(body[:, _KEY_BYTES // 2 :]).view(">u8").astype(np.uint64).reshape(-1)
+    return (words ^ np.uint64(1 << 63)).view(np.int64)
+
+
+class _OwnRows:
+    def __init__(self, plan: HistoryPlan) -> None:
+        stream = plan.stream
+        assert stream.id is not None
+        self._cut_ms = plan.cut_ms
+        self._has_long_ids = stream.types[stream.id].kind is Kind.LONG
+        schemas = [each.schema(version) for version, each in plan.schemas.items()]
+        self._decoder = Decoder(schemas, [stream.id], None)
+
+    def of(self, number: int, raw: RawRecords) -> Iterator[pa.RecordBatch]:
+        """Rows of one task's records, as long as they come."""
+        assert raw.buffer is not None
+        assert raw.bounds is not None
+        assert raw.times is not None
+        done, n = 0, len(raw.offsets)
+        while done < n:
+            decoded = self._decoder.decode_buffer(raw.buffer, raw.bounds[done:])
+            count = decoded.n
+            if not count or (decoded.status[:count] != Status.OK).any():
+                raise RecordError(
+                    "an event that the stream has accepted cannot be read; railgun inspect says more"
+                )
+            rows = slice(done, done + count)
+            counted_ms, offsets = raw.times[rows], raw.offsets[rows]
+            before = counted_ms < self._cut_ms
+            times = np.where(before, decoded.time[:count], self._cut_ms)
+            if self._has_long_ids:
+                ids = long_ids(decoded.words[0, :count])
+            else:
+                lengths = decoded.id_length[:count]
+                references = (decoded.id_offset[:count] << REF_LENGTH_BITS) | lengths
+                ids = text_ids(references.view(np.uint64), decoded.buffer)
+            keys = _keys(offsets, counted_ms)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(np.full(count, number, np.int32)),
+                    pa.array(times),
+                    pc.if_else(pa.array(before), ids, keys),
+                    array_of(Records(raw.buffer, raw.bounds[done : done + count + 1])),
+                ],
+                schema=ROWS,
+            )
+            done += count
+
+
+def _keys(offsets: NDArray[np.int64], counted_ms: NDArray[np.int64]) -> pa.Array:
+    """Log position and time, so that they sort as bytes."""
+    words = np.stack([offsets, counted_ms], axis=1).view(np.uint64) ^ np.uint64(1 << 63)
+    body = pa.py_buffer(np.ascontiguousarray(words.astype(">u8")))
+    ends = pa.py_buffer(np.arange(len(offsets) + 1, dtype=np.int32) * np.int32(_KEY_BYTES))
+    return pa.Array.from_buffers(pa.binary(), len(offsets), [None, ends, body])
+
+
+def _raw(plan: HistoryPlan, partitioner: str, partition: int, first: int, end: int) -> Iterator[RawRecords]:
+    if first != _OPEN:
+        yield from _log(plan, partitioner, partition).read(
+            Piece(partition, first, end), Bounds(), payloads=True
+        )
+        return
+    folder = _folder(plan, partitioner, partition)
+    try:
+        table = read_rows(folder, plan.own[partitioner, partition])
+    except (OSError, ValueError) as error:
+        raise PlaceError(f"{error}; give the deepening up and begin it again") from error
+    for batch in table.to_batches():
+        if batch.num_rows:
+            times, offsets = (batch.column(name).to_numpy() for name in ("time", "offset"))
+            records = records_of(batch.column("record"))
+            yield RawRecords(offsets, times, records.buffer, records.offsets)
+
+
+def _log(plan: HistoryPlan, partitioner: str, partition: int) -> ReservoirRecordLog:
+    return ReservoirRecordLog(partitioner, {partition: _folder(plan, partitioner, partition) / SEGMENTS})
+
+
+def _folder(plan: HistoryPlan, partitioner: str, partition: int) -> Path:
+    return plan.own_folder / column_name(partitioner) / str(partition)

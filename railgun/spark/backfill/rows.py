@@ -1,0 +1,235 @@
+"""In Spark's executors: rows of history to records of the tasks they belong to, with what is refused counted.
+
+A record is made once for each partitioner that its event is sent to: from here on history is a log to be sorted.
+What was read, refused and left out goes along as rows of a task of its own, so that it is counted once, whatever is
+tried again.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from railgun.catalog.model import ALL, StreamDefinition
+from railgun.engine.routing import Router
+from railgun.spark.backfill.source import REFUSED
+from railgun.wire.arrow_records import array_of
+from railgun.wire.arrow_types import is_text
+from railgun.wire.arrow_values import Typed, read_array
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
+from railgun.wire.door import Roles
+from railgun.wire.door_table import AdmittedTable, TableDoor
+from railgun.wire.encode import encode_columns
+from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.text_values import read_text_array
+
+TASK, TIME, ID, RECORD = "task", "time", "id", "record"
+ROWS = pa.schema([(TASK, pa.int32()), (TIME, pa.int64()), (ID, pa.binary()), (RECORD, pa.large_binary())])
+ROWS_SQL = f"{TASK} int, {TIME} long, {ID} binary, {RECORD} binary"
+EXAMPLES = 5
+_SHOWN_BYTES = 80
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """What a row has to be.
+
+    latest_ms: the latest time taken.  cut_ms: events at or after it are left to the stream's log.
+    is_text: strings are read as the text of any value.  tasks: the number of each (partitioner, partition) that is to
+    be built.  counts: the number under which counts go.
+    """
+
+    stream: StreamDefinition
+    schema: Schema
+    latest_ms: int
+    cut_ms: int
+    is_text: bool
+    tasks: dict[tuple[str, int], int]
+    counts: int
+
+
+@dataclass(slots=True)
+class Refused:
+    """Rows refused for one reason, with the first few: [id, why]."""
+
+    rows: int = 0
+    examples: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Rows read; at or after the cut; sent nowhere, since all partitioners' fields are null; refused, by reason."""
+
+    read: int = 0
+    after_cut: int = 0
+    nowhere: int = 0
+    refused: dict[str, Refused] = field(default_factory=dict)
+
+    @property
+    def refused_rows(self) -> int:
+        """All that were refused."""
+        return sum(each.rows for each in self.refused.values())
+
+    def add(self, other: "Counts") -> None:
+        """Take over what another counted."""
+        self.read += other.read
+        self.after_cut += other.after_cut
+        self.nowhere += other.nowhere
+        for reason, found in other.refused.items():
+            self.refuse(reason, found.rows, found.examples)
+
+    def refuse(self, reason: str, rows: int, examples: Sequence[list[str]]) -> None:
+        """So many rows more for a reason."""
+        refused = self.refused.setdefault(reason, Refused())
+        refused.rows += rows
+        refused.examples = (refused.examples + list(examples))[:EXAMPLES]
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> "Counts":
+        """What `as_json` gave."""
+        refused = {reason: Refused(**each) for reason, each in body["refused"].items()}
+        return cls(body["read"], body["after_cut"], body["nowhere"], refused)
+
+
+def routing(rules: RowRules) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: rows with the stream's fields in, ROWS out."""
+
+    def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = RowDoor(rules)
+        for batch in batches:
+            yield from rows.take(batch)
+        yield rows.said()
+
+    return route
+
+
+class RowDoor:
+    """Checks, encodes and routes rows of history."""
+
+    def __init__(self, rules: RowRules) -> None:
+        self._rules = rules
+        stream = rules.stream
+        partitioners = tuple(each for each in stream.partitioners if each != ALL)
+        roles = Roles(rules.schema, stream.time, stream.id, partitioners)
+        self._door = TableDoor(roles, read_any if rules.is_text else read_array)
+        self._router = Router(stream)
+        assert stream.id is not None
+        self._id_place = rules.schema.index(stream.id)
+        self.counts = Counts()
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The records of a batch, task by task."""
+        counts, rules = self.counts, self._rules
+        counts.read += batch.num_rows
+        bad, batch = self._unreadable(batch)
+        admitted = self._door.admit(batch, rules.latest_ms)
+        events = admitted.events
+        if bad.any() or admitted.first_bad is not None:
+            self._refuse(admitted, bad)
+            events = events.take(np.flatnonzero((admitted.bad == 0) & ~bad))
+        kept = events.times < rules.cut_ms
+        if not kept.all():
+            counts.after_cut += len(events) - int(kept.sum())
+            events = events.take(np.flatnonzero(kept))
+        if not len(events):
+            return
+        yield from self._routed(events)
+
+    def said(self) -> pa.RecordBatch:
+        """What was counted, as a row."""
+        said = json.dumps(self.counts.as_json()).encode()
+        return pa.RecordBatch.from_pylist([{TASK: self._rules.counts, TIME: 0, ID: b"", RECORD: said}], ROWS)
+
+    def _routed(self, events: EventColumns) -> Iterator[pa.RecordBatch]:
+        records = encode_columns(self._rules.schema.version, events)
+        texts = array_of(records)
+        times, ids = pa.array(events.times), self._ids(events)
+        sent: NDArray[np.bool_] = np.zeros(len(events), np.bool_)
+        for share in (share for shares in self._router.shares(events) for share in shares):
+            rows = np.arange(len(events)) if share.rows is None else share.rows
+            sent[rows] = True
+            number = self._rules.tasks.get((share.partitioner, share.partition))
+            if number is None:
+                continue
+            columns = [times, ids, texts]
+            if share.rows is not None:
+                columns = [column.take(pa.array(share.rows)) for column in columns]
+            numbers = pa.array(np.full(len(rows), number, np.int32))
+            yield pa.RecordBatch.from_arrays([numbers, *columns], schema=ROWS)
+        self.counts.nowhere += len(events) - int(sent.sum())
+
+    def _ids(self, events: EventColumns) -> pa.Array:
+        """The bytes that ids sort by: of text its own, of numbers big-endian with the sign turned."""
+        column = events.fields[self._id_place]
+        if column.type.kind is Kind.LONG:
+            return long_ids(column.words)
+        assert events.ids.heap is not None
+        return text_ids(events.ids.words, events.ids.heap)
+
+    def _unreadable(self, batch: pa.RecordBatch) -> tuple[NDArray[np.bool_], pa.RecordBatch]:
+        """Which rows their file's reader could not read, counted, and the batch without that column."""
+        bad: NDArray[np.bool_] = np.zeros(batch.num_rows, np.bool_)
+        place = batch.schema.get_field_index(REFUSED)
+        if place < 0:
+            return bad, batch
+        for row, said in enumerate(batch.column(place).to_pylist()):
+            if said is not None:
+                name, _, why = said.partition("\0")
+                bad[row] = True
+                self.counts.refuse(f"{name or 'row'}: unreadable", 1, [["", why]])
+        return bad, batch.select([name for name in batch.schema.names if name != REFUSED])
+
+    def _refuse(self, admitted: AdmittedTable, bad: NDArray[np.bool_]) -> None:
+        """Count each bad row once, under the first thing that is wrong with it."""
+        seen = bad.copy()
+        for complaint in admitted.complaints:
+            rows = (complaint.rows != 0) & ~seen
+            seen |= rows
+            if not rows.any():
+                continue
+            where = [int(row) for row in np.flatnonzero(rows)[:EXAMPLES]]
+            first, ids = complaint.first, admitted.events.ids
+            examples = [
+                [
+                    ids.string(row)[:_SHOWN_BYTES] if ids.words[row] else "",
+                    first.msg if row == first.row else "",
+                ]
+                for row in where
+            ]
+            self.counts.refuse(f"{first.field}: {complaint.what}", int(rows.sum()), examples)
+
+
+def long_ids(words: NDArray[np.uint64]) -> pa.Array:
+    """Ids that are numbers, as bytes that sort as they do."""
+    turned = (words ^ _SIGN).astype(">u8")
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(words), [None, pa.py_buffer(turned)])
+    return fixed.cast(pa.binary())
+
+
+def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
+    """Ids that are text: their bytes. words: references into the heap."""
+    lengths = (words & np.uint64(REF_LENGTH_MASK)).astype(np.int64)
+    starts = (words >> np.uint64(REF_LENGTH_BITS)).astype(np.int64)
+    ends: NDArray[np.int64] = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    # Byte i of the result is that many bytes behind the start of its own string.
+    within = np.arange(int(ends[-1])) - np.repeat(ends[:-1], lengths)
+    heap = heap[np.repeat(starts, lengths) + within]
+    places = pa.py_buffer(ends.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(lengths), [None, places, pa.py_buffer(heap)])
+
+
+def read_any(array: pa.Array, type_: FieldType) -> Typed:
+    """Text as the text of a value, anything else as the value that it is."""
+    if is_text(array.type) and type_.kind is not Kind.STRING:
+        return read_text_array(array, type_)
+    return read_array(array, type_)

@@ -1,0 +1,62 @@
+"""Deepening a stream that `railgun serve` answers for: built in the server's data folder, installed by the server."""
+
+import time
+
+from railgun.client.client import Client
+from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
+from railgun.spark.errors import HistoryError
+from railgun.task.deepening_plan import deepening_folder, read_plan
+from railgun.task.history_build import HistoryPlan
+
+_ASK_S = 0.2
+
+
+class DeepeningOfService(DeepeningTarget):
+    """url: of the server.
+
+    Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, and where it says
+    that it cannot install.
+    """
+
+    def __init__(self, request: BackfillRequest, url: str) -> None:
+        super().__init__(request)
+        self._url = url
+
+    def plan(self) -> HistoryPlan:
+        stream = self.request.stream
+        with Client(self._url) as client:
+            before = client.deepening(stream)
+            begun = client.begin_deepening(stream, self.request.cut_ms)
+            plan = read_plan(deepening_folder(self.request.data, stream))
+            if plan is not None and plan.history == begun["history"]:
+                self.has_begun = before["state"] == "none"
+                return plan
+            if before["state"] == "none":
+                client.give_up_deepening(stream)
+        raise HistoryError(
+            f"{self.request.data}: the server at {self._url} has another data folder; name that one, as this machine "
+            "sees it, with --data"
+        )
+
+    def install(self) -> None:
+        stream = self.request.stream
+        self.bring()
+        with Client(self._url) as client:
+            wanted = client.deepening(stream)["history"]
+            client.install_deepening(stream)
+            while True:
+                standing = client.deepening(stream)
+                if standing["state"] == "none" and standing["history"] == wanted:
+                    break
+                if standing["state"] in ("none", "failed"):
+                    reason = standing["failure"] or "it was given up"
+                    raise HistoryError(f"{stream} was not deepened: {reason}")
+                time.sleep(_ASK_S)
+        self.release()
+
+    def give_up(self) -> bool:
+        with Client(self._url) as client:
+            if client.deepening(self.request.stream)["state"] == "none":
+                return False
+            client.give_up_deepening(self.request.stream)
+        return True

@@ -1,0 +1,190 @@
+"""In Spark's executors: the sorted records of a task go through the engine's own task processor, into its folder.
+
+Rows are streamed, so that memory does not depend on how many there are. A folder is built under another name and gets
+its own once it is whole: whatever is killed leaves nothing that looks finished.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from railgun.catalog.names import column_name
+from railgun.spark.backfill.own_rows import due_times
+from railgun.spark.backfill.rows import ID, RECORD, TASK, TIME, Counts
+from railgun.task.durable_files import make_all_durable, make_durable, write_whole
+from railgun.task.history_build import HistoryBuild, HistoryPlan
+from railgun.task.history_manifest import MANIFEST_PLACE, HistoryManifest, read_manifest
+from railgun.task.settings import TaskSettings
+from railgun.wire.arrow_records import records_of
+from railgun.wire.encode import Records
+
+BUILT = pa.schema([("task", pa.int32()), ("said", pa.string())])
+BUILT_SQL = "task int, said string"
+COUNTS = "counts.json"
+_UNFINISHED = "building"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlace:
+    """Where tasks are built.
+
+    tasks: the folder that finished ones are in, seen by all machines under one path.  numbers: the (partitioner,
+    partition) of each number; the one above is that of counts.  scratch: a local folder for what is not finished, where
+    `tasks` is on slow storage; then whole files are copied.
+    """
+
+    tasks: Path
+    numbers: tuple[tuple[str, int], ...]
+    settings: TaskSettings
+    scratch: Path | None = None
+
+    def folder(self, number: int) -> Path:
+        """Of a finished task."""
+        partitioner, partition = self.numbers[number]
+        return self.tasks / column_name(partitioner) / str(partition)
+
+    def is_built(self, number: int) -> bool:
+        """Is it finished?"""
+        return (self.folder(number) / MANIFEST_PLACE).is_file()
+
+    def counts(self) -> Counts | None:
+        """What was counted of all rows; None where that is not finished."""
+        place = self.tasks / COUNTS
+        return Counts.from_json(json.loads(place.read_bytes())) if place.is_file() else None
+
+
+def building(
+    plan: HistoryPlan, place: BuildPlace
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: ROWS in order of task, time, id in; a row for each task finished out, with its manifest."""
+
+    def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        under_way: _Task | _Counts | None = None
+        try:
+            for number, records, due in _by_task(batches, plan, len(place.numbers)):
+                if under_way is None or under_way.number != number:
+                    if under_way is not None:
+                        yield _said(under_way.number, under_way.finish())
+                    is_task = number < len(place.numbers)
+                    under_way = _Task(plan, place, number) if is_task else _Counts(place, number)
+                under_way.take(records, due)
+            if under_way is not None:
+                yield _said(under_way.number, under_way.finish())
+                under_way = None
+        finally:
+            if under_way is not None:
+                under_way.give_up()
+
+    return build
+
+
+def remove_unfinished(place: BuildPlace) -> None:
+    """Remove what killed executors left. None may be at work."""
+    for folder in place.tasks.glob(f"*/*.{_UNFINISHED}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Task:
+    """A task under way."""
+
+    def __init__(self, plan: HistoryPlan, place: BuildPlace, number: int) -> None:
+        self.number = number
+        self._place, self._final = place, place.folder(number)
+        # Two attempts at the same task may run at once.
+        name = f"{self._final.name}.{_UNFINISHED}-{uuid.uuid4().hex[:8]}"
+        self._final.parent.mkdir(parents=True, exist_ok=True)
+        self._near = self._final.parent / name
+        self._folder = self._near if place.scratch is None else place.scratch / name
+        self._folder.mkdir(parents=True)
+        self._build = HistoryBuild(self._folder, plan, *place.numbers[number], place.settings)
+
+    def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
+        """The next records; empty ones are marks that there is such a task. due: see `HistoryBuild.take_own`."""
+        if due is not None:
+            self._build.take_own(records, due)
+            return
+        real = np.flatnonzero(np.diff(records.offsets) > 0)
+        if len(real):
+            # Marks come first, being before all time.
+            self._build.take(records.part(int(real[0]), len(records)))
+
+    def finish(self) -> str:
+        """The folder gets its name; its manifest."""
+        manifest = self._build.finish()
+        if self._folder != self._near:
+            shutil.copytree(self._folder, self._near)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            make_all_durable(self._near)
+        try:
+            self._near.rename(self._final)
+        except OSError:
+            if not self._place.is_built(self.number):
+                raise
+            # Another attempt was first; what it made is the same.
+            shutil.rmtree(self._near, ignore_errors=True)
+        make_durable(self._final.parent)
+        return msgspec.json.encode(manifest).decode()
+
+    def give_up(self) -> None:
+        """Remove what there is."""
+        self._build.give_up()
+        for folder in (self._folder, self._near):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Counts:
+    """What was counted, added up."""
+
+    def __init__(self, place: BuildPlace, number: int) -> None:
+        self.number, self._place, self._counts = number, place, Counts()
+
+    def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
+        """The next counts."""
+        for each in records.to_list():
+            if each:
+                self._counts.add(Counts.from_json(json.loads(each)))
+
+    def finish(self) -> str:
+        """They are kept beside the tasks."""
+        said = json.dumps(self._counts.as_json())
+        write_whole(self._place.tasks / COUNTS, said)
+        return said
+
+    def give_up(self) -> None:
+        """Nothing is kept."""
+
+
+def manifests_of(place: BuildPlace) -> list[HistoryManifest]:
+    """Of all finished tasks, in their order. Raises HistoryDamagedError, OSError."""
+    return [read_manifest(place.folder(number)) for number in range(len(place.numbers))]
+
+
+def _by_task(
+    batches: Iterator[pa.RecordBatch], plan: HistoryPlan, tasks_end: int
+) -> Iterator[tuple[int, Records, NDArray[np.int64] | None]]:
+    """(task, records, when they counted), the last of a live stream's own events from the cut on alone."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        tasks = batch.column(TASK).to_numpy()
+        is_own = (batch.column(TIME).to_numpy() == plan.cut_ms) & (tasks < tasks_end) & bool(plan.own)
+        changes = np.flatnonzero((np.diff(tasks) != 0) | (np.diff(is_own.astype(np.int8)) != 0))
+        bounds = [0, *(changes + 1).tolist(), len(tasks)]
+        records = records_of(batch.column(RECORD))
+        for begin, end in pairwise(bounds):
+            keys = batch.column(ID).slice(begin, end - begin)
+            due = due_times(keys.cast(pa.binary())) if is_own[begin] else None
+            yield int(tasks[begin]), records.part(begin, end), due
+
+
+def _said(number: int, text: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"task": number, "said": text}], BUILT)

@@ -1,0 +1,54 @@
+"""Which stream and which partitioner are meant, where they may be left out, or misspelt."""
+
+from collections.abc import Sequence
+
+from railgun.catalog.catalog import FIRST_VERSION
+from railgun.catalog.definitions import load_definitions
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.language.errors import nearest
+from railgun.spark.errors import OptionError
+from railgun.spark.tables.record_log import StreamSchemas
+
+
+def defined(file: str, stream: str | None) -> StreamSchemas:
+    """A stream of a definitions file. Raises OptionError."""
+    try:
+        definitions = load_definitions(file)
+    except (DefinitionError, OSError) as error:
+        raise OptionError(f"option definitions: {error}") from error
+    found = definitions.streams[chosen_stream(list(definitions.streams), stream, file)]
+    return StreamSchemas(found, {FIRST_VERSION: found.schema(FIRST_VERSION)})
+
+
+def chosen_stream(names: Sequence[str], wanted: str | None, place: str) -> str:
+    """The one that is meant of those at a place. Raises OptionError."""
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None:
+        raise OptionError(
+            f"{place}: it has the streams {', '.join(names) or '(none)'}; say which: option stream"
+        )
+    if wanted not in names:
+        near = nearest(wanted, names)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"
+        raise OptionError(f"{place}: there is no stream {wanted[:80]!r}; {hint}")
+    return wanted
+
+
+def chosen_partitioner(stream: StreamDefinition, wanted: str | None) -> str:
+    """The one that is meant of a stream's. Raises OptionError."""
+    names = {column_name(each): each for each in stream.partitioners}
+    if wanted is None and len(names) == 1:
+        return stream.partitioners[0]
+    if wanted is None:
+        raise OptionError(
+            f"stream {stream.name} has the partitioners {', '.join(names)}, each with all events; say which one's to "
+            "read: option partitioner"
+        )
+    if wanted == ALL or wanted in names:
+        return names.get(wanted, ALL)
+    near = nearest(wanted, names)
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
+    raise OptionError(f"stream {stream.name} has no partitioner {wanted[:80]!r}; {hint}")

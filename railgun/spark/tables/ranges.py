@@ -1,0 +1,48 @@
+"""The ranges of offsets that options ask for: looked at against what a log holds, before anything is read."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from railgun.spark.errors import OptionError
+from railgun.spark.tables.options import ALL_PARTITIONS, ReadOptions
+from railgun.spark.tables.record_log import Bounds, RecordLog
+from reservoir.layout import INT64_MAX
+
+
+def within_ranges(bounds: Bounds, options: ReadOptions, log: RecordLog) -> Bounds:
+    """Bounds, narrowed to the times of appending that were asked for. Raises OptionError for ranges that the log does
+    not have.
+
+    An offset for one partition must be one of that partition's. One for all of them must lie in one of them.
+    """
+    asked = options.bounds
+    if asked.first_offset or asked.last_offset or asked.partitions:
+        _check(asked, log.start_offsets(), log.end_offsets())
+    if options.start_appended_ms is not None:
+        firsts = log.offsets_at(options.start_appended_ms)
+        firsts = {each: max(offset, bounds.offsets(each)[0]) for each, offset in firsts.items()}
+        bounds = dataclasses.replace(bounds, first_offset=firsts)
+    if options.end_appended_ms is not None:
+        ends = log.offsets_at(options.end_appended_ms)
+        lasts = {each: min(offset - 1, bounds.offsets(each)[1]) for each, offset in ends.items()}
+        bounds = dataclasses.replace(bounds, last_offset=lasts)
+    return bounds
+
+
+def _check(asked: Bounds, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    named = {*(asked.partitions or ()), *(asked.first_offset or ()), *(asked.last_offset or ())} - {
+        ALL_PARTITIONS
+    }
+    for partition in sorted(named - set(starts)):
+        raise OptionError(f"there is no partition {partition}; the topic has 0 to {len(starts) - 1}")
+    holds = [f"{each}: {starts[each]} to {ends[each] - 1}" for each in starts if ends[each] > starts[each]]
+    held = f"what is there, by partition, is {', '.join(holds) or 'nothing'}"
+    for option, offsets, is_end in (
+        ("startOffset", asked.first_offset, False),
+        ("endOffset", asked.last_offset, True),
+    ):
+        for partition, offset in (offsets or {}).items():
+            where = starts if partition == ALL_PARTITIONS else (partition,)
+            given = offset + is_end
+            if given not in (0, INT64_MAX) and not any(starts[each] <= given <= ends[each] for each in where):
+                raise OptionError(f"option {option}: {given} is out of the log; {held}")

@@ -1,0 +1,181 @@
+"""What the life of a metric makes of its results, as SQL: where it is in force, warming, partial, and what it lacks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from railgun.language.ast import Window, WindowKind
+from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK, TASK
+from railgun.spark.validation.checking import Checked
+from railgun.spark.validation.lives import Life, Span, Told
+from railgun.spark.validation.reply_source import ABSENT, PARTIAL, UNFIT, WARMING
+from railgun.spark.validation.run_source import NUMBER
+from railgun.spark.validation.task_log_source import place_of_number
+from railgun.spark.validation.translate import text_literal
+from railgun.spark.validation.windows import block_of
+
+_LEAST = -(1 << 63)
+_CARRIED = (TASK, CLOCK, ABSENT, UNFIT, WARMING, PARTIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """In a task, a metric's results lack what was accepted at or before bound_ms, of which the first is `number`."""
+
+    task: int
+    bound_ms: int
+    number: int
+
+
+class LifeRules:
+    """The rules of one partitioner's metrics. events: admitted; they are looked at where a metric came or went, or was
+    added when there were events."""
+
+    def __init__(self, events: DataFrame, told: Told, columns: Mapping[int, str]) -> None:
+        self._told, self._columns = told, columns
+        self._clocks = clocks_at(events, self._points())
+        bounds = {
+            (task, bound)
+            for life in told.lives.values()
+            for task, span in life.spans.items()
+            if (bound := self._bound(task, span)) is not None
+        }
+        self._firsts = _firsts(events, sorted(bounds))
+
+    def checked(self) -> list[Checked]:
+        """Every metric that there ever was, with its rules."""
+        names = [life.metric.name for life in self._told.lives.values()]
+        return [self._checked(life, names.count(life.metric.name) > 1) for life in self._told.lives.values()]
+
+    def _checked(self, life: Life, is_one_of_many: bool) -> Checked:
+        metric, column = life.metric, self._columns[life.added]
+        lacks = [lack for task, span in life.spans.items() if (lack := self._lack(task, span)) is not None]
+        name, listed = (
+            text_literal(metric.name),
+            f"coalesce(array_contains({WARMING}, {text_literal(metric.name)}), false)",
+        )
+        partial = _partial(metric.resolved.window, lacks)
+        in_force = self._in_force(life.spans.values())
+        alike = [other for other in self._told.lives.values() if other.metric.name == metric.name]
+        # A metric that is named where it is not: that is said once of a name, at its first life.
+        alone = "false"
+        if alike[0] is life:
+            is_named = f"NOT coalesce(array_contains({ABSENT}, {name}), false)"
+            alone = " AND ".join(
+                [is_named, *(f"NOT ({self._in_force(each.spans.values())})" for each in alike)]
+            )
+        is_right = (
+            f"(CASE WHEN NOT ({in_force}) THEN false WHEN array_contains({ABSENT}, {name}) "
+            f"OR array_contains({UNFIT}, {text_literal(column)}) THEN false "
+            f"WHEN {self._warming(life)} THEN {listed} AND {column} IS NULL AND {PARTIAL}[{name}] IS NULL "
+            f"WHEN {listed} OR NOT ({PARTIAL}[{name}] <=> {partial}) THEN false END)"
+        )
+        return Checked(
+            metric,
+            f"{metric.name} (added at {life.added})" if is_one_of_many else metric.name,
+            column,
+            tuple((lack.task, lack.bound_ms) for lack in lacks),
+            f"(({in_force}) OR ({alone}))",
+            is_right,
+            _CARRIED,
+        )
+
+    def _points(self) -> list[int]:
+        """The control records at which clocks matter."""
+        spans = [span for life in self._told.lives.values() for span in life.spans.values()]
+        adds = {span.added for span in spans if not self._is_first(span.added)}
+        if not adds:
+            return []
+        return sorted(adds | {each.number for changes in self._told.settings.values() for each in changes})
+
+    def _is_first(self, number: int) -> bool:
+        """Is a control record before all events of its task?"""
+        partition, offset = place_of_number(number)
+        return offset < self._told.leading.get(partition, 0)
+
+    def _clock(self, number: int) -> int | None:
+        """T at a control record; None where nothing was accepted by then."""
+        return None if self._is_first(number) else self._clocks.get(number)
+
+    def _bound(self, task: int, span: Span) -> int | None:
+        """R at a metric's `add`; None where it is minus infinity."""
+        settings = [each for each in self._told.settings.get(task, ()) if each.number < span.added]
+        ends = [each.number for each in settings[1:]] + [span.added]
+        found: list[int] = []
+        for setting, end in zip(settings, ends):
+            retention_ms = setting.stream.retention_ms
+            for number in (setting.number, end):
+                clock = self._clock(number)
+                if clock is not None and retention_ms is not None:
+                    found.append(clock - retention_ms)
+        return max((each for each in found if each > _LEAST), default=None)
+
+    def _lack(self, task: int, span: Span) -> _Lack | None:
+        bound = self._bound(task, span)
+        first = None if bound is None else self._firsts.get((task, bound))
+        return None if bound is None or first is None else _Lack(task, bound, first)
+
+    def _in_force(self, spans: Iterable[Span]) -> str:
+        made = []
+        for span in spans:
+            partition = place_of_number(span.added)[0]
+            until = "" if span.dropped is None else f" AND {NUMBER} < {span.dropped}L"
+            after = "" if self._is_first(span.added) else f" AND {NUMBER} > {span.added}L"
+            made.append(f"({TASK} = {partition}{after}{until})")
+        return " OR ".join(made) or "false"
+
+    def _warming(self, life: Life) -> str:
+        made = []
+        for span in life.spans.values():
+            if self._clock(span.added) is not None:
+                until = "" if span.warm is None else f" AND {NUMBER} < {span.warm}L"
+                made.append(f"({TASK} = {place_of_number(span.added)[0]}{until})")
+        return "(" + (" OR ".join(made) or "false") + ")"
+
+
+def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
+    """SQL of the bound that a reply has to name, null where the window reaches no further back."""
+    cases = []
+    for lack in lacks:
+        head = f"try_subtract({CLOCK}, {window.delay_ms}L)"
+        if window.size_ms is None:
+            reaches = "true"
+        elif window.kind is WindowKind.SLIDING:
+            reaches = f"coalesce(try_subtract({head}, {window.size_ms}L) < {lack.bound_ms}L, true)"
+        else:
+            start = f"try_multiply({block_of(head, window)}, {window.size_ms}L)"
+            reaches = f"coalesce({start} <= {lack.bound_ms}L, true)"
+        cases.append(
+            f"WHEN {TASK} = {lack.task} AND {NUMBER} >= {lack.number}L AND {reaches} THEN {lack.bound_ms}L"
+        )
+    return f"(CASE {' '.join(cases)} END)" if cases else "CAST(NULL AS BIGINT)"
+
+
+def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
+    """By number of a control record, T there, where anything was accepted before."""
+    if not points:
+        return {}
+    figures = [
+        F.max(
+            F.expr(
+                f"CASE WHEN {TASK} = {place_of_number(number)[0]} AND {NUMBER} < {number}L THEN {CLOCK} END"
+            )
+        )
+        for number in points
+    ]
+    row = events.agg(*figures).collect()[0]
+    return {number: clock for number, clock in zip(points, row) if clock is not None and clock > _LEAST}
+
+
+def _firsts(events: DataFrame, bounds: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """By task and bound, the number of the first event that was accepted at or before it, where there is one."""
+    if not bounds:
+        return {}
+    figures = [
+        F.min(F.expr(f"CASE WHEN {TASK} = {task} AND {ACCEPTED_MS} <= {bound}L THEN {NUMBER} END"))
+        for task, bound in bounds
+    ]
+    row = events.agg(*figures).collect()[0]
+    return {each: number for each, number in zip(bounds, row) if number is not None}

@@ -1,0 +1,147 @@
+"""The lives of metrics, and the settings in force, as the control records of a partitioner's logs tell them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from railgun.catalog.changes import (
+    AddHistory,
+    AddMetric,
+    BeginDeepening,
+    Deepen,
+    DropMetric,
+    DropStream,
+    PutStream,
+    Warm,
+    change_from_json,
+)
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.spark.errors import RecordError
+from railgun.spark.validation.admission import Lateness
+from railgun.spark.validation.task_log_source import place_of_number
+
+
+@dataclass(slots=True)
+class Span:
+    """A metric's life in one task, by numbers of records. warm, dropped: None where that did not come."""
+
+    added: int
+    warm: int | None = None
+    dropped: int | None = None
+
+
+@dataclass(slots=True)
+class Life:
+    """A metric, from one adding of its name to its drop. added: the place of its `add`.  spans: by task."""
+
+    metric: MetricDefinition
+    added: int
+    spans: dict[int, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A stream's definition from a record on. number: of the record.  version: of its schema."""
+
+    number: int
+    stream: StreamDefinition
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a task's log says of history before it. number: of the record from which on the task is one that has it.
+
+    history: its id.  cut_ms: its events come before then.  begun: of a deepening, the number of the record where what
+    the task had accepted was put aside; None where there is no such record.  known_place: see `AddHistory`.
+    """
+
+    number: int
+    history: str
+    cut_ms: int
+    deepens: bool
+    begun: int | None
+    known_place: int
+
+
+@dataclass(slots=True)
+class Told:
+    """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
+
+    leading: by task, the offset before which all records are control records.  pasts: by task, in order.
+    """
+
+    lives: dict[int, Life] = field(default_factory=dict)
+    settings: dict[int, list[Setting]] = field(default_factory=dict)
+    leading: dict[int, int] = field(default_factory=dict)
+    pasts: dict[int, list[Past]] = field(default_factory=dict)
+
+    def lateness_changes(self) -> Mapping[int, list[Lateness]]:
+        """By task, what was in force from when on."""
+        return {
+            task: [Lateness.of(each.number, each.stream) for each in changes]
+            for task, changes in self.settings.items()
+        }
+
+
+def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
+    """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
+
+    Raises RecordError.
+    """
+    found = Told()
+    begun: dict[tuple[int, str], int] = {}
+    applied: dict[int, int] = {}
+    streams: dict[int, dict[str, StreamDefinition]] = {}
+    for task, number, body in sorted(controls):
+        known = streams.setdefault(task, {})
+        if place_of_number(number)[1] == found.leading.get(task, 0):
+            found.leading[task] = found.leading.get(task, 0) + 1
+        try:
+            change = change_from_json(json.loads(body), known)
+        except DefinitionError as error:
+            partition, offset = place_of_number(number)
+            raise RecordError(f"partition {partition} offset {offset}: a control record: {error}") from error
+        if isinstance(change, Warm):
+            life = found.lives.get(change.added)
+            span = None if life is None else life.spans.get(task)
+            if span is not None and span.warm is None:
+                span.warm = number
+            continue
+        if change.place <= applied.get(task, 0):
+            # Told again, by whoever finished another's change.
+            continue
+        applied[task] = change.place
+        match change:
+            case PutStream():
+                known[change.stream.name] = change.stream
+                found.settings.setdefault(task, []).append(
+                    Setting(number, change.stream, change.schema_version)
+                )
+            case AddMetric() if change.metric.home == partitioner:
+                life = found.lives.setdefault(change.place, Life(change.metric, change.place))
+                life.spans[task] = Span(number)
+            case DropMetric() if change.added in found.lives:
+                found.lives[change.added].spans[task].dropped = number
+            case DropStream():
+                for life in found.lives.values():
+                    span = life.spans.get(task)
+                    if span is not None and span.dropped is None:
+                        span.dropped = number
+            case BeginDeepening():
+                begun[task, change.history] = number
+            case AddHistory() | Deepen():
+                place = change.known_place if isinstance(change, AddHistory) else None
+                past = Past(
+                    number,
+                    change.history,
+                    change.cut_ms,
+                    isinstance(change, Deepen),
+                    begun.get((task, change.history)),
+                    change.place - 1 if place is None else place,
+                )
+                found.pasts.setdefault(task, []).append(past)
+            case _:
+                pass
+    return found

@@ -1,0 +1,279 @@
+"""Recorded replies as a table: of a cluster's output topic, or of files with one reply on each line."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Context, Decimal, InvalidOperation
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from railgun.language.types import Kind, Type
+from railgun.plan.outputs import is_wide
+from railgun.registry.topics import Topics
+from railgun.spark.errors import ReplyFileError
+from railgun.spark.tables.broker_place import broker_settings
+from railgun.spark.tables.record_log import Bounds, Piece
+from railgun.spark.tables.topic_log import TopicRecordLog, connected
+from railgun.spark.validation.reply_file import recorded_type
+from railgun.spark.validation.run_source import whole_type
+from railgun.spark.validation.task_log_source import number_of, place_of_number
+
+FORMAT = "railgun_replies"
+REPLY_NUMBER, REPLY_ID, REPLY_MS = "reply_n", "reply_id", "reply_t"
+ABSENT, UNFIT, WARMING, PARTIAL, UNKNOWN = "absent", "unfit", "warming", "partial", "unknown"
+LATE_AT, DUPLICATE_AT = "late_at", "duplicate_at"
+
+_BATCH = 8_192
+_PIECE_RECORDS = 500_000
+
+
+class _Reply(msgspec.Struct, gc=False):
+    """One reply as JSON has it."""
+
+    id: str | int
+    time: int
+    metrics: dict[str, Any]
+    late: dict[str, str] | None = None
+    duplicate: list[str] | None = None
+    warming: list[str] | None = None
+    partial: dict[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A column of results: of the metric of a name, of a type."""
+
+    column: str
+    name: str
+    kind: str
+    precision: int
+    scale: int
+
+    @classmethod
+    def of(cls, column: str, name: str, type_: Type) -> "Answered":
+        """For results of a type."""
+        return cls(column, name, type_.kind.value, type_.precision, type_.scale)
+
+    @property
+    def type(self) -> Type:
+        """Of the results."""
+        return Type(Kind(self.kind), self.precision, self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPlace:
+    """Where replies are, and what is wanted of them. files: NDJSON, unless there is a broker."""
+
+    files: tuple[str, ...]
+    broker: str | None
+    topic_prefix: str
+    kafka: Mapping[str, str]
+    stream: str
+    columns: tuple[Answered, ...]
+
+    def options(self) -> dict[str, str]:
+        """As options of the data source."""
+        return {"place": json.dumps(asdict(self))}
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, str]) -> "ReplyPlace":
+        """What `options` made."""
+        body = json.loads(options["place"])
+        columns = tuple(Answered(**each) for each in body.pop("columns"))
+        return cls(tuple(body.pop("files")), columns=columns, **body)
+
+    def open(self) -> TopicRecordLog:
+        """The output topic. Raises PlaceError."""
+        assert self.broker is not None
+        topic = Topics(self.topic_prefix).output(self.stream)
+        return TopicRecordLog(
+            connected(broker_settings(self.broker, dict(self.kafka))), topic, "", self.broker
+        )
+
+
+class ReplySource(DataSource):
+    """One row for each reply."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(_schema(ReplyPlace.of_options(self.options)))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ReplyReader(ReplyPlace.of_options(self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A file of replies, by its place among all."""
+
+    number: int
+    path: str
+
+
+class ReplyPartition(InputPartition):
+    """Offsets of a partition of the topic, or one file."""
+
+    def __init__(self, part: Piece | _Lines) -> None:
+        self.part = part
+
+
+class ReplyReader(DataSourceReader):
+    """Raises PlaceError where the topic cannot be read, ReplyFileError for what is no reply."""
+
+    def __init__(self, place: ReplyPlace) -> None:
+        self._place = place
+
+    def partitions(self) -> Sequence[InputPartition]:
+        if self._place.broker is None:
+            return [ReplyPartition(_Lines(number, path)) for number, path in enumerate(self._place.files)]
+        log = self._place.open()
+        try:
+            return [ReplyPartition(piece) for piece in log.pieces(Bounds(), _PIECE_RECORDS)]
+        finally:
+            log.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, ReplyPartition)
+        part, rows = partition.part, _Rows(self._place)
+        if isinstance(part, _Lines):
+            yield from rows.of_lines(part)
+            return
+        log = self._place.open()
+        try:
+            for raw in log.read(part, Bounds(), payloads=True):
+                assert raw.buffer is not None
+                assert raw.bounds is not None
+                data, ends = raw.buffer.tobytes(), raw.bounds.tolist()
+                values = [data[begin:end] for begin, end in pairwise(ends)]
+                numbers = [number_of(part.partition, offset) for offset in raw.offsets.tolist()]
+                yield rows.batch(values, numbers, "offset")
+        finally:
+            log.close()
+
+
+def _schema(place: ReplyPlace) -> pa.Schema:
+    fields = [
+        (REPLY_NUMBER, pa.int64()),
+        (REPLY_ID, pa.string()),
+        (REPLY_MS, pa.int64()),
+        (LATE_AT, pa.map_(pa.string(), pa.string())),
+        (DUPLICATE_AT, pa.list_(pa.string())),
+        (ABSENT, pa.list_(pa.string())),
+        (UNFIT, pa.list_(pa.string())),
+        (WARMING, pa.list_(pa.string())),
+        (PARTIAL, pa.map_(pa.string(), pa.int64())),
+        (UNKNOWN, pa.list_(pa.string())),
+    ]
+    return pa.schema(fields + [(each.column, whole_type(recorded_type(each.type))) for each in place.columns])
+
+
+class _Rows:
+    """Makes replies into rows."""
+
+    def __init__(self, place: ReplyPlace) -> None:
+        self._place, self._schema = place, _schema(place)
+        self._decode = msgspec.json.Decoder(_Reply).decode
+        self._names = frozenset(each.name for each in place.columns)
+
+    def of_lines(self, lines: _Lines) -> Iterator[pa.RecordBatch]:
+        """The replies of a file; lines without one are passed over."""
+        values: list[bytes] = []
+        numbers: list[int] = []
+        with Path(lines.path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    values.append(line)
+                    numbers.append(number_of(lines.number, number))
+                if len(values) == _BATCH:
+                    yield self.batch(values, numbers, f"{lines.path} line")
+                    values, numbers = [], []
+        if values:
+            yield self.batch(values, numbers, f"{lines.path} line")
+
+    def batch(self, values: Sequence[bytes], numbers: Sequence[int], where: str) -> pa.RecordBatch:
+        """Replies as columns. Raises ReplyFileError."""
+        replies: list[_Reply] = []
+        for value, number in zip(values, numbers):
+            try:
+                replies.append(self._decode(value))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise ReplyFileError(
+                    f"{where} {place_of_number(number)[1]}: it is no reply: {error}"
+                ) from error
+        metrics = [each.metrics for each in replies]
+        absent, unfit = [], [None] * len(replies)
+        for each in metrics:
+            absent.append(None if each.keys() == self._names else sorted(self._names - each.keys()) or None)
+        unknown = [sorted(each.keys() - self._names) or None for each in metrics]
+        columns = []
+        for wanted in self._place.columns:
+            found = [each.get(wanted.name) for each in metrics]
+            columns.append(_array(wanted, found, unfit, self._schema.field(wanted.column).type))
+        told: list[Any] = [
+            numbers,
+            [str(each.id) for each in replies],
+            [each.time for each in replies],
+            [None if each.late is None else list(each.late.items()) for each in replies],
+            [each.duplicate for each in replies],
+            absent,
+            unfit,
+            [each.warming for each in replies],
+            [None if each.partial is None else list(each.partial.items()) for each in replies],
+            unknown,
+        ]
+        arrays = [pa.array(values, each.type) for values, each in zip(told, self._schema)] + columns
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _array(wanted: Answered, values: list[Any], unfit: list[Any], type_: pa.DataType) -> pa.Array:
+    """Results of a metric; what cannot be one is null, and its column is named in `unfit`."""
+    try:
+        return pa.array([_read(wanted, value) for value in values], type_)
+    except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
+        fitting = []
+        for row, value in enumerate(values):
+            try:
+                fitting.append(pa.scalar(_read(wanted, value), type_))
+            except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
+                fitting.append(pa.scalar(None, type_))
+                unfit[row] = [*(unfit[row] or ()), wanted.column]
+        return pa.array([each.as_py() for each in fitting], type_)
+
+
+def _read(wanted: Answered, value: Any) -> Any:
+    """A JSON value as what Arrow takes for the column. Raises TypeError, ValueError, ArithmeticError."""
+    if value is None:
+        return None
+    kind = Kind(wanted.kind)
+    if type(value) not in _JSON_TYPES[kind]:
+        raise TypeError(f"{value!r} is no {kind.value}")
+    if kind is Kind.INTEGER128:
+        return Decimal(value)
+    if kind is not Kind.DECIMAL:
+        return value
+    number = Decimal(value)
+    if number.as_tuple().exponent != -wanted.scale:
+        raise InvalidOperation(f"{value!r} has not {wanted.scale} digits behind the point")
+    return number.scaleb(wanted.scale, _EXACT) if is_wide(wanted.type) else number
+
+
+_JSON_TYPES: Mapping[Kind, tuple[type, ...]] = {
+    Kind.STRING: (str,),
+    Kind.LONG: (int,),
+    Kind.TIMESTAMP: (int,),
+    Kind.INTEGER128: (int,),
+    Kind.DOUBLE: (int, float),
+    Kind.BOOLEAN: (bool,),
+    Kind.DECIMAL: (str,),
+}
+_EXACT = Context(prec=60)

@@ -1,0 +1,170 @@
+"""What a validation found: for people as a table, for programs as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
+
+EXAMPLES = 5
+"""How many of what is wrong are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A reply that is wrong. row: of the events, from 0; in a log, `place` says where the event is."""
+
+    row: int
+    id: str
+    expected: str
+    got: str
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCheck:
+    """One column of the replies.
+
+    compared: values.  mismatches: values that are wrong.  beyond: values that doubles cannot decide, since a sum of
+    them leaves their range on the way.  difference: the largest of doubles, None for what is compared exactly.
+    not_checked: why nothing was compared.
+    """
+
+    name: str
+    compared: int = 0
+    mismatches: int = 0
+    beyond: int = 0
+    difference: float | None = None
+    not_checked: str | None = None
+    examples: tuple[Example, ...] = ()
+
+    def plus(self, more: "MetricCheck") -> "MetricCheck":
+        """This and another one of the same name."""
+        differences = [each.difference for each in (self, more) if each.difference is not None]
+        return replace(
+            self,
+            compared=self.compared + more.compared,
+            mismatches=self.mismatches + more.mismatches,
+            beyond=self.beyond + more.beyond,
+            difference=max(differences, default=None),
+            examples=(*self.examples, *more.examples)[:EXAMPLES],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """The history that a service's replies were computed behind.
+
+    history: its id.  rows: that were read, `events` of them before the cut, `refused` of them no events.
+    """
+
+    history: str
+    places: tuple[str, ...]
+    cut_ms: int
+    rows: int
+    events: int
+    refused: int
+
+    def as_text(self) -> str:
+        """For people."""
+        refused = f", {self.refused:,} refused" if self.refused else ""
+        return (
+            f"history {self.history}, read again from {', '.join(self.places)}: {self.rows:,} rows{refused}, "
+            f"{self.events:,} events before {self.cut_ms} ms; behind its record in the log replies must have them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.  times: those of
+    the events whose replies were looked at; in_range: how many these are, where that is not all.
+
+    Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
+    history: what lies before its log.
+    """
+
+    stream: str
+    events: int
+    refused: int
+    seconds: float
+    checks: Sequence[MetricCheck]
+    sample: float | None = None
+    times: TimeRange = ALL_TIMES
+    in_range: int | None = None
+    replies: int | None = None
+    unanswered: int = 0
+    history: ReadHistory | None = None
+
+    @property
+    def values(self) -> int:
+        """Values compared."""
+        return sum(check.compared for check in self.checks)
+
+    @property
+    def mismatches(self) -> int:
+        """Values that are wrong."""
+        return sum(check.mismatches for check in self.checks)
+
+    @property
+    def undecided(self) -> int:
+        """Values of which doubles cannot say whether they are right."""
+        return sum(check.beyond for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "stream": self.stream,
+            "equal": self.mismatches == 0,
+            "events": self.events,
+            "refused": self.refused,
+            "values": self.values,
+            "mismatches": self.mismatches,
+            "undecided": self.undecided,
+            "seconds": round(self.seconds, 3),
+            "events_per_s": round(self.events / self.seconds) if self.seconds else 0,
+            "sample": self.sample,
+            **({} if self.in_range is None else {**asdict(self.times), "in_range": self.in_range}),
+            **({} if self.replies is None else {"replies": self.replies, "unanswered": self.unanswered}),
+            **({} if self.history is None else {"history": asdict(self.history)}),
+            "metrics": [asdict(check) for check in self.checks],
+        }
+
+    def as_text(self) -> str:
+        """For people."""
+        width = max([len(check.name) for check in self.checks] + [len("reply")])
+        lines = [f"{'reply':{width}}  {'compared':>14}  {'wrong':>10}  {'largest difference':>18}"]
+        for check in self.checks:
+            if check.not_checked is not None:
+                lines.append(f"{check.name:{width}}  not checked: {check.not_checked}")
+                continue
+            off = "exact" if check.difference is None else f"{check.difference:.3g}"
+            lines.append(f"{check.name:{width}}  {check.compared:14,}  {check.mismatches:10,}  {off:>18}")
+            if check.beyond:
+                lines.append(
+                    f"{'':{width}}  {check.beyond:,} values could not be decided: beyond the range of doubles"
+                )
+        for check in self.checks:
+            for each in check.examples:
+                place = each.place or f"row {each.row}"
+                lines.append(
+                    f"{check.name}: {place}, id {each.id}: recorded {each.got}, should be {each.expected}"
+                )
+        if self.history is not None:
+            lines.append(self.history.as_text())
+        sampled = "" if self.sample is None else f", of {self.sample:.4%} of the entities"
+        refused = f" ({self.refused:,} rows refused)" if self.refused else ""
+        if self.replies is not None:
+            refused += f", {self.replies:,} replies ({self.unanswered:,} events without one)"
+        if self.in_range is not None:
+            refused += f", {self.in_range:,} of these {self.times.as_text()}"
+        lines.append(
+            f"{self.events:,} events{refused}, {self.values:,} values compared{sampled}: {self._verdict()}"
+        )
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        """What became of the values."""
+        found = {"WRONG": self.mismatches, "undecided": self.undecided}
+        equal = self.values - sum(found.values())
+        parts = [f"{count:,} {what}" for what, count in found.items() if count]
+        return ", ".join([f"{equal:,} equal", *parts]) if parts else "all equal"

@@ -1,0 +1,205 @@
+"""An off-line run as a table for validation: its events, numbered and routed, beside its recorded replies."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from railgun.catalog.definitions import load_definitions
+from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
+from railgun.engine.checked_events import CheckedBlock, EventChecks
+from railgun.files.reading import EventFiles
+from railgun.language.types import RESULT_DIGITS, STRING, Type
+from railgun.plan.outputs import MetricColumn
+from railgun.spark.errors import ReplyFileError
+from railgun.spark.validation.partitioning import partition_numbers
+from railgun.spark.validation.reply_file import ReplyFile, recorded_columns, recorded_type
+from railgun.spark.validation.translate import FIELD_PREFIX
+from railgun.wire.columns import Column
+
+FORMAT = "railgun_run"
+NUMBER, EVENT_ID, EVENT_MS = "n", "id", "t"
+
+_NO_HEAP = np.zeros(0, np.uint8)
+
+
+def task_column(place: int) -> str:
+    """The partition of a partitioner, by its place in the stream's list; null where the event is not sent there."""
+    return f"p{place}"
+
+
+def field_column(name: str) -> str:
+    """A field of the event."""
+    return FIELD_PREFIX + name
+
+
+def reply_column(name: str) -> str:
+    """A column of the recorded reply."""
+    return f"r_{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What a run read and wrote."""
+
+    definitions: str
+    stream: str
+    events: tuple[str, ...]
+    out: str
+    skip_bad: bool = False
+
+    def defined(self) -> tuple[StreamDefinition, tuple[MetricDefinition, ...]]:
+        """The stream and its metrics. Raises DefinitionError, OSError."""
+        definitions = load_definitions(self.definitions)
+        return definitions.streams[self.stream], definitions.metrics_of(self.stream)
+
+    def options(self) -> dict[str, str]:
+        """As options of the data source."""
+        return {
+            "definitions": self.definitions,
+            "stream": self.stream,
+            "events": json.dumps(self.events),
+            "out": self.out,
+            "skip_bad": str(int(self.skip_bad)),
+        }
+
+    @classmethod
+    def of_options(cls, options: dict[str, str]) -> "RunFiles":
+        """What `options` made."""
+        events = tuple(json.loads(options["events"]))
+        return cls(
+            options["definitions"], options["stream"], events, options["out"], options["skip_bad"] == "1"
+        )
+
+
+class RunSource(DataSource):
+    """One row per event of a run, in the order of its files; refused ones have no time."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        files = RunFiles.of_options(dict(self.options))
+        return from_arrow_schema(_schema(*files.defined()))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return RunReader(RunFiles.of_options(dict(self.options)))
+
+
+class RunReader(DataSourceReader):
+    """Reads the files in their order, which is that of the log: one Spark partition."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        stream, metrics = self._files.defined()
+        schema = stream.schema(1)
+        checks = EventChecks(stream, schema, time.time_ns() // 1_000_000)
+        replies = _InStep(ReplyFile(Path(self._files.out), recorded_columns(stream, metrics)))
+        made, number = _schema(stream, metrics), 0
+        with EventFiles([Path(each) for each in self._files.events], schema) as files:
+            for block in checks.blocks(files):
+                if block.refused is not None and not self._files.skip_bad:
+                    raise block.refused
+                if block.rows:
+                    arrays = event_arrays(block, stream, number) + replies.take(block.rows)
+                    yield pa.RecordBatch.from_arrays(arrays, schema=made)
+                number += block.rows
+        replies.finish(number)
+
+
+class _InStep:
+    """Gives as many replies as there are events, whatever batches they lie in."""
+
+    def __init__(self, file: ReplyFile) -> None:
+        self._file, self._batches = file, file.batches()
+        self._rest: pa.Table | None = None
+        self._taken = 0
+
+    def take(self, rows: int) -> list[pa.Array]:
+        """The columns of the next rows. Raises ReplyFileError where there are fewer."""
+        pieces = [] if self._rest is None else [self._rest]
+        held = sum(map(len, pieces))
+        while held < rows:
+            batch = next(self._batches, None)
+            if batch is None:
+                raise ReplyFileError(
+                    f"{self._file.path}: it ends after {self._taken + held} replies, there are more events; name all "
+                    "that the run read, and its own output"
+                )
+            pieces.append(pa.Table.from_batches([batch]))
+            held += len(batch)
+        table = pa.concat_tables(pieces)
+        self._rest = table.slice(rows)
+        self._taken += rows
+        return [_whole(column.combine_chunks()) for column in table.slice(0, rows).columns]
+
+    def finish(self, events: int) -> None:
+        """Raise ReplyFileError where there are more."""
+        if (self._rest is not None and len(self._rest)) or any(len(batch) for batch in self._batches):
+            raise ReplyFileError(
+                f"{self._file.path}: it has more replies than the {events} events of the files; name all that "
+                "the run read"
+            )
+
+
+def _schema(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> pa.Schema:
+    fields = [(NUMBER, pa.int64()), (EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
+    fields += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
+    fields += [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
+    recorded = recorded_columns(stream, metrics)
+    return pa.schema(fields + [(reply_column(name), whole_type(type_)) for name, type_ in recorded.items()])
+
+
+def whole_type(type_: pa.DataType) -> pa.DataType:
+    """Wide decimals are compared as whole numbers of their last digit: Spark's own arithmetic would round them."""
+    is_wide = pa.types.is_decimal(type_) and type_.precision == RESULT_DIGITS
+    return pa.decimal128(RESULT_DIGITS, 0) if is_wide else type_
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    type_ = whole_type(array.type)
+    if type_ == array.type:
+        return array
+    return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count, array.offset)
+
+
+def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> list[pa.Array]:
+    """The columns of a block's events, with nulls in the rows of refused ones."""
+    events, bad = block.events, block.bad
+    fields = [
+        _arrow(column, type_, len(events)) for column, type_ in zip(events.fields, stream.types.values())
+    ]
+    arrays = [_arrow(events.ids, STRING, len(events)), pa.array(events.times)]
+    names = list(stream.types)
+    for partitioner in stream.partitioners:
+        if partitioner == ALL:
+            arrays.append(pa.array(np.zeros(len(events), np.int32)))
+        else:
+            arrays.append(partition_numbers(fields[names.index(partitioner)], stream.partitions))
+    arrays += fields
+    if bad.any():
+        places: NDArray[np.int64] = np.zeros(block.rows, np.int64)
+        places[~bad] = np.arange(len(events))
+        chosen = pa.array(places, mask=bad)
+        arrays = [array.take(chosen) for array in arrays]
+    return [pa.array(np.arange(number, number + block.rows, dtype=np.int64)), *arrays]
+
+
+def _arrow(column: Column, type_: Type, n: int) -> pa.Array:
+    nulls = np.zeros(n, np.uint8) if column.nulls is None else column.nulls
+    heap = _NO_HEAP if column.heap is None else column.heap
+    return MetricColumn("", type_, column.words.reshape(-1, 1), nulls, heap).arrow()

@@ -1,0 +1,259 @@
+"""Typed expressions as Spark SQL text: one tree gives the engine's program and this.
+
+Written for sessions with spark.sql.ansi.enabled=false. Every operand appears once in the text, so that nesting does
+not multiply it. Times are BIGINT milliseconds.
+"""
+
+from fractions import Fraction
+from math import ceil, floor
+
+from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.types import DECIMAL_DIGITS, Kind, Type
+from railgun.spark.errors import SparkSideError
+from railgun.spark.validation.case_sql import mapped_case
+
+FIELD_PREFIX = "f_"
+"""Before the names of fields: whatever a stream calls its fields, they meet no other column."""
+
+_WIDE = 38
+_LONG_DIGITS = 19
+_LONG_MIN = -(1 << 63)
+_TRY = {
+    Operation.ADD: "try_add",
+    Operation.SUBTRACT: "try_subtract",
+    Operation.MULTIPLY: "try_multiply",
+    Operation.REMAINDER: "try_mod",
+}
+_INFINITY = "CAST('Infinity' AS DOUBLE)"
+_COMPARISONS = (
+    Operation.EQUAL,
+    Operation.UNEQUAL,
+    Operation.LESS,
+    Operation.LESS_EQUAL,
+    Operation.GREATER,
+    Operation.GREATER_EQUAL,
+)
+_MIRRORED = {
+    Operation.LESS: Operation.GREATER,
+    Operation.LESS_EQUAL: Operation.GREATER_EQUAL,
+    Operation.GREATER: Operation.LESS,
+    Operation.GREATER_EQUAL: Operation.LESS_EQUAL,
+}
+_NAMES = {
+    Kind.STRING: "STRING",
+    Kind.LONG: "BIGINT",
+    Kind.DOUBLE: "DOUBLE",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.TIMESTAMP: "BIGINT",
+    Kind.NULL: "BOOLEAN",
+}
+
+
+class InexpressibleError(SparkSideError):
+    """Spark has nothing that means the same; the metric is named in the report and not checked."""
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return f"`{name}`"
+
+
+def type_name(type_: Type) -> str:
+    """A type of fields and expressions in SQL."""
+    if type_.kind is Kind.DECIMAL:
+        return f"DECIMAL({type_.precision},{type_.scale})"
+    return _NAMES[type_.kind]
+
+
+def text_literal(text: str) -> str:
+    """A string in SQL, whatever is in it."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)" if text else "''"
+
+
+def sql_of(expression: TypedExpression) -> str:
+    """The SQL text with the same value on every event. Raises InexpressibleError."""
+    match expression:
+        case Field(name=name):
+            return quoted(FIELD_PREFIX + name)
+        case Constant():
+            return _constant(expression)
+        case Apply(operation=operation, arguments=arguments):
+            return _apply(expression.type, operation, arguments)
+        case _:
+            raise TypeError(f"no typed expression: {expression!r}")
+
+
+def _constant(constant: Constant) -> str:
+    value, type_ = constant.value, constant.type
+    if value is None:
+        return f"CAST(NULL AS {type_name(type_)})"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return text_literal(value)
+    if isinstance(value, float):
+        return f"CAST('{value!r}' AS DOUBLE)"
+    if type_.kind is Kind.DECIMAL:
+        return _decimal_literal(value, type_.precision, type_.scale)
+    return f"CAST('{value}' AS BIGINT)"
+
+
+def _decimal_literal(unscaled: int, precision: int, scale: int) -> str:
+    return f"CAST('{unscaled}E-{scale}' AS DECIMAL({precision},{scale}))"
+
+
+def _apply(type_: Type, operation: Operation, arguments: tuple[TypedExpression, ...]) -> str:
+    if operation in _COMPARISONS:
+        return _comparison(operation, *arguments)
+    if operation in (Operation.AND, Operation.OR):
+        return "(" + f" {operation} ".join(map(sql_of, arguments)) + ")"
+    if operation is Operation.IN:
+        return _in(arguments[0], arguments[1:])
+    if operation is Operation.CASE:
+        return _case(type_, arguments)
+    if operation is Operation.COALESCE:
+        return f"coalesce({', '.join(_as(type_, each) for each in arguments)})"
+    if len(arguments) == 2 and operation is not Operation.LIKE:
+        return _arithmetic(type_, operation, *arguments)
+    operand = sql_of(arguments[0])
+    match operation:
+        case Operation.NOT:
+            return f"(NOT {operand})"
+        case Operation.IS_NULL:
+            return f"({operand} IS NULL)"
+        case Operation.LIKE:
+            return f"({operand} LIKE {text_literal(_pattern(arguments[1]))})"
+        case Operation.TO_DOUBLE:
+            return f"CAST({operand} AS DOUBLE)"
+        case Operation.LOWER | Operation.UPPER:
+            return mapped_case(operand, upper=operation is Operation.UPPER)
+        case Operation.NEGATE:
+            return f"try_subtract(0L, {operand})" if type_.kind is Kind.LONG else f"(- {operand})"
+        case Operation.ABS:
+            # Without ANSI abs(-2^63) is itself: the one value that is not its own absolute.
+            return (
+                f"nullif(abs({operand}), CAST('{_LONG_MIN}' AS BIGINT))"
+                if type_.kind is Kind.LONG
+                else f"abs({operand})"
+            )
+        case _:
+            raise InexpressibleError(f"{operation} has no counterpart in Spark")
+
+
+def _arithmetic(type_: Type, operation: Operation, left: TypedExpression, right: TypedExpression) -> str:
+    if operation is Operation.DIVIDE:
+        return _finite(f"try_divide({sql_of(left)}, {sql_of(right)})")
+    if type_.kind is Kind.DOUBLE:
+        a, b = sql_of(left), sql_of(right)
+        return _finite(f"try_mod({a}, {b})" if operation is Operation.REMAINDER else f"({a} {operation} {b})")
+    if type_.kind is not Kind.DECIMAL:
+        return f"{_TRY[operation]}({sql_of(left)}, {sql_of(right)})"
+    made = f"{_TRY[operation]}({_exact(left)}, {_exact(right)})"
+    return f"try_cast({made} AS DECIMAL({DECIMAL_DIGITS},{type_.scale}))"
+
+
+def _finite(value: str) -> str:
+    """A double, null where it is beyond the range. Operands are finite, so it is never NaN."""
+    return f"nullif(nullif({value}, {_INFINITY}), -{_INFINITY})"
+
+
+def _exact(operand: TypedExpression) -> str:
+    """A long or decimal as a decimal."""
+    return (
+        f"CAST({sql_of(operand)} AS DECIMAL({_LONG_DIGITS},0))"
+        if operand.type.kind is Kind.LONG
+        else sql_of(operand)
+    )
+
+
+def _as(type_: Type, value: TypedExpression) -> str:
+    """A branch in the type of all of them: decimals may differ in precision."""
+    return f"CAST({sql_of(value)} AS {type_name(type_)})" if type_.kind is Kind.DECIMAL else sql_of(value)
+
+
+def _case(type_: Type, parts: tuple[TypedExpression, ...]) -> str:
+    branches = [
+        f"WHEN {sql_of(condition)} THEN {_as(type_, value)}"
+        for condition, value in zip(parts[:-1:2], parts[1:-1:2])
+    ]
+    return f"(CASE {' '.join(branches)} ELSE {_as(type_, parts[-1])} END)"
+
+
+def _in(operand: TypedExpression, items: tuple[TypedExpression, ...]) -> str:
+    kinds = {item.type.kind for item in items if item.type.kind is not Kind.NULL}
+    is_null = [item for item in items if isinstance(item, Constant) and item.value is None]
+    others = [item for item in items if item not in is_null]
+    if kinds <= {operand.type.kind}:
+        listed = [sql_of(item) for item in others] + ["NULL"] * bool(is_null)
+        return f"({sql_of(operand)} IN ({', '.join(listed)}))"
+    tests = [_comparison(Operation.EQUAL, operand, item) for item in others]
+    return "(" + " OR ".join(tests + ["CAST(NULL AS BOOLEAN)"] * bool(is_null)) + ")"
+
+
+def _pattern(constant: TypedExpression) -> str:
+    """A LIKE pattern for Spark, which lets a backslash stand only before what needs one."""
+    assert isinstance(constant, Constant)
+    made, escaped = "", False
+    for character in str(constant.value):
+        if not escaped and character == "\\":
+            escaped = True
+            continue
+        made += "\\" + character if escaped and character in "%_\\" else character
+        escaped = False
+    return made
+
+
+# --- comparisons
+
+
+def _comparison(operation: Operation, left: TypedExpression, right: TypedExpression) -> str:
+    kinds = (left.type.kind, right.type.kind)
+    if Kind.DOUBLE not in kinds or kinds[0] is kinds[1]:
+        if Kind.DECIMAL in kinds:
+            return f"({_exact(left)} {operation} {_exact(right)})"
+        return f"({sql_of(left)} {operation} {sql_of(right)})"
+    if kinds[0] is Kind.DOUBLE:
+        left, right, operation = right, left, _MIRRORED.get(operation, operation)
+    if isinstance(right, Constant) and isinstance(right.value, float):
+        return _against_double(operation, left, right.value)
+    if left.type.kind is Kind.LONG:
+        return _long_with_double(operation, sql_of(left), sql_of(right))
+    raise InexpressibleError(
+        "Spark compares a decimal with a double by rounding the decimal, not by exact values"
+    )
+
+
+def _against_double(operation: Operation, exact: TypedExpression, value: float) -> str:
+    """A long or decimal against a known double: against the whole numbers of last digits beside it."""
+    scale = exact.type.scale
+    bound = Fraction(value) * 10**scale
+    low, high = floor(bound), ceil(bound)
+    limit, operator = {
+        Operation.LESS: (high, "<"),
+        Operation.GREATER_EQUAL: (high, ">="),
+        Operation.GREATER: (low, ">"),
+        Operation.LESS_EQUAL: (low, "<="),
+    }.get(operation, (low, str(operation)))
+    operand = _exact(exact)
+    if operation in (Operation.EQUAL, Operation.UNEQUAL) and low != high:
+        return _unless_null(operand, operation is Operation.UNEQUAL)
+    if abs(limit) >= 10**_WIDE:
+        is_below = limit > 0
+        outcome = {"<": is_below, "<=": is_below, ">": not is_below, ">=": not is_below, "<>": True}
+        return _unless_null(operand, outcome.get(operator, False))
+    return f"({operand} {operator} {_decimal_literal(limit, _WIDE, scale)})"
+
+
+def _unless_null(operand: str, outcome: bool) -> str:
+    return f"(CASE WHEN {operand} IS NOT NULL THEN {'true' if outcome else 'false'} END)"
+
+
+def _long_with_double(operation: Operation, a: str, b: str) -> str:
+    """A long and a double by exact values: rounded first, which keeps their order; ties by the whole number."""
+    sign = (
+        "CASE WHEN CAST(r.a AS DOUBLE) < r.b THEN -1 WHEN CAST(r.a AS DOUBLE) > r.b THEN 1 "
+        "WHEN r.b >= CAST('9223372036854775808' AS DOUBLE) THEN -1 "
+        "WHEN r.a < CAST(r.b AS BIGINT) THEN -1 WHEN r.a > CAST(r.b AS BIGINT) THEN 1 "
+        "WHEN r.a IS NOT NULL AND r.b IS NOT NULL THEN 0 END"
+    )
+    return f"(transform(array(struct({a} AS a, {b} AS b)), r -> {sign})[0] {operation} 0)"

@@ -1,0 +1,131 @@
+"""Validation: every metric for every event again, with Spark's functions, compared with the recorded replies."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.files.reading import EventFiles
+from railgun.spark.errors import OptionError, SparkSideError
+from railgun.spark.sessions import divide, kept, own_session
+from railgun.spark.validation.admission import DUPLICATE, LATE, TASK, AdmissionRules, admitted
+from railgun.spark.validation.checking import Checked, ValueColumns, planned
+from railgun.spark.validation.partitioner_check import (
+    SURE,
+    UNSURE,
+    Said,
+    check_partitioner,
+    joined,
+    must_be_null,
+)
+from railgun.spark.validation.reply_file import ReplyFile, recorded_columns
+from railgun.spark.validation.report import MetricCheck, Report
+from railgun.spark.validation.run_source import (
+    EVENT_ID,
+    EVENT_MS,
+    FORMAT,
+    NUMBER,
+    RunFiles,
+    RunSource,
+    task_column,
+)
+from railgun.spark.validation.run_source import reply_column as reply
+from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
+from railgun.spark.worker_errors import own_errors
+from railgun.wire.time_text import time_text
+
+
+class ValidationError(SparkSideError):
+    """The validation could not be done; the message is one line."""
+
+
+def check_files(files: RunFiles) -> None:
+    """Look at all files before any work starts. Raises DefinitionError, FileError, ReplyFileError, OSError."""
+    stream, metrics = files.defined()
+    ReplyFile(Path(files.out), recorded_columns(stream, metrics))
+    EventFiles([Path(each) for each in files.events], stream.schema(1)).close()
+
+
+def check_sample(sample: float | None) -> None:
+    """Raise OptionError for what is no share."""
+    if sample is not None and not 0 < sample <= 1:
+        raise OptionError(f"a sample of {sample}: a share of the entities above 0, at most 1")
+
+
+def check_found(found: int, first_ms: int | None, last_ms: int | None, times: TimeRange) -> None:
+    """Raise OptionError where nothing lies in a range. first_ms, last_ms: of all that there is."""
+    if found or times.is_all:
+        return
+    there = "there is nothing at all"
+    if first_ms is not None and last_ms is not None:
+        there = f"what there is goes from {time_text(first_ms)} to {time_text(last_ms)}"
+    raise OptionError(f"nothing is {times.as_text()}: {there}")
+
+
+def validate_run(
+    spark: SparkSession, files: RunFiles, sample: float | None = None, times: TimeRange = ALL_TIMES
+) -> Report:
+    """Compare the output of an off-line run with what Spark makes of its input.
+
+    sample: the share of entities (values of a grouping) to look at, in (0, 1].  times: replies to events of these
+    times are.  Admission takes all events all the same.
+    Raises OptionError, ValidationError, and what `check_files` raises.
+    """
+    check_sample(sample)
+    check_files(files)
+    began = time.perf_counter()
+    stream, metrics = files.defined()
+    session = own_session(spark)
+    session.dataSource.register(RunSource)
+    with own_errors(ValidationError):
+        loaded = session.read.format(FORMAT).options(**files.options()).load()
+        with kept(loaded) as run:
+            is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
+            figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
+            rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]
+            check_found(in_range, first_ms, last_ms, times)
+            divide(session, rows)
+            checks: list[MetricCheck] = []
+            for place, partitioner in enumerate(stream.partitioners):
+                homely = [metric for metric in metrics if metric.home == partitioner]
+                checks += _partitioner(run, stream, place, homely, sample, times)
+    order = {name: place for place, name in enumerate(recorded_columns(stream, metrics))}
+    checks.sort(key=lambda check: order[check.name])
+    seconds = time.perf_counter() - began
+    asked = None if times.is_all else in_range
+    return Report(stream.name, events, rows - events, seconds, checks, sample, times, in_range=asked)
+
+
+def _partitioner(
+    run: DataFrame,
+    stream: StreamDefinition,
+    place: int,
+    metrics: Sequence[MetricDefinition],
+    sample: float | None,
+    times: TimeRange,
+) -> list[MetricCheck]:
+    """All that one partitioner's tasks answer: lateness, duplicates, and the metrics at home there."""
+    values = ValueColumns()
+    passes, left = planned([Checked(each, each.name, reply(each.name)) for each in metrics], values)
+    name = column_name(stream.partitioners[place])
+    late, duplicate = f"late_{name}", f"duplicate_{name}"
+    fields = dict.fromkeys(column for one in passes for column in one.group)
+    answers = [reply(late), reply(duplicate), *(each.column for one in passes for each, _ in one.metrics)]
+    task = task_column(place)
+    asked = [] if times.is_all else [f"{times.holds(EVENT_MS)} AS {SURE}", f"false AS {UNSURE}"]
+    sent = run.where(f"{task} IS NOT NULL").selectExpr(
+        NUMBER, EVENT_ID, EVENT_MS, f"{task} AS {TASK}", *fields, *values.selected(), *answers, *asked
+    )
+    said = [Said(late, LATE, reply(late)), Said(duplicate, DUPLICATE, reply(duplicate))]
+    tasks = stream.partitions_of(stream.partitioners[place])
+    with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
+        checks = check_partitioner(events, passes, values.types, said, sample, has_sure=bool(asked))
+    recorded = {each: reply(each) for each in (late, duplicate, *(metric.name for metric in metrics))}
+    nulls = must_be_null(run.where(f"{task} IS NULL AND {times.holds(EVENT_MS)}"), recorded)
+    return [joined(check, nulls) for check in checks] + [
+        MetricCheck(each.name, not_checked=reason) for each, reason in left
+    ]

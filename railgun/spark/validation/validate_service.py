@@ -1,0 +1,371 @@
+"""Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.names import column_name
+from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.sessions import divide, kept, own_session
+from railgun.spark.tables.opening import registered
+from railgun.spark.tables.options import read_options
+from railgun.spark.validation.admission import (
+    DUPLICATE,
+    LATE,
+    REDELIVERED,
+    TASK,
+    AdmissionRules,
+    Lateness,
+    admitted,
+)
+from railgun.spark.validation.checking import ValueColumns, planned
+from railgun.spark.validation.history_events import HistoryInput
+from railgun.spark.validation.life_rules import LifeRules
+from railgun.spark.validation.lives import Told, told
+from railgun.spark.validation.partitioner_check import (
+    SURE,
+    UNSURE,
+    Said,
+    Uncertain,
+    check_partitioner,
+    joined,
+    must_be_null,
+)
+from railgun.spark.validation.redelivery import INPUT_COLUMNS
+from railgun.spark.validation.reply_source import (
+    DUPLICATE_AT,
+    LATE_AT,
+    REPLY_ID,
+    REPLY_MS,
+    REPLY_NUMBER,
+    UNKNOWN,
+    Answered,
+    ReplyPlace,
+    ReplySource,
+)
+from railgun.spark.validation.reply_source import FORMAT as REPLIES
+from railgun.spark.validation.report import MetricCheck, Report
+from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
+from railgun.spark.validation.stream_past import StreamPast, check_named, stream_past
+from railgun.spark.validation.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
+from railgun.spark.validation.task_log_source import FORMAT as TASK_LOG
+from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
+from railgun.spark.validation.translate import FIELD_PREFIX, text_literal
+from railgun.spark.validation.validate_run import ValidationError, check_found, check_sample
+from railgun.spark.validation.worlds import (
+    FROM_INPUT,
+    IS_HERE,
+    SENT_MS,
+    WORLD,
+    Behind,
+    Controls,
+    both,
+    floors,
+)
+from railgun.spark.worker_errors import own_errors
+
+_OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
+_IS_ASKED = "is_asked"
+_UNKNOWN_METRICS = "(other metrics)"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Where a service's logs and replies are.
+
+    log: options of the data source: a folder or a broker.  stream: its name, None where there is only one.
+    files: of replies, one on each line; none: the stream's output topic.  history: what its backfill read, where it had
+    one.
+    """
+
+    log: Mapping[str, str]
+    stream: str | None = None
+    files: tuple[str, ...] = ()
+    history: HistoryInput | None = None
+
+    def registered(self) -> StreamEntry:
+        """The stream. Raises OptionError, PlaceError."""
+        named = {} if self.stream is None else {"stream": self.stream}
+        return registered(read_options({**self.log, **named}))
+
+    def options(self, stream: str, partitioner: str) -> dict[str, str]:
+        """Of the data source, for the logs of a partitioner."""
+        made = {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
+        return made if self.history is None else {**made, "columns": RECORD}
+
+    def replies(self, stream: str, columns: Sequence[Answered] = ()) -> ReplyPlace:
+        """A stream's. Raises OptionError, ReplyFileError where there can be none."""
+        options = read_options(self.log)
+        if options.broker is None and not self.files:
+            raise OptionError(
+                "replies of an embedded engine are in no topic: name the files that they were written to, one JSON "
+                "reply on each line, as railgun score prints them"
+            )
+        for path in self.files:
+            if not Path(path).is_file():
+                raise ReplyFileError(
+                    f"{path}: there is no such file; name files of one JSON reply on each line"
+                )
+        broker = None if self.files else options.broker
+        return ReplyPlace(self.files, broker, options.topic_prefix, options.kafka, stream, tuple(columns))
+
+
+def check_recorded(recorded: Recorded) -> StreamDefinition:
+    """Look at all logs and replies before any work starts; returns the stream.
+
+    Raises OptionError, PlaceError, ReplyFileError.
+    """
+    entry = recorded.registered()
+    stream = entry.stream
+    replies = recorded.replies(stream.name)
+    if replies.broker is not None:
+        replies.open().close()
+    for partitioner in stream.partitioners:
+        TaskLogSource(recorded.options(stream.name, partitioner)).log_reader().partitions()
+    check_named(stream.name, None if entry.history is None else entry.history.history, recorded.history)
+    return stream
+
+
+def validate_service(
+    spark: SparkSession, recorded: Recorded, sample: float | None = None, times: TimeRange = ALL_TIMES
+) -> Report:
+    """Compare the recorded replies of a stream with what Spark makes of its logs.
+
+    sample, times: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
+    """
+    check_sample(sample)
+    stream = check_recorded(recorded)
+    began = time.perf_counter()
+    session = own_session(spark)
+    session.dataSource.register(TaskLogSource)
+    session.dataSource.register(ReplySource)
+    with own_errors(ValidationError), ExitStack() as stack:
+        logs: dict[str, DataFrame] = {}
+        said: dict[str, tuple[Told, Controls]] = {}
+        for partitioner in stream.partitioners:
+            loaded = (
+                session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
+            )
+            log = logs[partitioner] = stack.enter_context(kept(loaded))
+            rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
+            controls = [(row[0], row[1], row[2]) for row in rows]
+            said[partitioner] = told(controls, partitioner), controls
+        data = recorded.log.get("path")
+        past = stack.enter_context(stream_past(session, recorded.history, stream, said, data))
+        columns = _columns([each for each, _ in said.values()])
+        place = recorded.replies(stream.name, columns)
+        loaded = session.read.format(REPLIES).options(**place.options()).load()
+        replies = stack.enter_context(kept(_numbered(loaded)))
+        is_asked = F.when(F.expr(times.holds(REPLY_MS)), True)
+        count, in_range, first_ms, last_ms = replies.agg(
+            F.count("*"), F.count(is_asked), F.min(REPLY_MS), F.max(REPLY_MS)
+        ).collect()[0]
+        check_found(in_range, first_ms, last_ms, times)
+        divide(session, count if past is None else count + past.read.events)
+        checks, unanswered = [_unknown(replies.where(times.holds(REPLY_MS)))], 0
+        for partitioner, log in logs.items():
+            one = _Partitioner(stream, partitioner, said[partitioner][0], columns, log, replies, past, times)
+            checks += one.checks(sample)
+            unanswered += one.unanswered
+    return Report(
+        stream.name,
+        count,
+        0,
+        time.perf_counter() - began,
+        checks,
+        sample,
+        times,
+        in_range=None if times.is_all else in_range,
+        replies=count,
+        unanswered=unanswered,
+        history=None if past is None else past.read,
+    )
+
+
+def _columns(all_told: Iterable[Told]) -> list[Answered]:
+    """A column of the replies for each metric that there ever was."""
+    lives = {added: life for each in all_told for added, life in each.lives.items()}
+    return [
+        Answered.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
+        for added, life in sorted(lives.items())
+    ]
+
+
+def _numbered(replies: DataFrame) -> DataFrame:
+    """Replies with how many there are of their id, and which of these each is."""
+    alike = Over.partitionBy(REPLY_ID)
+    return replies.withColumns(
+        {
+            _OF_ID: F.count("*").over(alike),
+            _AT_ID: F.row_number().over(alike.orderBy(REPLY_NUMBER)),
+        }
+    )
+
+
+def _unknown(replies: DataFrame) -> MetricCheck:
+    """Replies that name a metric which there never was."""
+    counted, wrong = replies.agg(F.count("*"), F.count(UNKNOWN)).collect()[0]
+    return MetricCheck(_UNKNOWN_METRICS, counted, wrong)
+
+
+class _Partitioner:
+    """One partitioner's part. unanswered: events that no recorded reply belongs to."""
+
+    def __init__(
+        self,
+        stream: StreamDefinition,
+        partitioner: str,
+        told: Told,
+        columns: Sequence[Answered],
+        log: DataFrame,
+        replies: DataFrame,
+        past: StreamPast | None,
+        times: TimeRange,
+    ) -> None:
+        self._past, self._times = past, times
+        self._stream, self._name, self._told = stream, partitioner, told
+        self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
+        self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
+        self.unanswered = 0
+
+    def checks(self, sample: float | None) -> list[MetricCheck]:
+        """All that is compared."""
+        key = text_literal(self._name)
+        late = f"{LATE_AT}[{key}]"
+        duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
+        column = column_name(self._name)
+        said = [
+            Said(f"late_{column}", LATE, late),
+            Said(f"duplicate_{column}", DUPLICATE, duplicate),
+        ]
+        values = ValueColumns()
+        lives = [life.metric for life in self._told.lives.values()]
+        for metric in lives:
+            values.try_add(metric)
+        with ExitStack() as stack:
+            tasks = self._stream.partitions_of(self._name)
+            admission = stack.enter_context(kept(admitted(self._sent(values), self._rules(), tasks)))
+            events, lived, installed = self._events(admission, values, stack)
+            rules = LifeRules(events, lived, {int(each.column[2:]): each.column for each in self._columns})
+            passes, left = planned(rules.checked(), values, () if self._past is None else (WORLD,))
+            uncertain, self.unanswered = self._uncertain(events, stack)
+            checks = check_partitioner(
+                events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
+            )
+        recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
+        recorded |= {each.name: each.column for each in rules.checked()}
+        ids = self._log.select(EVENT_ID).distinct()
+        unsent = self._replies.where(self._times.holds(REPLY_MS)).join(
+            ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti"
+        )
+        nulls = must_be_null(unsent, recorded)
+        checks = [self._placed(joined(check, nulls)) for check in checks]
+        return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
+
+    def _events(
+        self, admission: DataFrame, values: ValueColumns, stack: ExitStack
+    ) -> tuple[DataFrame, Told, list[MetricCheck]]:
+        """All that is admitted, with the lives of metrics there; and whether what was installed is what was read."""
+        if self._past is None:
+            return admission.where(f"NOT {REDELIVERED}"), self._told, []
+        found, tasks = self._past.found[self._name], self._stream.partitions_of(self._name)
+        history, told_behind = self._past.events, self._past.told[self._name]
+        added = {
+            each.name: each.dataType
+            for each in self._log.schema
+            if each.name.startswith(FIELD_PREFIX) and each.name not in history.columns
+        }
+        history = history.withColumns({name: F.lit(None).cast(each) for name, each in added.items()})
+        assert self._stream.id is not None
+        fields = list(self._fields())
+        behind = Behind(
+            found,
+            tasks,
+            self._stream.types[self._stream.id],
+            [*fields, *values.texts.values()],
+            [*fields, *values.selected()],
+        )
+        changes = floors(admission, self._told, told_behind, found, tasks)
+        rules = replace(self._rules(), changes=changes)
+        place = self._stream.partitioners.index(self._name)
+        sent = behind.events(admission, history, place)
+        made = stack.enter_context(kept(admitted(sent, rules, tasks)))
+        check = self._past.check_installed(self._name, made, tasks)
+        events = behind.joined(admission.where(f"NOT {REDELIVERED}"), made)
+        return events, both(self._told, told_behind), [] if check is None else [check]
+
+    def _fields(self) -> dict[str, None]:
+        """The columns of all fields that metrics are grouped by."""
+        groups = [name for life in self._told.lives.values() for name in life.metric.resolved.group_by]
+        return dict.fromkeys(field_column(name) for name in groups)
+
+    def _rules(self) -> AdmissionRules:
+        return AdmissionRules(
+            Lateness.of(-1, self._stream), self._stream.dedup_events, self._told.lateness_changes()
+        )
+
+    def _sent(self, values: ValueColumns) -> DataFrame:
+        """The events beside the reply of their id, where there is one alone of each."""
+        past = []
+        if self._past is not None:
+            past = [f"{EVENT_MS} AS {SENT_MS}", f"{INPUT_COLUMNS[0]} >= 0 AS {FROM_INPUT}", RECORD]
+        events = self._log.selectExpr(
+            NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *self._fields(), *values.selected(), *past
+        )
+        alike = Over.partitionBy(EVENT_ID)
+        is_asked = F.expr(self._times.holds(EVENT_MS))
+        # An id that comes again is looked at where one of its events is in the range.
+        events = events.withColumns(
+            {_EVENTS_OF_ID: F.count("*").over(alike), _IS_ASKED: F.max(is_asked).over(alike)}
+        )
+        first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
+        found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
+        is_sure = f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1, false)"
+        return found.selectExpr(
+            "*",
+            f"{is_sure} AND {_IS_ASKED} AS {SURE}",
+            f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_ASKED} AS {UNSURE}",
+        ).drop(_OF_ID, _EVENTS_OF_ID)
+
+    def _beside(self) -> DataFrame:
+        """Of replies what this partitioner's events are compared with."""
+        others = {each for each in self._replies.columns if each.startswith("r_")} - {
+            each.column for each in self._columns
+        }
+        return self._replies.drop(*others, UNKNOWN, REPLY_MS)
+
+    def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
+        """The replies to ids that come again; and how many events have no reply."""
+        alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
+        if self._past is not None:
+            alone &= F.col(IS_HERE)
+        unsure, none = events.agg(
+            F.count(F.when(F.col(UNSURE), True)), F.count(F.when(alone, True))
+        ).collect()[0]
+        if not unsure:
+            return None, none
+        ids = events.where(UNSURE).select(EVENT_ID).distinct()
+        replies = self._beside().drop(_OF_ID, _AT_ID)
+        wanted = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
+        return Uncertain(stack.enter_context(kept(wanted)), REPLY_NUMBER, REPLY_ID), none
+
+    def _placed(self, check: MetricCheck) -> MetricCheck:
+        """Examples with the places of their events."""
+        examples = []
+        for each in check.examples:
+            if each.place is not None:
+                examples.append(each)
+                continue
+            partition, offset = place_of_number(each.row)
+            partition %= self._stream.partitions_of(self._name)
+            place = f"{column_name(self._name)}, partition {partition}, offset {offset}"
+            examples.append(replace(each, place=place))
+        return replace(check, examples=tuple(examples))

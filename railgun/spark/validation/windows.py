@@ -1,0 +1,232 @@
+"""What a window holds for every event, by running aggregates of Spark's: nothing quadratic, nothing subtracted.
+
+U = T - delay is the window's head. Time is cut into blocks of the window's size, [k w, (k + 1) w). A window
+(U - w, U] is the part of U's block up to U, and the end of the block before: a *prefix* and a *suffix*, each a running
+aggregate over one block, forwards and backwards. A tumbling window is a prefix alone, an infinite one the prefix of one
+endless block.
+
+An event b is seen by event a iff it is at or before a in the log and its time is at most U(a). The log's clock only
+grows, so both say: (c, o) of b is at most (U, n) of a, where c = max(time, U(b)) and o = n(b), or -1 where b's time is
+after U(b) (then the clock decides alone). What is in a suffix was seen before its block ended, but for *stragglers*:
+events that came when the head had left their block. They are joined, by group and block.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from railgun.language.ast import Window, WindowKind
+from railgun.language.types import Type
+from railgun.spark.validation import states
+from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK
+from railgun.spark.validation.run_source import NUMBER
+from railgun.spark.validation.translate import quoted
+
+HEAD, BLOCK, ORDER_TIME, ORDER_NUMBER = "head", "block", "order_time", "order_number"
+EVENT_BLOCK, SEEN_BLOCK = "event_block", "seen_block"
+_KIND, _TAIL, _IS_QUERY = "kind", "tail", "is_query"
+_QUERY, _PREFIX, _SUFFIX = 0, 1, 2
+_LEAST = "CAST('-9223372036854775808' AS BIGINT)"
+_PLACE = f"{ACCEPTED_MS} AS t, {NUMBER} AS n"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A column of values that count, null where an event does not; and the states wanted of it."""
+
+    column: str
+    type: Type
+    states: tuple[str, ...]
+
+
+def block_of(time: str, window: Window) -> str:
+    """SQL of the number of the block that a time lies in."""
+    if window.size_ms is None:
+        return "0L"
+    size = f"{window.size_ms}L"
+    return f"(CASE WHEN {time} >= 0 THEN {time} DIV {size} ELSE -((-({time} + 1)) DIV {size}) - 1 END)"
+
+
+def placed(events: DataFrame, window: Window) -> DataFrame:
+    """The events with HEAD, EVENT_BLOCK (of their time), and where they are seen first: ORDER_TIME, ORDER_NUMBER,
+    SEEN_BLOCK. The latter are null where an event was not accepted."""
+    delayed = f"coalesce(try_subtract({CLOCK}, {window.delay_ms}L), {_LEAST})"
+    return (
+        events.selectExpr("*", f"{delayed if window.delay_ms else CLOCK} AS {HEAD}")
+        .selectExpr(
+            "*",
+            f"{block_of(ACCEPTED_MS, window)} AS {EVENT_BLOCK}",
+            f"CASE WHEN {ACCEPTED_MS} IS NOT NULL THEN greatest({ACCEPTED_MS}, {HEAD}) END AS {ORDER_TIME}",
+            f"CASE WHEN {ACCEPTED_MS} > {HEAD} THEN -1L ELSE {NUMBER} END AS {ORDER_NUMBER}",
+        )
+        .selectExpr("*", f"{block_of(ORDER_TIME, window)} AS {SEEN_BLOCK}")
+    )
+
+
+def is_straggler(window: Window) -> str:
+    """SQL, over placed events: was it accepted after the head had left its block, and can still be seen?"""
+    return (
+        f"({ACCEPTED_MS} IS NOT NULL AND {SEEN_BLOCK} = {EVENT_BLOCK} + 1)" if _has_tail(window) else "false"
+    )
+
+
+def with_states(
+    events: DataFrame,
+    group: Sequence[str],
+    window: Window,
+    values: Sequence[Value],
+    carried: Sequence[str],
+    *,
+    stragglers: bool,
+) -> DataFrame:
+    """One row for each event: `carried`, and `<column>_<state>` of each value over what its window holds.
+
+    events: with NUMBER, CLOCK, ACCEPTED_MS, the group's columns and the values'.  stragglers: whether there are any.
+    """
+    at = placed(events, window)
+    rows = _rows(at, group, window, values, carried)
+    parts = [_running(rows, group, values, "prefix", f"{ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY}")]
+    if _has_tail(window):
+        parts.append(_running(parts[0], group, values, "suffix", f"{_TAIL} DESC, {_IS_QUERY} DESC"))
+    answered = parts[-1].where(F.col(_KIND) == _QUERY)
+    names = ["prefix", "suffix"][: len(parts)]
+    if stragglers and _has_tail(window):
+        answered = _with_stragglers(answered, at, group, window, values)
+        names.append("late")
+    return answered.selectExpr(*carried, *_merged(values, names))
+
+
+def _has_tail(window: Window) -> bool:
+    return window.kind is WindowKind.SLIDING
+
+
+def _rows(
+    at: DataFrame, group: Sequence[str], window: Window, values: Sequence[Value], carried: Sequence[str]
+) -> DataFrame:
+    """Queries, and the events as they enter a prefix (with the query, where there is no delay) and a suffix."""
+    kinds = [_QUERY] + [_PREFIX] * bool(window.delay_ms) + [_SUFFIX] * _has_tail(window)
+    counts = " OR ".join(f"{value.column} IS NOT NULL" for value in values)
+    adds = (
+        f"({_KIND} = {_QUERY} OR ({ACCEPTED_MS} IS NOT NULL AND {SEEN_BLOCK} = {EVENT_BLOCK} AND ({counts})))"
+    )
+    own = (
+        "false"
+        if window.delay_ms
+        else f"({ACCEPTED_MS} IS NOT NULL AND {EVENT_BLOCK} = {block_of(HEAD, window)})"
+    )
+    in_prefix = f"({_KIND} = {_PREFIX} OR ({_KIND} = {_QUERY} AND {own}))"
+    is_query = f"{_KIND} = {_QUERY}"
+    size = 0 if window.size_ms is None else window.size_ms
+    tail = f"coalesce(try_subtract({HEAD}, {size}L), {_LEAST})"
+    return (
+        at.selectExpr("*", f"explode(array({', '.join(map(str, kinds))})) AS {_KIND}")
+        .where(adds)
+        .selectExpr(
+            *group,
+            NUMBER,
+            ACCEPTED_MS,
+            HEAD,
+            _KIND,
+            f"CASE {_KIND} WHEN {_QUERY} THEN {block_of(HEAD, window)} WHEN {_PREFIX} THEN {EVENT_BLOCK} "
+            f"ELSE {EVENT_BLOCK} + 1 END AS {BLOCK}",
+            f"CASE WHEN {is_query} THEN {HEAD} ELSE {ORDER_TIME} END AS {ORDER_TIME}",
+            f"CASE WHEN {is_query} THEN {NUMBER} ELSE {ORDER_NUMBER} END AS {ORDER_NUMBER}",
+            f"CASE WHEN {is_query} THEN {tail} ELSE {ACCEPTED_MS} END AS {_TAIL}",
+            f"CASE WHEN {is_query} THEN 1 ELSE 0 END AS {_IS_QUERY}",
+            *(
+                f"CASE WHEN {in_prefix} THEN {value.column} END AS {value.column}_in_prefix"
+                for value in values
+            ),
+            *(
+                f"CASE WHEN {_KIND} = {_SUFFIX} THEN {value.column} END AS {value.column}_in_suffix"
+                for value in values
+            ),
+            *(
+                f"CASE WHEN {is_query} THEN {quoted(name)} END AS {quoted(name)}"
+                for name in carried
+                if name != NUMBER
+            ),
+        )
+    )
+
+
+def _running(
+    rows: DataFrame, group: Sequence[str], values: Sequence[Value], part: str, order: str
+) -> DataFrame:
+    """The rows with the states of what came before each of them in its block, itself included."""
+    frame = f"OVER (PARTITION BY {', '.join([*group, BLOCK])} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND "
+    now, before = f"{frame}CURRENT ROW)", f"{frame}1 PRECEDING)"
+    made, losers, seconds = [], [], []
+    for value in values:
+        column = f"{value.column}_in_{part}"
+        for state in value.states:
+            name = _name(value, state, part)
+            if state != states.SECOND:
+                made.append(f"{states.kept(state, column, _PLACE, value.type)} {now} AS {name}")
+                continue
+            # Of two, the earlier: the second of all is the latest that ever lost to the latest of those before it.
+            placed_value = f"struct({_PLACE}, {column} AS v)"
+            latest = f"{states.kept(states.LAST, column, _PLACE, value.type)} {before}"
+            made.append(f"{latest} AS {name}_before")
+            lost = f"{name}_before IS NOT NULL AND {column} IS NOT NULL"
+            losers.append(f"CASE WHEN {lost} THEN least({name}_before, {placed_value}) END AS {name}_loser")
+            seconds.append(f"max({name}_loser) {now} AS {name}")
+    running = rows.selectExpr("*", *made)
+    return running.selectExpr("*", *losers).selectExpr("*", *seconds) if losers else running
+
+
+def _with_stragglers(
+    answered: DataFrame, at: DataFrame, group: Sequence[str], window: Window, values: Sequence[Value]
+) -> DataFrame:
+    """The answered queries with the states of the stragglers that each of them sees."""
+    late = at.where(is_straggler(window)).selectExpr(
+        *(f"{name} AS late_{place}" for place, name in enumerate(group)),
+        f"{SEEN_BLOCK} AS late_block",
+        f"{ORDER_TIME} AS late_order",
+        f"{NUMBER} AS late_number",
+        f"{ACCEPTED_MS} AS late_time",
+        *(value.column for value in values),
+    )
+    queries = answered.selectExpr(NUMBER, *group, BLOCK, HEAD, _TAIL)
+    alike = F.col(BLOCK) == F.col("late_block")
+    for place, name in enumerate(group):
+        alike = alike & F.col(name).eqNullSafe(F.col(f"late_{place}"))
+    seen = F.expr(
+        f"(late_order < {HEAD} OR (late_order = {HEAD} AND late_number <= {NUMBER})) AND late_time > {_TAIL}"
+    )
+    where = "late_time AS t, late_number AS n"
+    made = []
+    for value in values:
+        for state in value.states:
+            name = _name(value, state, "late")
+            if state == states.SECOND:
+                placed_value = f"struct({where}, {value.column} AS v)"
+                all_of = f"collect_list(CASE WHEN {value.column} IS NOT NULL THEN {placed_value} END)"
+                made.append(F.expr(f"get(sort_array({all_of}, false), 1)").alias(name))
+            else:
+                made.append(F.expr(states.kept(state, value.column, where, value.type)).alias(name))
+    joined = queries.join(late, alike & seen).groupBy(NUMBER).agg(*made)
+    return answered.join(joined, NUMBER, "left")
+
+
+def _merged(values: Sequence[Value], parts: Sequence[str]) -> list[str]:
+    made: list[str] = []
+    for value in values:
+        for state in value.states:
+            if state == states.MEAN:
+                continue
+            columns = [_name(value, state, part) for part in parts]
+            if state == states.SECOND:
+                columns += [_name(value, states.LAST, part) for part in parts]
+            counts = [_name(value, states.COUNT, part) for part in parts]
+            variances = [
+                (_name(value, states.MEAN, part), _name(value, states.VARIANCE, part)) for part in parts
+            ]
+            made.append(f"{states.merged(state, columns, counts, variances)} AS {value.column}_{state}")
+    return made
+
+
+def _name(value: Value, state: str, part: str) -> str:
+    return f"{value.column}_{state}_{part}"
