@@ -4,6 +4,7 @@ reply, or was not installed as it was read, is found."""
 import json
 import random
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError, PlaceError
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.report import Report
+from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.deepened import build_deepening
@@ -72,6 +74,10 @@ sql = "SELECT avg(price) AS mean, first(amount) AS opening FROM s WHERE amount >
 sql = "SELECT count(*) AS ever, prev(amount) AS before FROM s GROUP BY shop OVER INFINITE DELAYED BY 10 SECONDS"
 """
 
+EVER = """
+[[metrics]]
+sql = "SELECT count(*) AS ever FROM s GROUP BY shop OVER INFINITE DELAYED BY 10 SECONDS"
+"""
 ONE_METRIC = """
 [[metrics]]
 sql = "SELECT count(*) AS seen, sum(amount) AS total FROM s GROUP BY card OVER SLIDING 50 SECONDS"
@@ -162,12 +168,18 @@ class Stream:
         self.player = self._open()
 
     def validated(
-        self, spark: SparkSession, replies: list[dict[str, Any]] | None = None, source: Path | None = None
+        self,
+        spark: SparkSession,
+        replies: list[dict[str, Any]] | None = None,
+        source: Path | None = None,
+        times: TimeRange = ALL_TIMES,
     ) -> Report:
         self.stop()
         file = written(self.folder, self.replies if replies is None else replies)
         history = HistoryInput(HistorySource.of([str(source or self.source)]))
-        return validate_service(spark, Recorded({"path": str(self.data)}, None, (file,), history))
+        return validate_service(
+            spark, Recorded({"path": str(self.data)}, None, (file,), history), times=times
+        )
 
 
 def definitions(
@@ -263,6 +275,29 @@ def test_what_is_wrong_in_a_reply_is_found(spark: SparkSession, tmp_path: Path) 
     assert {name: count for name, (count, _) in found.items()} == {"seen": 1, "total": 1}, report.as_text()
     assert [found[name][1][0].id for name in ("seen", "total")] == [before["id"], behind["id"]]
     assert "offset" in str(found["total"][1][0].place)
+
+
+def test_a_range_behind_a_history(spark: SparkSession, tmp_path: Path) -> None:
+    """Its windows reach back into the history, and an infinite one to its beginning; what is wrong elsewhere is not
+    looked at."""
+    stream = bootstrapped(spark, tmp_path, 6, definitions(metrics=ONE_METRIC + EVER))
+    times = TimeRange(START_MS + 125_000, START_MS + 165_000)
+    ids = Counter(each["id"] for each in stream.replies)
+    wrong = json.loads(json.dumps(stream.replies))
+    sole = [each for each in wrong if ids[each["id"]] == 1 and each["metrics"]["total"] is not None]
+    inside = [each for each in sole if START_MS + 125_000 <= each["time"] < START_MS + 165_000]
+    outside = [each for each in sole if each not in inside]
+    assert min(len(inside), len(outside)) > 10
+    for each in (inside[5], outside[0], outside[-1]):
+        each["metrics"]["total"] += 0.01
+    report = stream.validated(spark, wrong, times=times)
+    found = {check.name: check.examples for check in report.checks if check.mismatches}
+    assert [each.id for each in found.pop("total")] == [inside[5]["id"]], report.as_text()
+    assert not found, report.as_text()
+    compared = {check.name: check.compared for check in report.checks}
+    assert 0 < compared["ever"] < len(stream.replies) / 2
+    assert report.in_range == sum(START_MS + 125_000 <= each["time"] < START_MS + 165_000 for each in wrong)
+    assert report.unanswered == 0
 
 
 def test_history_that_was_not_installed_as_it_is_is_found(
