@@ -52,14 +52,18 @@ def _go_on_in_a_session_of_its_own() -> None:
     sys.stderr.flush()
     # Where it is ignored, nobody is told how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # One that comes before there is somebody to pass it on waits.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGTSTP})
     parent, child = os.getpid(), os.fork()
     if not child:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.setsid()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
         return
     _pass_on(child)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for number in _PASSED_ON:
         signal.signal(number, signal.SIG_IGN)
@@ -70,11 +74,13 @@ def _pass_on(child: int) -> None:
     """Signals, and being stopped and going on (Ctrl-Z, fg), to the leader of a session."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        os.killpg(child, signal.SIGSTOP)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def go_on(number: int, frame: FrameType | None) -> None:
-        os.killpg(child, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGCONT)
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         with suppress(ProcessLookupError):

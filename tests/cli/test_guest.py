@@ -80,6 +80,19 @@ def test_signals_are_passed_on(number: signal.Signals) -> None:
 
 
 @needs_autogroups
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_at_once_is_passed_on_too(number: signal.Signals) -> None:
+    """Before the command has got round to saying what is to become of signals."""
+    at_once = (
+        f"import os, signal; fork = os.fork; at_once = lambda p: p and (os.kill(os.getpid(), {int(number)}), p)[1]; "
+        "os.fork = lambda: at_once(fork()); "
+    )
+    program = at_once + _BE_A_GUEST + "time.sleep(60)"
+    done = subprocess.run([sys.executable, "-c", program], check=False, stderr=subprocess.DEVNULL)
+    assert done.returncode == 128 + number
+
+
+@needs_autogroups
 def test_a_guest_is_stopped_and_goes_on_with_its_command() -> None:
     shown = "print(os.getpid(), flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", _BE_A_GUEST + shown], stdout=subprocess.PIPE) as process:
