@@ -52,41 +52,61 @@ def _go_on_in_a_session_of_its_own() -> None:
     sys.stderr.flush()
     # Where it is ignored, nobody is told how a child ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    # One that comes before there is somebody to pass it on waits.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGTSTP})
+    # One that comes before there is somebody to pass it on, or a session to stop, waits.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGTSTP, signal.SIGCHLD})
+    begun, begins = os.pipe()
     parent, child = os.getpid(), os.fork()
     if not child:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.setsid()
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
+        _end_with(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(begun)
+        os.close(begins)
         return
-    _pass_on(child)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(begins)
+    os.read(begun, 1)
+    os.close(begun)
+    code = os.waitstatus_to_exitcode(_await_passing_on(child, mask))
     for number in _PASSED_ON:
         signal.signal(number, signal.SIG_IGN)
     raise SystemExit(code if code >= 0 else 128 - code)
 
 
-def _pass_on(child: int) -> None:
-    """Signals, and being stopped and going on (Ctrl-Z, fg), to the leader of a session."""
+def _end_with(parent: int) -> None:
+    """Be killed where the parent is, by what it cannot pass on."""
+    if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
+        sys.stderr.write(
+            f"this system does not end processes with their parents: where {parent} is killed, {os.getpid()} goes on\n"
+        )
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        with suppress(ProcessLookupError):
+
+def _await_passing_on(child: int, mask: set[int]) -> int:
+    """How a child ended, the leader of a session: it gets the signals that come, is stopped and goes on with this
+    process (Ctrl-Z, fg). mask: of signals, from here on.
+    """
+    # Through a pipe: a handler in Python runs too late for what comes just before a wait.
+    noted, notes = os.pipe()
+    os.set_blocking(notes, False)
+    signal.set_wakeup_fd(notes, warn_on_full_buffer=False)
+    for number in (*_PASSED_ON, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD):
+        signal.signal(number, _lies_in_the_pipe)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    while True:
+        number = signal.Signals(os.read(noted, 1)[0])
+        if number == signal.SIGCHLD:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return status
+        elif number == signal.SIGTSTP:
             os.killpg(child, signal.SIGSTOP)
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    def go_on(number: int, frame: FrameType | None) -> None:
-        with suppress(ProcessLookupError):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif number == signal.SIGCONT:
             os.killpg(child, signal.SIGCONT)
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        with suppress(ProcessLookupError):
+        else:
             os.kill(child, number)
 
-    for number in _PASSED_ON:
-        signal.signal(number, pass_on)
-    signal.signal(signal.SIGTSTP, stop)
-    signal.signal(signal.SIGCONT, go_on)
+
+def _lies_in_the_pipe(number: int, frame: FrameType | None) -> None:
+    """A signal's number does."""

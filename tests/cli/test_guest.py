@@ -107,6 +107,26 @@ def test_a_guest_is_stopped_and_goes_on_with_its_command() -> None:
         process.kill()
 
 
+@needs_autogroups
+def test_a_guest_that_is_stopped_at_once_is_stopped_with_its_command() -> None:
+    """Before its session has begun, which takes long here."""
+    at_once = (
+        "import os, signal, time; fork, setsid = os.fork, os.setsid; "
+        "at_once = lambda p: p and (print(p, flush=True), os.kill(os.getpid(), signal.SIGTSTP), p)[-1]; "
+        "os.fork = lambda: at_once(fork()); os.setsid = lambda: (time.sleep(0.5), setsid()); "
+    )
+    program = at_once + _BE_A_GUEST + "time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        await_state(process.pid, "T")
+        await_state(child, "T")
+        process.send_signal(signal.SIGCONT)
+        await_state(process.pid, "S")
+        await_state(child, "S")
+        process.kill()
+
+
 def await_state(process_id: int, state: str) -> None:
     """Until the system says that of a process."""
     for _ in range(600):
@@ -134,6 +154,19 @@ def test_a_killed_guest_leaves_nothing_behind() -> None:
         # Its end of the pipe is closed with it.
         assert process.stdout.read() == b""
     assert not Path(f"/proc/{child}/cmdline").is_file() or not Path(f"/proc/{child}/cmdline").read_bytes()
+
+
+@needs_autogroups
+def test_it_says_where_it_would_be_left_behind() -> None:
+    """Where the system refuses to end it with its command."""
+    refused = (
+        "import ctypes; from types import SimpleNamespace; "
+        "ctypes.CDLL = lambda name: SimpleNamespace(prctl=lambda *_: -1); "
+    )
+    program = refused + _BE_A_GUEST + "print(os.getppid(), os.getpid())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    parent, child = done.stdout.split()
+    assert f"where {parent} is killed, {child} goes on" in done.stderr
 
 
 @pytest.mark.parametrize(
