@@ -92,14 +92,14 @@ def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
 
 def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(broker: LocalBroker) -> None:
     status = broker.start(0, unheard)
-    transport = KafkaTransport(KafkaSettings(status.address, answer_timeout_s=1.0))
+    transport = KafkaTransport(KafkaSettings(status.address))
     try:
         transport.create_topic("t", 1)
         transport.append("t", 0, [b"first"])
         halt(status.pid)
         future = transport.submit([Entry(_WHERE, [b"never"])])
     finally:
-        transport.close()
+        transport.close(within_s=1.0)
         os.kill(status.pid, signal.SIGCONT)
     with pytest.raises(TransportUnavailableError):
         future.result(0)

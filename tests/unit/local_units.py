@@ -1,5 +1,6 @@
 """Units in this process, each with clients of its own: quick to start, and their tasks can be looked at."""
 
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -115,5 +116,7 @@ def awaited(condition: Callable[[], bool], wait_s: float = 120.0) -> None:
     """Return when something has become so."""
     deadline = time.monotonic() + wait_s
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, (
+            f"not so after {wait_s:g} s: {inspect.getsource(condition).strip()}"
+        )
         time.sleep(0.01)

@@ -135,8 +135,13 @@ def test_a_checkpoint_waits_until_the_replies_before_it_are_acknowledged(
     assert host.replied() == host.position == before + 50
 
 
-def test_replies_that_could_not_be_given_end_the_unit(host: TaskHost, log: HeldLog) -> None:
+def test_replies_that_could_not_be_given_end_the_unit(
+    host: TaskHost, log: HeldLog, caplog: pytest.LogCaptureFixture
+) -> None:
     log.create_topic(_TOPICS.replies(_FRONT_END), 1)
+    take_all(host, log)
+    host.checkpoint()
+    durable = host.position
     log.holds = True
     log.append(*_WHERE, records(5))
     take_all(host, log)
@@ -145,6 +150,7 @@ def test_replies_that_could_not_be_given_end_the_unit(host: TaskHost, log: HeldL
         host.replied()
     with pytest.raises(TransportUnavailableError):
         host.checkpoint()
+    assert f"the next start processes 5 records again, from offset {durable} on" in caplog.text
 
 
 def test_a_front_end_that_is_gone_holds_nothing_up(host: TaskHost, log: HeldLog) -> None:
