@@ -221,13 +221,16 @@ class EmbeddedBackend:
 
     async def _change(self, do: Callable[[Engine], T]) -> T:
         def changed(engine: Engine) -> T:
-            with self._changing, self._pace.turn():
+            # A change that nobody waits for any more may still be made beside the next one.
+            with self._changing:
                 try:
                     return do(engine)
                 finally:
                     self.refresh()
 
-        return await self._call(changed)
+        self._the_engine()
+        async with self._pace.turn():
+            return await self._call(changed)
 
     def refresh(self) -> None:
         """Note what there is now, for the scoring route. Whoever changes the engine beside this backend calls it."""

@@ -4,21 +4,28 @@ After a change the first events that meet a row find it in an older layout, whic
 hundred metrics are registered as fast as they can be, one after the other, events wait for all of them together.
 """
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 # Of the time in which events are scored changes get this share; the second of two waits no longer than this for it.
 _SHARE, _REST_MOST_S = 1 / 25, 0.15
 
 
 class Pace:
-    """Changes one by one. Where no event is scored in between they follow each other at once."""
+    """Changes one by one. Where no event is scored in between they follow each other at once.
+
+    Used in one event loop: threads are few, so that changes that waited in them would keep out whoever only looks.
+    """
 
     def __init__(
-        self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+        self,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._now, self._sleep = now, sleep
+        self._turns = asyncio.Lock()
         self._rests_until_s = 0.0
         self._has_scored = False
 
@@ -26,16 +33,17 @@ class Pace:
         """Events were. From any thread."""
         self._has_scored = True
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
         """Wait for the turn of a change, which is made within."""
-        rest_s = self._rests_until_s - self._now()
-        if self._has_scored and rest_s > 0:
-            self._sleep(rest_s)
-        begun_s = self._now()
-        try:
-            yield
-        finally:
-            ended_s = self._now()
-            self._rests_until_s = ended_s + min((ended_s - begun_s) * (1 / _SHARE - 1), _REST_MOST_S)
-            self._has_scored = False
+        async with self._turns:
+            rest_s = self._rests_until_s - self._now()
+            if self._has_scored and rest_s > 0:
+                await self._sleep(rest_s)
+            begun_s = self._now()
+            try:
+                yield
+            finally:
+                ended_s = self._now()
+                self._rests_until_s = ended_s + min((ended_s - begun_s) * (1 / _SHARE - 1), _REST_MOST_S)
+                self._has_scored = False

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.engine.background import BackgroundWork
+from railgun.engine.background import STARVED_S, BackgroundWork
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
@@ -371,13 +371,13 @@ class Engine:
     @contextmanager
     def _scoring(self) -> Iterator[None]:
         """A call that takes events; a slice of background work follows where one is overdue."""
-        with self._call():
+        with self._call(catches_up=False):
             yield
             self._background.catch_up()
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
-        """One call at a time."""
+    def _call(self, *, catches_up: bool = True) -> Iterator[None]:
+        """One call at a time. catches_up: does background work follow where it is starved?"""
         if os.getpid() != self._process_id:
             raise EngineStoppedError(
                 f"{self.folder}: the engine belongs to process {self._process_id}, from which this one was forked; "
@@ -389,6 +389,8 @@ class Engine:
             self._check()
             try:
                 yield
+                if catches_up:
+                    self._background.catch_up(STARVED_S)
             except BaseException as error:
                 self._note(error)
                 raise
@@ -399,13 +401,13 @@ class Engine:
 
         And once before: what they need is then there, and no call has waited for it.
         """
-        with self._call():
+        with self._call(catches_up=False):
             foreseen = changes()
             if not foreseen:
                 return foreseen
             self._streams.foresee(foreseen)
         time.sleep(_AHEAD_S)
-        with self._call():
+        with self._call(catches_up=False):
             made = changes()
             self._streams.change(made)
             return made

@@ -4,10 +4,21 @@ import threading
 import time
 from collections.abc import Callable
 
+import railgun
 from railgun.engine.background import BackgroundWork
 from railgun.engine.turns import FairLock
 
 _PATIENCE_S = 60.0
+_EVENTS = 2_000
+_DEFINITIONS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["*"]
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+"""
 
 
 def test_a_slice_ends_once_a_call_waits() -> None:
@@ -72,6 +83,19 @@ def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:
     background.end()
     background.join()
     assert workers == {threading.current_thread().name}
+
+
+def test_calls_that_only_look_do_the_work_where_it_is_starved() -> None:
+    """As where several threads ask without a pause: the lock is never free."""
+    with railgun.Engine(now_ms=lambda: _EVENTS) as engine:
+        engine.apply(_DEFINITIONS)
+        engine.score_many("s", [{"id": str(n), "ts": n} for n in range(_EVENTS)])
+        engine._background.end()
+        engine._background.join()
+        engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while any(each.warming for each in engine.metrics("s")):
+            assert time.monotonic() < deadline_s, "nobody filled it"
 
 
 def test_it_ends_when_its_turn_says_so() -> None:

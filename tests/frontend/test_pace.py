@@ -1,5 +1,9 @@
 """Changes under load leave events time in between, and follow each other at once where there are none."""
 
+import asyncio
+
+import pytest
+
 from frontend.pace import Pace
 
 
@@ -10,14 +14,19 @@ class Clock:
         self.now_s = 100.0
         self.slept: list[float] = []
 
-    def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.slept.append(round(seconds, 6))
         self.now_s += seconds
 
 
-def changed(pace: Pace, clock: Clock, seconds: float) -> None:
-    with pace.turn():
-        clock.now_s += seconds
+def changed(pace: Pace, clock: Clock, seconds: float, failure: Exception | None = None) -> None:
+    async def change() -> None:
+        async with pace.turn():
+            clock.now_s += seconds
+            if failure is not None:
+                raise failure
+
+    asyncio.run(change())
 
 
 def paced() -> tuple[Pace, Clock]:
@@ -48,12 +57,9 @@ def test_a_change_under_load_waits_for_its_share() -> None:
 
 def test_a_change_that_comes_late_or_after_a_failure_waits_no_longer() -> None:
     pace, clock = paced()
-    try:
-        with pace.turn():
-            clock.now_s += 0.004
-            raise KeyError("a metric")
-    except KeyError:
-        pace.scored()
+    with pytest.raises(KeyError):
+        changed(pace, clock, 0.004, KeyError("a metric"))
+    pace.scored()
     clock.now_s += 0.1
     changed(pace, clock, 0.004)
     assert clock.slept == []
