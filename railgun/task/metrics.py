@@ -63,12 +63,15 @@ class TaskMetrics:
     open_generation: tuple[int, int, int] | None = (
         None  # (generation, delay, place) that a next `add` may join
     )
+    # Asked with every batch: found once after each change of `by_name`.
+    _warming: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
+    _has_bounds: bool | None = field(default=None, repr=False, compare=False)
 
     def add(self, change: AddMetric, *, has_accepted: bool, retained_ms: int) -> bool:
         """A new metric. Returns whether it has to fill."""
         window = change.metric.resolved.window
         if not has_accepted:
-            self.by_name[change.metric.name] = LiveMetric(change.metric, change.place, 0, TIME_MIN, True)
+            self._put(LiveMetric(change.metric, change.place, 0, TIME_MIN, True))
             self.fills.setdefault(0, Fill(TIME_MIN, TIME_MAX, TIME_MAX, True))
             return False
         joined = self.open_generation
@@ -83,9 +86,7 @@ class TaskMetrics:
         # It has not begun: its start, where one was worked out for those already there, may be too late for this one.
         self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
         self.open_generation = generation, window.delay_ms, change.place
-        self.by_name[change.metric.name] = LiveMetric(
-            change.metric, change.place, generation, retained_ms, False
-        )
+        self._put(LiveMetric(change.metric, change.place, generation, retained_ms, False))
         return True
 
     def drop(self, name: str, added: int) -> bool:
@@ -94,6 +95,7 @@ class TaskMetrics:
         if metric is None or metric.added != added:
             return False
         del self.by_name[name]
+        self._warming = self._has_bounds = None
         if all(other.generation != metric.generation for other in self.by_name.values()):
             self.fills.pop(metric.generation, None)
         self.open_generation = None
@@ -104,8 +106,13 @@ class TaskMetrics:
         metric = self.by_name.get(name)
         if metric is None or metric.added != added or metric.warm:
             return None
-        self.by_name[name] = replace(metric, warm=True)
+        self._put(replace(metric, warm=True))
         return metric
+
+    def _put(self, metric: LiveMetric) -> None:
+        """Where it has taken another's place it stays there in the order."""
+        self.by_name[metric.definition.name] = metric
+        self._warming = self._has_bounds = None
 
     def close_generation(self) -> None:
         """An event was accepted or a fill has begun: what is added from now on fills apart from what was before."""
@@ -130,12 +137,16 @@ class TaskMetrics:
     @property
     def has_bounds(self) -> bool:
         """Is there a metric that may lack events of long ago?"""
-        return any(metric.after_ms > TIME_MIN for metric in self.by_name.values())
+        if self._has_bounds is None:
+            self._has_bounds = any(metric.after_ms > TIME_MIN for metric in self.by_name.values())
+        return self._has_bounds
 
     @property
     def warming(self) -> tuple[str, ...]:
         """Names of metrics that do not answer yet."""
-        return tuple(name for name, metric in self.by_name.items() if not metric.warm)
+        if self._warming is None:
+            self._warming = tuple(name for name, metric in self.by_name.items() if not metric.warm)
+        return self._warming
 
     def ready_to_warm(self) -> list[LiveMetric]:
         """Warming metrics whose finished fill is in a durable checkpoint."""
@@ -166,7 +177,7 @@ class TaskMetrics:
         for entry in body["metrics"]:
             change = change_from_json(entry["change"], streams)
             assert isinstance(change, AddMetric)
-            metrics.by_name[change.metric.name] = LiveMetric(
-                change.metric, change.place, entry["generation"], entry["after_ms"], entry["warm"]
+            metrics._put(
+                LiveMetric(change.metric, change.place, entry["generation"], entry["after_ms"], entry["warm"])
             )
         return metrics
