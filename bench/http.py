@@ -11,13 +11,13 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from bench.command_line import Case, measure
-from bench.http_run import Added, Target
+from bench.http_run import Added, Target, added
 from bench.killing import INTERVAL_S
 from bench.report import Report
 from bench.service import Service
@@ -27,6 +27,7 @@ _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
 _BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
 _STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
 _ADDED, _ADDED_BEFORE_S, _ADDED_REST_S, _IN_TURN_EVERY_S = 100, 20.0, 80.0, 1.5
+_SHARED_WINDOWS = 5
 # Ten events lie above a p99.9 then, and a checkpoint is under way before and after.
 _ADDED_FLOOR_S = 20.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
@@ -97,21 +98,35 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
     return traffic
 
 
-def _added(prefix: str, every_s: float | None) -> Case:
+def _own_window(place: int) -> str:
+    """A metric over a window that no other metric has."""
+    over = f"SLIDING {30 + place} SECONDS"
+    return f"SELECT sum(amount) AS {added(place)} FROM payments GROUP BY card OVER {over}"
+
+
+def _shared_window(place: int) -> str:
+    """A metric with a filter of its own, over one of few windows."""
+    over = f"SLIDING {30 + 15 * (place % _SHARED_WINDOWS)} SECONDS"
+    return (
+        f"SELECT sum(amount) AS {added(place)} FROM payments WHERE amount > {place} GROUP BY card OVER {over}"
+    )
+
+
+def _added(prefix: str, sql: Callable[[int], str], every_s: float | None = None) -> Case:
     """Metrics registered under load: all at once and to stay, or one after another, each dropped when it answers."""
 
-    def added(report: Report) -> None:
+    def case(report: Report) -> None:
         scaled = Scaled(report.scale)
         found: list[Added] = []
-        metrics = max(3, int(_ADDED * min(1.0, report.scale)))
+        sqls = [sql(place) for place in range(max(3, int(_ADDED * min(1.0, report.scale))))]
         before_s, rest_s = (scaled.seconds(each, _ADDED_FLOOR_S) for each in (_ADDED_BEFORE_S, _ADDED_REST_S))
         if every_s is not None:
-            rest_s = max(_ADDED_FLOOR_S, metrics * every_s)
+            rest_s = max(_ADDED_FLOOR_S, len(sqls) * every_s)
         for _ in range(report.runs):
             with _served(_NARROW, "os") as (target, _):
                 target.bulk(_NARROW.warm_up, connections=1)
                 found.append(
-                    target.with_metrics_added(metrics, _STEADY_RATE_PER_S, before_s, rest_s, every_s=every_s)
+                    target.with_metrics_added(sqls, _STEADY_RATE_PER_S, before_s, rest_s, every_s=every_s)
                 )
         report.note(f"{prefix}_p999_ratio", [each.during_ms / each.before_ms for each in found], 3)
         report.note(f"{prefix}_p999_before_ms", [each.before_ms for each in found], 3)
@@ -122,7 +137,7 @@ def _added(prefix: str, every_s: float | None) -> Case:
         report.note(f"{prefix}_registered_s", [each.registered_s for each in found], 3)
         report.note(f"{prefix}_warm_s", [each.warm_s for each in found], 3)
 
-    return added
+    return case
 
 
 def _killed(durability: str, prefix: str) -> Case:
@@ -154,8 +169,9 @@ CASES: dict[str, Case] = {
     "fsync": _traffic("fsync_", _NARROW, "fsync"),
     "wide": _traffic("wide_", _WIDE, "os"),
     "fsync_wide": _traffic("fsync_wide_", _WIDE, "fsync"),
-    "metrics_added": _added("metrics_added", None),
-    "metrics_in_turn": _added("metrics_in_turn", _IN_TURN_EVERY_S),
+    "metrics_added": _added("metrics_added", _own_window),
+    "metrics_shared": _added("metrics_shared", _shared_window),
+    "metrics_in_turn": _added("metrics_in_turn", _own_window, _IN_TURN_EVERY_S),
     "killed": _killed("os", ""),
     "fsync_killed": _killed("fsync", "fsync_"),
 }

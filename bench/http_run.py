@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.children import ChildFailedError
@@ -26,6 +26,11 @@ _SETTLE_S = 1.0
 _STEADY_SECONDS_MAX, _STATUS_S = 40.0, 0.25
 _RATE_MAX_PER_S = 100_000
 _SLICE_S, _WARM_POLL_S = 0.5, 0.05
+
+
+def added(place: int) -> str:
+    """The name of a metric that is registered under load."""
+    return f"added_{place}"
 
 
 @dataclass(slots=True)
@@ -95,24 +100,29 @@ class Target:
         )
 
     def with_metrics_added(
-        self, metrics: int, rate_per_s: float, before_s: float, rest_s: float, *, every_s: float | None = None
+        self,
+        sqls: Sequence[str],
+        rate_per_s: float,
+        before_s: float,
+        rest_s: float,
+        *,
+        every_s: float | None = None,
     ) -> "Added":
-        """Single events at a rate, and after a while so many metrics, each registered by a request of its own.
+        """Single events at a rate, and after a while metrics, each registered by a request of its own.
 
-        every_s: one after so long each; one that answers is dropped before the next, so that events do not become
-        dearer. Without it they are registered as fast as is answered, and stay.
+        sqls: that of each; what it selects is called as `added` says.  every_s: one after so long each; one that
+        answers is dropped before the next, so that events do not become dearer. Without it they are registered as fast
+        as is answered, and stay.
         """
         registered: list[float] = []
 
         def add() -> None:
             begun_s = time.monotonic()
-            for place in range(metrics):
-                over = f"SLIDING {30 + place} SECONDS"
-                sql = f"SELECT sum(amount) AS added_{place} FROM payments GROUP BY card OVER {over}"
+            for place, sql in enumerate(sqls):
                 self.service.ask("POST", _METRICS, {"sql": sql})
                 if every_s is not None:
                     self._await_warm()
-                    self.service.ask("DELETE", f"{_METRICS}/added_{place}")
+                    self.service.ask("DELETE", f"{_METRICS}/{added(place)}")
                     time.sleep(max(0.0, begun_s + (place + 1) * every_s - time.monotonic()))
             registered.append(time.monotonic() - begun_s)
             self._await_warm()

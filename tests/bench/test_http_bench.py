@@ -82,6 +82,7 @@ def test_every_durability_and_width_has_its_case() -> None:
         "wide",
         "fsync_wide",
         "metrics_added",
+        "metrics_shared",
         "metrics_in_turn",
         "killed",
         "fsync_killed",
