@@ -119,12 +119,14 @@ def test_a_guest_that_is_stopped_at_once_is_stopped_with_its_command() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())
-        await_state(process.pid, "T")
-        await_state(child, "T")
-        process.send_signal(signal.SIGCONT)
-        await_state(process.pid, "S")
-        await_state(child, "S")
-        process.kill()
+        try:
+            await_state(process.pid, "T")
+            await_state(child, "T")
+            process.send_signal(signal.SIGCONT)
+            await_state(process.pid, "S")
+            await_state(child, "S")
+        finally:
+            process.kill()
 
 
 def await_state(process_id: int, state: str) -> None:

@@ -110,6 +110,23 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
     return folder, replies
 
 
+ELSEWHERE = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["card", "*"]
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+card = "string"
+n = "long"
+[[metrics]]
+sql = "SELECT sum(n) AS own FROM s GROUP BY card OVER SLIDING 1 MINUTE"
+[[metrics]]
+sql = "SELECT sum(n) AS whole FROM s OVER SLIDING 1 MINUTE"
+"""
+
+
 def written(folder: Path, replies: list[dict[str, Any]]) -> str:
     path = folder / "replies.ndjson"
     path.write_text("".join(json.dumps(each) + "\n" for each in replies))
@@ -122,6 +139,30 @@ def of_folder(spark: SparkSession, folder: Path, file: str) -> Report:
 
 class TestEmbedded:
     pytestmark = SPARK
+
+    def test_an_id_that_comes_again_where_it_was_not_sent_before(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        """One of its replies says nothing of that partitioner; no more than one may."""
+        player = EnginePlayer(tmp_path / "data", "s", KEPT)
+        try:
+            player.apply(ELSEWHERE)
+            player.set_clock(START_MS + 9_000)
+            cards = ["a", "b", None, "a"]
+            replies = [
+                player.score({"id": str(min(at, 2)), "ts": START_MS + at * 1_000, "card": card, "n": at + 1})
+                for at, card in enumerate(cards)
+            ]
+        finally:
+            player.engine.close(checkpoint=False)
+        assert [each["metrics"]["own"] for each in replies] == [1, 2, None, 5]
+        report = of_folder(spark, tmp_path / "data", written(tmp_path, replies))
+        assert report.mismatches == 0, report.as_text()
+        for place, said in ((2, 7), (3, None)):
+            wrong = json.loads(json.dumps(replies))
+            wrong[place]["metrics"]["own"] = said
+            report = of_folder(spark, tmp_path / "data", written(tmp_path, wrong))
+            assert [check.name for check in report.checks if check.mismatches] == ["own"], report.as_text()
 
     def test_metrics_that_come_and_go_are_equal(
         self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path

@@ -256,12 +256,12 @@ class _Partitioner:
             events, lived, installed = self._events(admission, values, stack)
             rules = LifeRules(events, lived, {int(each.column[2:]): each.column for each in self._columns})
             passes, left = planned(rules.checked(), values, () if self._past is None else (WORLD,))
-            uncertain, self.unanswered = self._uncertain(events, stack)
+            recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
+            recorded |= {each.name: each.column for each in rules.checked()}
+            uncertain, self.unanswered = self._uncertain(events, list(recorded.values()), stack)
             checks = check_partitioner(
                 events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
             )
-        recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
-        recorded |= {each.name: each.column for each in rules.checked()}
         ids = self._log.select(EVENT_ID).distinct()
         unsent = self._replies.where(self._times.holds(REPLY_MS)).join(
             ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti"
@@ -342,8 +342,10 @@ class _Partitioner:
         }
         return self._replies.drop(*others, UNKNOWN, REPLY_MS)
 
-    def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
-        """The replies to ids that come again; and how many events have no reply."""
+    def _uncertain(
+        self, events: DataFrame, recorded: Sequence[str], stack: ExitStack
+    ) -> tuple[Uncertain | None, int]:
+        """The replies to ids that come again; and how many events have no reply. recorded: SQL of what they say."""
         alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
         if self._past is not None:
             alone &= F.col(IS_HERE)
@@ -353,9 +355,23 @@ class _Partitioner:
         if not unsure:
             return None, none
         ids = events.where(UNSURE).select(EVENT_ID).distinct()
-        replies = self._beside().drop(_OF_ID, _AT_ID)
+        replies = self._beside().drop(_AT_ID)
         wanted = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
-        return Uncertain(stack.enter_context(kept(wanted)), REPLY_NUMBER, REPLY_ID), none
+        own = self._to_records_here(wanted, recorded)
+        return Uncertain(stack.enter_context(kept(own)), REPLY_NUMBER, REPLY_ID), none
+
+    def _to_records_here(self, replies: DataFrame, recorded: Sequence[str]) -> DataFrame:
+        """The replies without as many as an id has more than records here, where these say nothing: they are to events
+        that were not sent here, and right as they are.
+        """
+        records = self._log.groupBy(EVENT_ID).agg(F.count("*").alias(_EVENTS_OF_ID))
+        says_nothing = " AND ".join(f"{each} IS NULL" for each in recorded)
+        silent_first = Over.partitionBy(REPLY_ID).orderBy(F.expr(says_nothing).desc(), REPLY_NUMBER)
+        ranked = replies.join(records, replies[REPLY_ID] == records[EVENT_ID]).withColumn(
+            _AT_ID, F.row_number().over(silent_first)
+        )
+        own = ranked.where(f"NOT ({says_nothing} AND {_AT_ID} <= {_OF_ID} - {_EVENTS_OF_ID})")
+        return own.drop(EVENT_ID, _OF_ID, _AT_ID, _EVENTS_OF_ID)
 
     def _placed(self, check: MetricCheck) -> MetricCheck:
         """Examples with the places of their events."""
