@@ -14,7 +14,7 @@ _SHARE, _REST_MOST_S = 1 / 25, 0.15
 
 
 class Pace:
-    """Changes one by one. Where no event is scored in between they follow each other at once.
+    """Changes one by one. Where no event is scored meanwhile they follow each other at once.
 
     Used in one event loop: threads are few, so that changes that waited in them would keep out whoever only looks.
     """
@@ -40,10 +40,11 @@ class Pace:
             rest_s = self._rests_until_s - self._now()
             if self._has_scored and rest_s > 0:
                 await self._sleep(rest_s)
+            # Events that are scored beside the change count: the next one may be in line already.
+            self._has_scored = False
             begun_s = self._now()
             try:
                 yield
             finally:
                 ended_s = self._now()
                 self._rests_until_s = ended_s + min((ended_s - begun_s) * (1 / _SHARE - 1), _REST_MOST_S)
-                self._has_scored = False

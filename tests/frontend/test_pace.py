@@ -63,3 +63,19 @@ def test_a_change_that_comes_late_or_after_a_failure_waits_no_longer() -> None:
     clock.now_s += 0.1
     changed(pace, clock, 0.004)
     assert clock.slept == []
+
+
+def test_changes_in_line_leave_events_time_too() -> None:
+    """The next one's turn comes before any event's."""
+    pace, clock = paced()
+
+    async def change() -> None:
+        async with pace.turn():
+            pace.scored()
+            clock.now_s += 0.001
+
+    async def in_line() -> None:
+        await asyncio.gather(*(change() for _ in range(3)))
+
+    asyncio.run(in_line())
+    assert clock.slept == [0.024, 0.024]
