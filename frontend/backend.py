@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from frontend.problems import Problem
 from frontend.replies import Reply
+from frontend.scoring_thread import InOrder
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.intake import JsonText
 from railgun.engine.status import MetricStatus
@@ -51,12 +52,13 @@ class Backend(Protocol):
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
         reply: bool = True,
+        in_order: InOrder | None = None,
     ) -> list[Answer | None]:
         """An answer for each event, in order, once it is durable. texts: JSON, not looked at yet.
 
         An event that is refused (400, 422), or not answered in time (504), has its own problem in its place and harms
         no other.  metrics: only these, which the stream has; None: all.  reply: False: events that were taken get
-        None in their place.
+        None in their place.  in_order: of the request that these are a part of, scored after the parts before.
         """
 
     def refused(self, stream: str, status: int) -> None:

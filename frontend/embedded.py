@@ -17,7 +17,7 @@ from frontend.installs import Installs
 from frontend.pace import Pace
 from frontend.problems import refusal
 from frontend.replies import replies_of
-from frontend.scoring_thread import Outcome, ScoringThread, Submission
+from frontend.scoring_thread import InOrder, Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, UnknownNameError, none_begun
@@ -105,11 +105,12 @@ class EmbeddedBackend:
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
         reply: bool = True,
+        in_order: InOrder | None = None,
     ) -> list[Answer | None]:
         self._the_engine()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply)
+        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
         answers = await answers_in_time(self._thread, submission, self.recording)
         return unanswered(submission, self._views.get(stream)) if answers is None else answers
 

@@ -14,6 +14,7 @@ from frontend.problems import ProblemError, problem
 from frontend.receipt import Receipt
 from frontend.request_body import GoneError
 from frontend.score_options import ScoreOptions
+from frontend.scoring_thread import InOrder
 from railgun.config.settings import HttpSettings
 
 BLOCKS_IN_FLIGHT_MAX = 4
@@ -26,7 +27,7 @@ Stopping = asyncio.Event
 class _Block:
     """n lines that are scored together. size_bytes: counted in flight for them."""
 
-    answers: asyncio.Task[list[Answer | None]]
+    answers: asyncio.Future[list[Answer | None]]
     n: int
     size_bytes: int
 
@@ -48,7 +49,8 @@ class LineStream:
         self._encoded: deque[bytes] = deque()
         self._encoded_bytes = 0
         self._receipt = Receipt()
-        self._is_read = self._is_encoded = self._has_failed = self._is_held_up = False
+        self._is_read = self._is_encoded = self._has_failed = self._is_held_up = self._is_taken = False
+        self._in_order = InOrder()
         self._changed = asyncio.Condition()
 
     async def answer(self, stream: str, options: ScoreOptions, receive: Receive, send: Send) -> int:
@@ -89,7 +91,8 @@ class LineStream:
                 self._keep(self._splitter.held_bytes)
                 self._is_held_up = True
                 for lines_of_block in blocks(lines):
-                    await self._room()
+                    if not await self._room():
+                        break
                     await self._submit(stream, options, lines_of_block)
                 self._is_held_up = False
         finally:
@@ -117,22 +120,37 @@ class LineStream:
         self._in_flight.take(0, size_bytes)
         self._kept_bytes = size_bytes
 
-    async def _room(self) -> None:
-        """Wait while as much is under way as may be: nothing is read meanwhile."""
+    async def _room(self) -> bool:
+        """Wait while as much is under way as may be: nothing is read meanwhile. False where the request has failed.
+
+        The first block goes alone: where it is refused, so is the request, of which nothing may have been taken then.
+        """
         unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (
                     self._has_failed
-                    or (len(self._blocks) < BLOCKS_IN_FLIGHT_MAX and self._encoded_bytes < unsent_max)
+                    or (
+                        len(self._blocks) < (BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1)
+                        and self._encoded_bytes < unsent_max
+                    )
                 )
             )
+            return not self._has_failed
 
     async def _submit(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
         texts = [line for line in lines if not isinstance(line, TooLong)]
         size_bytes = sum(map(len, texts))
-        await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
-        answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
+        answers: asyncio.Future[list[Answer | None]]
+        try:
+            await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
+            answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
+        except ProblemError as error:
+            if not self._is_taken:
+                raise
+            # Lines before them count: these alone were refused.
+            answers, size_bytes = asyncio.get_running_loop().create_future(), 0
+            answers.set_result([error.problem] * len(lines))
         async with self._changed:
             self._blocks.append(_Block(answers, len(lines), size_bytes))
             self._changed.notify_all()
@@ -148,6 +166,7 @@ class LineStream:
                     metrics=options.metrics,
                     timeout_ms=options.timeout_ms or self._settings.timeout_ms,
                     reply=options.reply,
+                    in_order=self._in_order,
                 )
             )
         finally:
@@ -163,9 +182,10 @@ class LineStream:
 
     # --- out ---------------------------------------------------------------------------------------
 
-    async def _tell(self, *, is_read: bool = False, is_encoded: bool = False) -> None:
+    async def _tell(self, *, is_read: bool = False, is_encoded: bool = False, is_taken: bool = False) -> None:
         async with self._changed:
             self._is_read, self._is_encoded = self._is_read or is_read, self._is_encoded or is_encoded
+            self._is_taken = self._is_taken or is_taken
             self._changed.notify_all()
 
     async def _encode(self, options: ScoreOptions) -> None:
@@ -182,7 +202,9 @@ class LineStream:
                 self._has_failed = True
                 await self._tell()
                 raise
-            is_first = False
+            if is_first:
+                is_first = False
+                await self._tell(is_taken=True)
             if options.reply:
                 made = encoder.encode_lines(answers)
                 self._encoded.append(made)

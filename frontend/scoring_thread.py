@@ -13,13 +13,25 @@ from railgun.engine.intake import JsonText
 BATCH_EVENTS_MAX = 2_048
 BATCH_BYTES_MAX = 8 << 20
 SMALL_EVENTS_MAX = 16
-"""Requests of so few events do not wait behind larger ones."""
+"""Requests of so few events do not wait behind larger ones, but behind what came before of the same request."""
+
+
+@dataclass(slots=True, eq=False)
+class InOrder:
+    """What several submissions of one request share, so that they are scored in the order in which they come.
+
+    waiting: those that are not taken yet, all of which are in one queue: `is_small`, that of small ones.
+    """
+
+    waiting: int = 0
+    is_small: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Events of one request. metrics: of the replies, None for all.  reply: whether replies are wanted.
+    """Events of one request, or the next of one: `in_order`.
 
+    metrics: of the replies, None for all.  reply: whether replies are wanted.
     answered: with its outcome, or None once timeout_ms have passed.  abandoned: nobody waits any more; if it was not
     taken by then, it never will be.  arrived_s: of perf_counter.
     """
@@ -34,6 +46,7 @@ class Submission:
     taken: bool = False
     arrived_s: float = field(default_factory=perf_counter)
     abandoned: bool = False
+    in_order: InOrder = field(default_factory=InOrder)
 
     @classmethod
     def of(
@@ -44,11 +57,21 @@ class Submission:
         timeout_ms: int,
         *,
         reply: bool,
+        in_order: InOrder | None = None,
     ) -> Self:
         """One that waits in the event loop that runs."""
         chosen = None if metrics is None else tuple(metrics)
         answered = asyncio.get_running_loop().create_future()
-        return cls(stream, texts, sum(map(len, texts)), chosen, reply, timeout_ms, answered)
+        return cls(
+            stream,
+            texts,
+            sum(map(len, texts)),
+            chosen,
+            reply,
+            timeout_ms,
+            answered,
+            in_order=in_order or InOrder(),
+        )
 
 
 @dataclass(slots=True)
@@ -82,11 +105,13 @@ class ScoringThread:
 
     def submit(self, submission: Submission) -> None:
         """Have it scored."""
+        order = submission.in_order
         with self._arrived:
-            if len(submission.texts) <= SMALL_EVENTS_MAX:
-                self._queue.small.append(submission)
-            else:
-                self._queue.large.append(submission)
+            if not order.waiting:
+                order.is_small = len(submission.texts) <= SMALL_EVENTS_MAX
+            order.waiting += 1
+            queue = self._queue.small if order.is_small else self._queue.large
+            queue.append(submission)
             self._arrived.notify()
 
     def close(self) -> None:
@@ -124,6 +149,7 @@ class ScoringThread:
                 if has_one and not fits:
                     break
                 waiting.popleft()
+                first.in_order.waiting -= 1
                 if first.abandoned:
                     continue
                 has_one = first.taken = True

@@ -27,7 +27,7 @@ from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
 from frontend.problems import refusal
-from frontend.scoring_thread import ScoringThread
+from frontend.scoring_thread import InOrder, ScoringThread
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
@@ -237,11 +237,12 @@ class KafkaBackend(NoDeepening):
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
         reply: bool = True,
+        in_order: InOrder | None = None,
     ) -> list[Answer | None]:
         parts = self._ready()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply)
+        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
         answers = await answers_in_time(self._thread, request, self.recording)
         if answers is not None:
             return answers
