@@ -191,7 +191,7 @@ class HistoryBuild:
             raise TaskError(
                 str(self._identity),
                 f"an event that counted at {time_ms} ms would count at another time now: the stream's lateness was "
-                f"changed after {self._plan.cut_ms} ms; choose an --until after that change",
+                "changed after it came; choose an --until later than all that came before that change",
             )
 
     def _remembered_ms(self) -> int | None:

@@ -243,7 +243,7 @@ def test_an_event_that_would_count_at_another_time_is_refused(tmp_path: Path) ->
         scored(opened, own)
         opened.set_lateness("s", "1s")
         plan = opened.begin_deepening("s", START_MS + (BEGIN + 10) * 500)
-        with pytest.raises(TaskError, match="lateness was changed"):
+        with pytest.raises(TaskError, match="lateness was changed after it came; choose an --until later"):
             build_deepening(tmp_path / "tasks", plan, history_rows(), SETTINGS)
         assert opened.give_up_deepening("s")
         plan = opened.begin_deepening("s", START_MS + (BEGIN + 100) * 500)
