@@ -164,6 +164,55 @@ class TestEmbedded:
             report = of_folder(spark, tmp_path / "data", written(tmp_path, wrong))
             assert [check.name for check in report.checks if check.mismatches] == ["own"], report.as_text()
 
+    def test_a_wrong_value_where_nothing_was_due_is_shown(self, spark: SparkSession, tmp_path: Path) -> None:
+        player = EnginePlayer(tmp_path / "data", "s", KEPT)
+        try:
+            player.apply(ELSEWHERE)
+            player.set_clock(START_MS + 9_000)
+            cards = ["a", None]
+            replies = [
+                player.score({"id": str(at), "ts": START_MS + at, "card": card, "n": 1})
+                for at, card in enumerate(cards)
+            ]
+        finally:
+            player.engine.close(checkpoint=False)
+        replies[0]["metrics"]["made_up"] = [7]
+        replies[1]["metrics"]["own"] = 5
+        replies[1]["duplicate"] = ["card"]
+        file = written(tmp_path, [*replies, {"id": "nobody", "time": 1, "metrics": {"whole": 6}}])
+        text = of_folder(spark, tmp_path / "data", file).as_text()
+        for wrong in (
+            f"(other metrics): {file} line 1, id 0: recorded made_up = [7], should be nothing: there never was",
+            f"own: {file} line 2, id 1: recorded 5, should be null: its event was not sent to partitioner card",
+            f"duplicate_card: {file} line 2, id 1: recorded true, should be null: its event was not sent",
+            f"whole: {file} line 3, id nobody: recorded 6, should be null: its event was not sent to",
+        ):
+            assert wrong in text, text
+
+    def test_a_wrong_time_is_found(
+        self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+    ) -> None:
+        """What is due is the event's own time, of a late one too; an id that comes again may show any of its own."""
+        folder, replies = lived
+        wrong = json.loads(json.dumps(replies))
+        ids = [each["id"] for each in replies]
+        late = next(at for at, each in enumerate(replies) if "late" in each and ids.count(each["id"]) == 1)
+        again = next(at for at, each in enumerate(replies) if "duplicate" in each)
+        wrong[late]["time"] += 1
+        wrong[again]["time"] -= 1
+        file = written(tmp_path, wrong)
+        report = of_folder(spark, folder, file)
+        assert [check.name for check in report.checks if check.mismatches] == ["time"], report.as_text()
+        found = {each.place: each for each in report.checks[1].examples}
+        assert report.checks[1].mismatches == 2
+        # Those to events without a card are in no log.
+        assert 100 < report.checks[1].compared < len(replies)
+        assert found.keys() == {f"{file} line {at + 1}" for at in (late, again)}
+        first = found[f"{file} line {late + 1}"]
+        assert (first.id, int(first.got), int(first.expected)) == (
+            ids[late], replies[late]["time"] + 1, replies[late]["time"],
+        )  # fmt: skip
+
     def test_metrics_that_come_and_go_are_equal(
         self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path
     ) -> None:
@@ -176,7 +225,7 @@ class TestEmbedded:
         assert (report.events, report.unanswered) == (len(replies), 0)
         compared = {check.name: check.compared for check in report.checks}
         assert compared.keys() == {
-            "(other metrics)", "late_card", "duplicate_card", "total", "mean", "whole", "latest",
+            "(other metrics)", "time", "late_card", "duplicate_card", "total", "mean", "whole", "latest",
             *(f"seen (added at {place})" for place in (6, 11)),
         }  # fmt: skip
         assert all(compared.values())
@@ -223,8 +272,8 @@ class TestEmbedded:
             "seen (added at 6)": 3,
         }, report.as_text()  # fmt: skip
         examples = next(check.examples for check in report.checks if check.name == "total")
-        assert {each.id for each in examples} == {replies[sole[5]]["id"], replies[again]["id"]}
-        assert all("card, partition" in (each.place or "") for each in examples)
+        assert {each.id for each in examples} == {replies[sole[5]]["id"], replies[again]["id"], "nobody"}
+        assert all("card, partition" in (each.place or "") for each in examples if each.id != "nobody")
 
 
 @pytest.mark.spark

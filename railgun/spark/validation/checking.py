@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,7 +12,7 @@ from railgun.language.ast import Aggregator, Window
 from railgun.language.types import BOOLEAN, DECIMAL_DIGITS, Kind, Type
 from railgun.spark.validation.admission import ACCEPTED_MS, TASK
 from railgun.spark.validation.distinct import with_distinct
-from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck
+from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, NUMBER, field_column
 from railgun.spark.validation.states import Expected, expected, states_of
 from railgun.spark.validation.translate import InexpressibleError, sql_of
@@ -263,10 +262,15 @@ def _value_verdict(place: int, each: Expected, got: str) -> tuple[str, str]:
     return verdict, f"CASE WHEN NOT ({beyond}) THEN {off} END"
 
 
+def held_scale(metric: MetricDefinition) -> int:
+    """Digits behind the point that results, held as whole numbers, have; 0 where they are held as they are."""
+    result = metric.resolved.result_type
+    return result.scale if result.kind is Kind.DECIMAL and result.precision > DECIMAL_DIGITS else 0
+
+
 def _examples(judgements: DataFrame, place: int, checked: Checked, each: Expected) -> list[Example]:
     """The first rows that are wrong."""
-    result = checked.metric.resolved.result_type
-    scale = result.scale if result.kind is Kind.DECIMAL and result.precision > DECIMAL_DIGITS else 0
+    scale = held_scale(checked.metric)
     wanted = f"{_EXPECTED}{place}"
     rows = (
         judgements.where(f"{_VERDICT}{place}.{_VERDICT} = {_WRONG}")
@@ -285,14 +289,8 @@ def _examples(judgements: DataFrame, place: int, checked: Checked, each: Expecte
         Example(
             row[NUMBER],
             row[EVENT_ID],
-            _shown(row["e"], scale),
-            _shown(row["g"], scale) + ("" if row["said"] is None else WRONGLY_SAID),
+            shown(row["e"], scale),
+            shown(row["g"], scale) + ("" if row["said"] is None else WRONGLY_SAID),
         )
         for row in rows
     ]
-
-
-def _shown(value: object, scale: int) -> str:
-    if value is None:
-        return "null"
-    return f"{value.scaleb(-scale):f}" if isinstance(value, Decimal) else str(value)

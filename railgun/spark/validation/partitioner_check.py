@@ -1,6 +1,6 @@
 """All that one partitioner's tasks answered: lateness, duplicates, and the metrics at home there, checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from railgun.language.types import Type
 from railgun.spark.sessions import kept
 from railgun.spark.validation.admission import CLOCK
 from railgun.spark.validation.checking import Pass, answered, counted, judged, reached, sampled, wrong_values
-from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck
+from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, NUMBER
 from railgun.spark.validation.windows import is_straggler, placed
 
@@ -146,29 +146,51 @@ def _compared(events: DataFrame, said: Said) -> MetricCheck:
             NUMBER, EVENT_ID, f"{said.own} AS own", f"{said.recorded} AS recorded"
         ).collect()
         examples = tuple(
-            Example(row[NUMBER], row[EVENT_ID], _word(row["own"]), _word(row["recorded"])) for row in rows
+            Example(row[NUMBER], row[EVENT_ID], shown(row["own"]), shown(row["recorded"])) for row in rows
         )
     return MetricCheck(said.name, compared, mismatches, examples=examples)
 
 
-def must_be_null(unsent: DataFrame, recorded: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """By name, replies to what was not sent to the partitioner, and how many of them say something all the same.
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Replies to what was not sent to a partitioner, which must say nothing of it.
 
-    recorded: SQL of what they say, by name.
+    number, id: their columns.  place: where the reply of a number is; None where the number is its row.
     """
-    figures = [
-        F.count("*").alias("rows"),
-        *(F.count(F.expr(sql)).alias(name) for name, sql in recorded.items()),
-    ]
-    row = unsent.agg(*figures).collect()[0]
-    return {name: (row["rows"], row[name]) for name in recorded}
+
+    replies: DataFrame
+    partitioner: str
+    number: str = NUMBER
+    id: str = EVENT_ID
+    place: Callable[[int], str] | None = None
+
+    def checks(self, recorded: Mapping[str, str], scales: Mapping[str, int]) -> dict[str, MetricCheck]:
+        """By name. recorded: SQL of what they say, null for nothing.  scales: of wide decimals, by name."""
+        figures = [
+            F.count("*").alias("rows"),
+            *(F.count(F.expr(sql)).alias(name) for name, sql in recorded.items()),
+        ]
+        row = self.replies.agg(*figures).collect()[0]
+        return {
+            name: MetricCheck(
+                name,
+                row["rows"],
+                row[name],
+                examples=self._examples(sql, scales.get(name, 0)) if row[name] else (),
+            )
+            for name, sql in recorded.items()
+        }
+
+    def _examples(self, recorded: str, scale: int) -> tuple[Example, ...]:
+        said = self.replies.where(f"{recorded} IS NOT NULL").orderBy(self.number).limit(EXAMPLES)
+        due = f"null: its event was not sent to partitioner {self.partitioner}"
+        return tuple(
+            Example(number, id_, due, shown(value, scale), None if self.place is None else self.place(number))
+            for number, id_, value in said.selectExpr(self.number, self.id, recorded).collect()
+        )
 
 
-def joined(check: MetricCheck, nulls: Mapping[str, tuple[int, int]]) -> MetricCheck:
+def joined(check: MetricCheck, unsent: Mapping[str, MetricCheck]) -> MetricCheck:
     """A check with what had to be null."""
-    rows, said = nulls.get(check.name, (0, 0))
-    return check.plus(MetricCheck(check.name, rows, said))
-
-
-def _word(value: object) -> str:
-    return "null" if value is None else str(value).lower()
+    more = unsent.get(check.name)
+    return check if more is None else check.plus(more)

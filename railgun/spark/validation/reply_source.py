@@ -89,10 +89,21 @@ class ReplyPlace:
         columns = tuple(Answered(**each) for each in body.pop("columns"))
         return cls(tuple(body.pop("files")), columns=columns, **body)
 
+    @property
+    def _topic(self) -> str:
+        return Topics(self.topic_prefix).output(self.stream)
+
+    def of_number(self, number: int) -> str:
+        """Where the reply of a number is, for people."""
+        part, at = place_of_number(number)
+        if self.broker is None:
+            return f"{self.files[part]} line {at}"
+        return f"{self._topic}, partition {part}, offset {at}"
+
     def open(self) -> TopicRecordLog:
         """The output topic. Raises PlaceError."""
         assert self.broker is not None
-        topic = Topics(self.topic_prefix).output(self.stream)
+        topic = self._topic
         return TopicRecordLog(
             connected(broker_settings(self.broker, dict(self.kafka))), topic, "", self.broker
         )
@@ -172,7 +183,7 @@ def _schema(place: ReplyPlace) -> pa.Schema:
         (UNFIT, pa.list_(pa.string())),
         (WARMING, pa.list_(pa.string())),
         (PARTIAL, pa.map_(pa.string(), pa.int64())),
-        (UNKNOWN, pa.list_(pa.string())),
+        (UNKNOWN, pa.map_(pa.string(), pa.string())),
     ]
     return pa.schema(fields + [(each.column, whole_type(recorded_type(each.type))) for each in place.columns])
 
@@ -214,7 +225,10 @@ class _Rows:
         absent, unfit = [], [None] * len(replies)
         for each in metrics:
             absent.append(None if each.keys() == self._names else sorted(self._names - each.keys()) or None)
-        unknown = [sorted(each.keys() - self._names) or None for each in metrics]
+        unknown = [
+            [(name, json.dumps(each[name])) for name in sorted(each.keys() - self._names)] or None
+            for each in metrics
+        ]
         columns = []
         for wanted in self._place.columns:
             found = [each.get(wanted.name) for each in metrics]

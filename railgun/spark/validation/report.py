@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
@@ -12,13 +13,22 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A reply that is wrong. row: of the events, from 0; in a log, `place` says where the event is."""
+    """A reply that is wrong. row: of the events, from 0; of a service `place` says where the event is, or the reply."""
 
     row: int
     id: str
     expected: str
     got: str
     place: str | None = None
+
+
+def shown(value: object, scale: int = 0) -> str:
+    """A value for people. scale: digits behind the point of a decimal that is held as a whole number."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value.scaleb(-scale):f}" if isinstance(value, Decimal) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from railgun.files.reading import EventFiles
 from railgun.spark.errors import OptionError, SparkSideError
 from railgun.spark.sessions import divide, kept, own_session
 from railgun.spark.validation.admission import DUPLICATE, LATE, TASK, AdmissionRules, admitted
-from railgun.spark.validation.checking import Checked, ValueColumns, planned
+from railgun.spark.validation.checking import Checked, ValueColumns, held_scale, planned
 from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
     Said,
+    Unsent,
     check_partitioner,
     joined,
-    must_be_null,
 )
 from railgun.spark.validation.reply_file import ReplyFile, recorded_columns
 from railgun.spark.validation.report import MetricCheck, Report
@@ -125,7 +125,9 @@ def _partitioner(
     with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
         checks = check_partitioner(events, passes, values.types, said, sample, has_sure=bool(asked))
     recorded = {each: reply(each) for each in (late, duplicate, *(metric.name for metric in metrics))}
-    nulls = must_be_null(run.where(f"{task} IS NULL AND {times.holds(EVENT_MS)}"), recorded)
-    return [joined(check, nulls) for check in checks] + [
+    unsent = Unsent(
+        run.where(f"{task} IS NULL AND {times.holds(EVENT_MS)}"), stream.partitioners[place]
+    ).checks(recorded, {metric.name: held_scale(metric) for metric in metrics})
+    return [joined(check, unsent) for check in checks] + [
         MetricCheck(each.name, not_checked=reason) for each, reason in left
     ]

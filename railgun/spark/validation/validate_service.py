@@ -26,7 +26,7 @@ from railgun.spark.validation.admission import (
     Lateness,
     admitted,
 )
-from railgun.spark.validation.checking import ValueColumns, planned
+from railgun.spark.validation.checking import ValueColumns, held_scale, planned
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
 from railgun.spark.validation.lives import Told, told
@@ -35,9 +35,9 @@ from railgun.spark.validation.partitioner_check import (
     UNSURE,
     Said,
     Uncertain,
+    Unsent,
     check_partitioner,
     joined,
-    must_be_null,
 )
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
 from railgun.spark.validation.reply_source import (
@@ -57,8 +57,10 @@ from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, fiel
 from railgun.spark.validation.stream_past import StreamPast, check_named, stream_past
 from railgun.spark.validation.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
 from railgun.spark.validation.task_log_source import FORMAT as TASK_LOG
+from railgun.spark.validation.time_check import check_times
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.translate import FIELD_PREFIX, text_literal
+from railgun.spark.validation.unknown_metrics import unknown_metrics
 from railgun.spark.validation.validate_run import ValidationError, check_found, check_sample
 from railgun.spark.validation.worlds import (
     FROM_INPUT,
@@ -74,7 +76,6 @@ from railgun.spark.worker_errors import own_errors
 
 _OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
 _IS_ASKED = "is_asked"
-_UNKNOWN_METRICS = "(other metrics)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,15 @@ def validate_service(
         ).collect()[0]
         check_found(in_range, first_ms, last_ms, times)
         divide(session, count if past is None else count + past.read.events)
-        checks, unanswered = [_unknown(replies.where(times.holds(REPLY_MS)))], 0
+        checks = [
+            unknown_metrics(replies.where(times.holds(REPLY_MS)), place.of_number),
+            check_times(replies, logs.values(), times, place.of_number),
+        ]
+        unanswered = 0
         for partitioner, log in logs.items():
-            one = _Partitioner(stream, partitioner, said[partitioner][0], columns, log, replies, past, times)
+            one = _Partitioner(
+                stream, partitioner, said[partitioner][0], columns, log, replies, past, times, place
+            )
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -210,12 +217,6 @@ def _numbered(replies: DataFrame) -> DataFrame:
     )
 
 
-def _unknown(replies: DataFrame) -> MetricCheck:
-    """Replies that name a metric which there never was."""
-    counted, wrong = replies.agg(F.count("*"), F.count(UNKNOWN)).collect()[0]
-    return MetricCheck(_UNKNOWN_METRICS, counted, wrong)
-
-
 class _Partitioner:
     """One partitioner's part. unanswered: events that no recorded reply belongs to."""
 
@@ -229,8 +230,9 @@ class _Partitioner:
         replies: DataFrame,
         past: StreamPast | None,
         times: TimeRange,
+        place: ReplyPlace,
     ) -> None:
-        self._past, self._times = past, times
+        self._past, self._times, self._place = past, times, place
         self._stream, self._name, self._told = stream, partitioner, told
         self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
@@ -266,7 +268,10 @@ class _Partitioner:
         unsent = self._replies.where(self._times.holds(REPLY_MS)).join(
             ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti"
         )
-        nulls = must_be_null(unsent, recorded)
+        scales = {each.name: held_scale(each.metric) for each in rules.checked()}
+        nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(
+            recorded, scales
+        )
         checks = [self._placed(joined(check, nulls)) for check in checks]
         return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
 
