@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ _AHEAD_FREE = 16
 # Eviction makes some more room than is needed, so that it is not done for every chunk.
 _SLACK = 16
 
+# A chunk's key in a column set, from (set, chunk).
+_KEY = np.array([1, 256], np.int64)
+
 # Where cursors stand: int64[cursors][2] of (column set, chunk).
 Standing = Callable[[], NDArray[np.int64]]
 
@@ -45,6 +49,13 @@ class CacheStats:
     wasted: int = 0
 
 
+class _Ahead(NamedTuple):
+    """A chunk that is decoded in the background, and how."""
+
+    frame: Future[HeldFrame]
+    decode: Decode
+
+
 class FrameCache:
     """Owns the frame table and the FRAMES words of the context. Frame 0 is the open region's.
 
@@ -57,10 +68,12 @@ class FrameCache:
         context: NDArray[np.int64],
         limit_bytes: int,
         frames_max: int,
-        decoder: Callable[[int, Sequence[HotColumn]], Callable[[], HotRows]],
+        decoder: Callable[[int, Sequence[HotColumn], HotRows | None], Callable[[], HotRows]],
         standing: Standing,
     ) -> None:
-        """decoder(chunk, columns) gives what decodes a chunk; standing() where the cursors are."""
+        """decoder(chunk, columns, held) gives what decodes a chunk, of which these rows may be held with other columns;
+        standing() where the cursors are.
+        """
         self._context, self._words = context, context.data
         self.limit_bytes, self._decoder, self._standing = limit_bytes, decoder, standing
         self.table = np.zeros((frames_max, FRAME_WORDS), np.int64)
@@ -72,7 +85,7 @@ class FrameCache:
         self._held: dict[int, HeldFrame] = {}
         self._frame_of: dict[int, int] = {}
         self._free: list[int] = []
-        self._ahead: dict[int, Future[HeldFrame]] = {}
+        self._ahead: dict[int, _Ahead] = {}
         self._prefetcher = Prefetcher()
         self._hot: tuple[HotColumn, ...] = ()
         self._sets: dict[int, tuple[HotColumn, ...]] = {}
@@ -92,11 +105,18 @@ class FrameCache:
             self._show(frame, held_frame(held.rows, self._hot))
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
-        """The columns that frames of a set hold from now on. Those that have them already stay."""
+        """The columns that frames of a set hold from now on. Those that have them already stay.
+
+        Frames that a cursor is in and that lack some get those alone, in the background.
+        """
         self._sets[column_set] = tuple(columns)
+        met = set((self._standing() @ _KEY).tolist())
         for key, frame in list(self._frame_of.items()):
             if key % 256 == column_set and not self._held[frame].has(columns):
+                rows = self._held[frame].rows
                 self._drop(key)
+                if key in met:
+                    self._begin(key, self._decode(column_set, key // 256, rows))
 
     def load(self, column_set: int, chunk: int) -> int:
         """The frame of a chunk, decoded now if it was not decoded ahead. Raises what decoding raises."""
@@ -105,11 +125,12 @@ class FrameCache:
         if frame is not None:
             return frame
         ahead = self._ahead.pop(key, None)
-        is_hit = ahead is not None and ahead.done()
+        is_hit = ahead is not None and ahead.frame.done()
         self.stats.hits += is_hit
         self.stats.misses += not is_hit
-        if ahead is not None and (is_hit or not ahead.cancel()):
-            held = ahead.result()
+        if ahead is not None:
+            # Where its turn has not come yet it is decoded here.
+            held = ahead.decode() if not is_hit and ahead.frame.cancel() else ahead.frame.result()
             # The set may have got other columns since it was asked for.
             if held.has(self._sets.get(column_set, ())):
                 return self._install(key, held)
@@ -121,8 +142,7 @@ class FrameCache:
         if key not in self._frame_of and key not in self._ahead:
             while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > 2 * len(self._standing()):
                 self._drop(next(iter(self._ahead)))
-            self.stats.prefetched += 1
-            self._ahead[key] = self._prefetcher.submit(self._decode(column_set, chunk))
+            self._begin(key, self._decode(column_set, chunk))
 
     def drop_before(self, chunk: int) -> None:
         """Forget chunks before this one."""
@@ -136,8 +156,12 @@ class FrameCache:
         for key in [*self._frame_of, *self._ahead]:
             self._drop(key)
 
-    def _decode(self, column_set: int, chunk: int) -> Decode:
-        decode, hot = self._decoder(chunk, self._sets.get(column_set, ())), self._hot
+    def _begin(self, key: int, decode: Decode) -> None:
+        self.stats.prefetched += 1
+        self._ahead[key] = _Ahead(self._prefetcher.submit(decode), decode)
+
+    def _decode(self, column_set: int, chunk: int, held: HotRows | None = None) -> Decode:
+        decode, hot = self._decoder(chunk, self._sets.get(column_set, ()), held), self._hot
         return lambda: held_frame(decode(), hot)
 
     def _install(self, key: int, held: HeldFrame) -> int:
@@ -202,7 +226,7 @@ class FrameCache:
         ahead = self._ahead.pop(key, None)
         if ahead is not None:
             self.stats.wasted += 1
-            ahead.cancel()
+            ahead.frame.cancel()
         frame = self._frame_of.pop(key, None)
         if frame is not None:
             self.bytes -= self._held.pop(frame).size_bytes

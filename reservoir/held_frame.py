@@ -43,10 +43,12 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
     """
     words = [0] * (COLUMN_WORDS * max(1, len(hot)))
     caches = []
+    places = {column: place for place, column in enumerate(hot)}
     for stored in rows.columns:
-        if stored.column not in hot:
+        place = places.get(stored.column)
+        if place is None:
             continue
-        base = COLUMN_WORDS * hot.index(stored.column)
+        base = COLUMN_WORDS * place
         words[base + COLUMN_KIND] = int(stored.column.kind)
         words[base + COLUMN_WORDS_AT] = stored.words_at
         words[base + COLUMN_NULLS] = stored.nulls_at

@@ -160,11 +160,11 @@ class OpenRegion:
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
-        missing = [column for column in columns if column not in self.columns]
+        kept = dict(zip(self.columns, self._ring.columns))
+        missing = [column for column in columns if column not in kept]
         made: dict[HotColumn, ColumnData] = {}
         if missing and self.rows:
             made = dict(zip(missing, derive(*rows.payloads(), missing)))
-        kept = dict(zip(self.columns, self._ring.columns))
         held = [kept.get(column) or OpenColumn.empty(column.kind, self._ring.capacity) for column in columns]
         self._ring = self._ring.with_columns(tuple(held))
         self.columns = tuple(columns)

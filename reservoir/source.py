@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +46,19 @@ class ChunkSource:
         with self._derive_lock:
             return self._derive(payload, offsets, columns)
 
-    def decoder(self, chunk: int, columns: Sequence[HotColumn]) -> Callable[[], HotRows]:
-        """What reads the chunk's rows with these columns, later and maybe on another thread."""
+    def decoder(
+        self, chunk: int, columns: Sequence[HotColumn], held: HotRows | None = None
+    ) -> Callable[[], HotRows]:
+        """What reads the chunk's rows with these columns, later and maybe on another thread.
+
+        held: its rows with other columns; those that are wanted are taken from there.
+        """
         pending = self.pending.get(chunk)
         if pending is not None:
-            return lambda: self._from_memory(pending, columns)
-        place = self._index[chunk].place
-        return lambda: self._from_disk(place, columns)
+            read = partial(self._from_memory, pending)
+        else:
+            read = partial(self._from_disk, self._index[chunk].place)
+        return partial(read, columns) if held is None else partial(_extended, held, columns, read)
 
     def ids(self, chunk: int) -> NDArray[np.uint64]:
         """uint64[n][2]: hi, lo of the ids of a chunk's rows."""
@@ -104,6 +111,16 @@ class ChunkSource:
             return ()
         made = self.derive(payload, offsets, missing)
         return tuple(gather_derived(column, data, len(offsets) - 1) for column, data in zip(missing, made))
+
+
+def _extended(
+    held: HotRows, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
+) -> HotRows:
+    """Rows with these columns: what is held of them, the others read."""
+    kept = tuple(stored for stored in held.columns if stored.column in columns)
+    known = {stored.column for stored in kept}
+    made = read([column for column in columns if column not in known]).columns
+    return _with(HotRows(held.rows, held.time_at, held.seq_at, kept, 0, held.keep), made)
 
 
 def _with(hot: HotRows, made: tuple[StoredColumn, ...]) -> HotRows:

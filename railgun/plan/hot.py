@@ -4,8 +4,8 @@ Predicates and arguments are evaluated once, entities hashed once; whatever late
 window reads the same words (docs/decisions/0002).  Names are stored with the columns and never change.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
@@ -42,6 +42,25 @@ class HotPlan:
             dict(self.hashes),
             dict(self._index),
         )
+
+    def only(self, columns: Sequence[HotColumn]) -> "HotPlan":
+        """What these columns need, and no more, in their order. Raises KeyError for one that is not of this plan."""
+        found = HotPlan(list(self.fields))
+        for column in columns:
+            place = self._index[column.name]
+            own, _ = found._column(column.name, column.kind)
+            if place in self.roots:
+                found.roots[own] = found._root(self.expressions[self.roots[place]])
+            else:
+                made = self.hashes[place]
+                sources = [
+                    source
+                    if source < _ROOT_BASE
+                    else _ROOT_BASE + found._root(self.expressions[source - _ROOT_BASE])
+                    for source in made.sources
+                ]
+                found.hashes[own] = replace(made, sources=tuple(sources))
+        return found
 
     def value(self, expression: TypedExpression) -> int:
         """The column of an expression's values (of a string: its bytes)."""

@@ -6,7 +6,6 @@ Everything here is made from the stream's definition and the metrics in force; a
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from railgun.catalog.model import StreamDefinition
 from railgun.interpreter import layout as at
@@ -15,6 +14,7 @@ from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder
 from railgun.state.paged.pool import PagePool
 from railgun.state.rows.table import EntityTable
 from railgun.task.arrivals import Arrivals
+from railgun.task.deriver import Deriver
 from railgun.task.execution import Execution
 from railgun.task.metrics import Fill
 from railgun.task.retirement import (
@@ -26,7 +26,7 @@ from railgun.task.retirement import (
     without_retired,
 )
 from railgun.wire.schema import Schema
-from reservoir.columns import ColumnData, HotColumn, Kind
+from reservoir.columns import Kind
 from reservoir.layout import FRAMES
 from reservoir.reservoir import Reservoir
 
@@ -37,23 +37,6 @@ FIRST_FILL_SET = 1
 def less(clock_ms: int, delta_ms: int) -> int:
     """clock - delta, held at the least int64."""
     return max(TIME_MIN, clock_ms - delta_ms)
-
-
-class Deriver:
-    """Gives the reservoir hot columns of rows from their raw records; used by one thread at a time."""
-
-    def __init__(self) -> None:
-        self.arrivals: Arrivals | None = None
-
-    def __call__(
-        self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
-    ) -> list[ColumnData]:
-        """See Reservoir.open."""
-        # Once: another thread may put the next plan's in its place meanwhile.
-        arrivals = self.arrivals
-        assert arrivals is not None
-        arrivals.read_buffer(np.ascontiguousarray(payload), np.ascontiguousarray(offsets))
-        return arrivals.data(columns, len(offsets) - 1)
 
 
 class Machine:
@@ -91,7 +74,7 @@ class Machine:
         before = getattr(self, "program", None)
         program = self.program = self._builder.build(generations)
         if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
-            self._deriver.arrivals = Arrivals(schemas, program.hot, self._key)
+            self._deriver.follow(schemas, program.hot, self._key)
             self.arrivals, self._schemas = Arrivals(schemas, program.hot, self._key), schemas
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))

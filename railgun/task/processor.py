@@ -32,6 +32,7 @@ from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork, used_s
+from railgun.task.deriver import Deriver
 from railgun.task.digest import digest
 from railgun.task.errors import (
     HistoryMissingError,
@@ -44,7 +45,7 @@ from railgun.task.fills import FillWork
 from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
-from railgun.task.machine import Deriver, Machine, less
+from railgun.task.machine import Machine, less
 from railgun.task.metrics import TaskMetrics
 from railgun.task.partials import partials_of
 from railgun.task.replies import Replies, ReplyWriter, unanswered

@@ -11,11 +11,11 @@ from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
 from railgun.task.checkpoints import used_s
+from railgun.task.deriver import Deriver
 from railgun.task.errors import LogGapError
 from railgun.task.history import ReadLog, with_history
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
-from railgun.task.machine import Deriver
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.metrics import TaskMetrics
 from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state

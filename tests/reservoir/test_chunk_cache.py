@@ -15,7 +15,7 @@ def _cache(limit_frames: int, standing: list[int]) -> tuple[FrameCache, NDArray[
     """Chunks of equal size under a limit of so many, cursors standing in some."""
     context = np.zeros(at.CONTEXT_WORDS, np.int64)
 
-    def decoder(chunk: int, columns: object) -> "object":
+    def decoder(chunk: int, columns: object, held: object) -> "object":
         return lambda: HotRows(1, 0, 0, (), _FRAME_BYTES - 8 * 10, ())
 
     places = np.array([[_NO_SET, chunk] for chunk in standing], np.int64)

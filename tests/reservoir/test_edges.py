@@ -2,15 +2,18 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from reservoir import layout as at
+from reservoir.columns import HotColumn
 from reservoir.errors import CapacityError
 from reservoir.length import Length
 from reservoir.reservoir import Reservoir, Settings
-from tests.reservoir.event_log import AMOUNT, CARD, EventLog, Record, derive
+from tests.reservoir import log_driver
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
@@ -133,6 +136,32 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
     misses = driver.reservoir.stats().cache.misses
     driver.run_all([10])
     assert driver.reservoir.stats().cache.misses == misses
+    driver.reservoir.close()
+
+
+def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[HotColumn, ...]] = []
+
+    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
+        asked.append(tuple(columns))
+        return derive(payload, offsets, columns)
+
+    monkeypatch.setattr(log_driver, "derive", noting)
+    driver = driver_of(steady_log(1_000, 10))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(980, [30])
+    # Chunks were sealed without any: all are derived.
+    driver.set_hot((AMOUNT, NAME))
+    driver.run_all_until(990, [1])
+    asked.clear()
+    driver.set_hot((AMOUNT, NAME, CARD))
+    driver.run_all_until(991, [1])
+    # The open region, the chunks that three edges are in, and those ahead of them, which are read anew.
+    assert asked.count((CARD,)) >= 4
+    assert asked.count((AMOUNT, NAME, CARD)) <= 3
+    assert len(asked) <= 7
+    driver.run_all([10])
     driver.reservoir.close()
 
 

@@ -42,3 +42,31 @@ def test_strings_outlive_the_next_call(tmp_path: Path) -> None:
         assert strings_of(second) == ["x_y", "é"]
     finally:
         task.close()
+
+
+def test_rows_are_derived_in_blocks(tmp_path: Path) -> None:
+    filtered = METRIC.replace("FROM s GROUP", "FROM s WHERE k LIKE '%7' GROUP")
+    log = SmallLog(stream_text() + filtered)
+    task = log.open(tmp_path, TaskSettings())
+    try:
+        log.feed(task)
+        deriver, columns = task.machine._deriver, task.machine.program.hot.columns
+        plain = [column for column in columns if column.kind is not Kind.STRING]
+        assert {column.kind for column in plain} == {Kind.WORD, Kind.ENTITY}
+        records = [encode_event(1, f"e{n}", n, [f"e{n}", n, f"k{n % 70}"]) for n in range(2_500)]
+
+        def derived(first: int, after: int) -> list[ColumnData]:
+            own = records[first:after]
+            offsets = np.array([0, *accumulate(map(len, own))], np.int64)
+            return deriver(np.frombuffer(b"".join(own), np.uint8), offsets, plain)
+
+        whole, parts = derived(0, 2_500), [derived(first, first + 500) for first in range(0, 2_500, 500)]
+        for place, column in enumerate(plain):
+            for name in ("hi", "lo") if column.kind is Kind.ENTITY else ("words", "nulls"):
+                expected = np.concatenate([getattr(part[place], name) for part in parts])
+                assert np.array_equal(getattr(whole[place], name), expected)
+        (matches,) = (whole[place] for place, column in enumerate(plain) if column.kind is Kind.WORD)
+        assert matches.words is not None
+        assert matches.words.tolist() == [n % 70 % 10 == 7 for n in range(2_500)]
+    finally:
+        task.close()

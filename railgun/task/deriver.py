@@ -1,0 +1,92 @@
+"""Hot columns of rows that were stored without them, from their raw records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railgun.plan.hot import HotPlan
+from railgun.task.arrivals import Arrivals
+from railgun.wire.schema import Schema
+from reservoir.columns import ColumnData, HotColumn, Kind
+
+# So many rows at once: the vectors of a hundred expressions then take a few MB, which stay in the processor's caches.
+# For whole chunks they took tens, made anew with every change of metrics while events waited.
+_BLOCK_ROWS = 1_024
+
+
+# Chunks of different ages lack different columns.
+_KEPT_MAX = 8
+
+
+class Deriver:
+    """Gives the reservoir hot columns of rows from their raw records; called by one thread at a time.
+
+    What is not asked for is not computed: a metric that is added to a hundred brings one column to rows that have the
+    others.
+    """
+
+    def __init__(self) -> None:
+        self._plan: _Plan | None = None
+        self._made_for: _Plan | None = None
+        self._made: dict[tuple[HotColumn, ...], Arrivals] = {}
+
+    def follow(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
+        """The plan whose columns are asked for from now on. From any thread."""
+        self._plan = _Plan(schemas, hot, key)
+
+    def __call__(
+        self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
+    ) -> list[ColumnData]:
+        """See Reservoir.open."""
+        arrivals = self._arrivals(tuple(columns))
+        rows = len(offsets) - 1
+        # Strings refer to the batch that they are of.
+        block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
+        parts: list[list[ColumnData]] = []
+        for first in range(0, max(rows, 1), max(block, 1)):
+            after = min(rows, first + block)
+            begin, end = offsets[first], offsets[after]
+            arrivals.read_buffer(
+                np.ascontiguousarray(payload[begin:end]),
+                np.ascontiguousarray(offsets[first : after + 1] - begin),
+            )
+            parts.append(arrivals.data(columns, after - first))
+        return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
+
+    def _arrivals(self, columns: tuple[HotColumn, ...]) -> Arrivals:
+        # Once: another thread may put the next plan in its place meanwhile.
+        plan = self._plan
+        assert plan is not None
+        if plan is not self._made_for:
+            self._made, self._made_for = {}, plan
+        found = self._made.get(columns)
+        if found is None:
+            if len(self._made) == _KEPT_MAX:
+                del self._made[next(iter(self._made))]
+            found = self._made[columns] = Arrivals(plan.schemas, plan.hot.only(columns), plan.key)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    schemas: Sequence[Schema]
+    hot: HotPlan
+    key: bytes
+
+
+def _joined(parts: Sequence[ColumnData]) -> ColumnData:
+    """Values of rows that follow each other."""
+    return ColumnData(
+        words=_end_to_end([each.words for each in parts]),
+        nulls=_end_to_end([each.nulls for each in parts]),
+        hi=_end_to_end([each.hi for each in parts]),
+        lo=_end_to_end([each.lo for each in parts]),
+    )
+
+
+def _end_to_end(parts: Sequence[npt.NDArray[np.generic] | None]) -> Any:
+    held = [each for each in parts if each is not None]
+    return np.concatenate(held) if held else None
