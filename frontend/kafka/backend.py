@@ -304,6 +304,7 @@ class KafkaBackend(NoDeepening):
         if thread is not None:
             await asyncio.to_thread(thread.close)
         await asyncio.to_thread(self._open.close)
+        self._requests = None
 
     def _status(self, parts: _Parts) -> dict[str, Any]:
         known = parts.doors.now.catalog

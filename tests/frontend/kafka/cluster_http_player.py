@@ -1,5 +1,7 @@
 """A stream of a cluster on Kafka behind HTTP, as the oracle's steps see it."""
 
+import weakref
+
 import httpx
 
 from railgun.config.settings import InputSettings
@@ -28,10 +30,13 @@ class ClusterHttpPlayer(HttpRequests):
         self._requests = 0
         self._front_ends: list[RunningFrontEnd] = []
         self._cluster = cluster
+        # FastAPI keeps what an application's routes refer to while the process lives. Clients of Kafka must not be
+        # among it: a process can have a thousand.
+        itself = weakref.proxy(self)
         try:
             self._cluster.start_units(UNITS)
             self._front_ends += [
-                self._cluster.serve(door=door, now_ms=self._now_ms) for _ in range(front_ends)
+                self._cluster.serve(door=door, now_ms=lambda: itself._now_ms()) for _ in range(front_ends)
             ]
         except BaseException:
             self.close()
