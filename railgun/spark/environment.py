@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,14 @@ from railgun.spark.errors import SetupError
 
 JAVA_VERSIONS = (17, 21)
 SPARK_LEAST = (4, 2)
+FEW_KEPT: dict[str, Any] = {
+    "spark.sql.ui.retainedExecutions": 1,
+    "spark.ui.retainedJobs": 10,
+    "spark.ui.retainedStages": 10,
+    "spark.ui.retainedTasks": 100,
+}
+"""Where nobody looks at Spark's UI. Spark writes down each query that it ran, a thousand of them, and in each its whole
+plan: those of a validation with many metrics fill the heap."""
 
 _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
@@ -35,6 +44,7 @@ def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")
+        .config(map=FEW_KEPT)
         .config("spark.log.level", "ERROR")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from railgun.spark.environment import check_environment
+from railgun.spark.environment import FEW_KEPT, check_environment
 from railgun.spark.errors import SetupError
 from railgun.spark.tables.source import register
 
@@ -25,7 +25,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "640m")
+        .config("spark.driver.memory", "2g")
+        .config(map=FEW_KEPT)
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
