@@ -1,7 +1,6 @@
 """Decoded chunks in memory, bounded in bytes: decoded ahead of the cursors, evicted by next use."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +23,8 @@ from reservoir.frames import (
     FRAME_WORDS,
 )
 from reservoir.held_frame import HeldFrame, held_frame
-from reservoir.prefetch import Decode, Prefetcher
+from reservoir.prefetch import Ahead, Decode, Prefetcher
+from reservoir.source import Held
 
 # Chunks decoded ahead and not yet met: this many, or two per cursor; the oldest goes when there are more.
 _AHEAD_FREE = 16
@@ -50,10 +50,16 @@ class CacheStats:
 
 
 class _Ahead(NamedTuple):
-    """A chunk that is decoded in the background, and how."""
+    """A chunk that is decoded in the background, how, and with which columns."""
 
-    frame: Future[HeldFrame]
+    frame: Ahead
     decode: Decode
+    columns: frozenset[HotColumn]
+
+    def rows(self) -> HotRows | None:
+        """Its rows; None where they are not there yet."""
+        done = self.frame.done() and not self.frame.cancelled() and self.frame.exception() is None
+        return self.frame.result().rows if done else None
 
 
 class FrameCache:
@@ -68,11 +74,11 @@ class FrameCache:
         context: NDArray[np.int64],
         limit_bytes: int,
         frames_max: int,
-        decoder: Callable[[int, Sequence[HotColumn], HotRows | None], Callable[[], HotRows]],
+        decoder: Callable[[int, Sequence[HotColumn], Held | None], Callable[[], HotRows]],
         standing: Standing,
     ) -> None:
-        """decoder(chunk, columns, held) gives what decodes a chunk, of which these rows may be held with other columns;
-        standing() where the cursors are.
+        """decoder(chunk, columns, held) gives what decodes a chunk, see ChunkSource.decoder; standing() where the
+        cursors are.
         """
         self._context, self._words = context, context.data
         self.limit_bytes, self._decoder, self._standing = limit_bytes, decoder, standing
@@ -86,6 +92,8 @@ class FrameCache:
         self._frame_of: dict[int, int] = {}
         self._free: list[int] = []
         self._ahead: dict[int, _Ahead] = {}
+        # By key, frames with columns that their set will get.
+        self._coming: dict[int, _Ahead] = {}
         self._prefetcher = Prefetcher()
         self._hot: tuple[HotColumn, ...] = ()
         self._sets: dict[int, tuple[HotColumn, ...]] = {}
@@ -95,28 +103,59 @@ class FrameCache:
     def set_hot(self, hot: Sequence[HotColumn]) -> None:
         """The hot columns, whose places number the descriptors of a frame; every set is empty afterwards."""
         self._sets = {}
+        # What is being decoded may ask for a column that `derive` does not know any more.
+        known = frozenset(hot)
+        for key, ahead in list(self._ahead.items()):
+            if not ahead.columns <= known:
+                self._give_up(self._ahead, key)
+        for key, coming in list(self._coming.items()):
+            if not coming.columns <= known:
+                self._give_up(self._coming, key)
         if tuple(hot) == self._hot:
             return
         self._hot = tuple(hot)
-        # What is being decoded may ask for a column that `derive` does not know any more.
-        for key in list(self._ahead):
-            self._drop(key)
         for frame, held in self._held.items():
-            self._show(frame, held_frame(held.rows, self._hot))
+            self._show(frame, self._seen(held))
+
+    def foresee(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> list[Ahead]:
+        """A set will get these columns besides its own, among these hot columns: they are decoded in the background
+        for frames that a cursor is in and for what is decoded ahead. `derive` knows them already.
+
+        Returns what may be waited for. It is given up where the hot columns come to be others.
+        """
+        for key in list(self._coming):
+            self._give_up(self._coming, key)
+        wanted = tuple(dict.fromkeys((*self._sets.get(column_set, ()), *columns)))
+        for key in self._met() & self._frame_of.keys():
+            held = self._held[self._frame_of[key]]
+            if key % 256 == column_set and not held.has(wanted):
+                self._coming[key] = self._submit(self._decode(key, wanted, hot, held.read), wanted)
+        self._widen(column_set, wanted, hot)
+        return [each.frame for each in (*self._coming.values(), *self._ahead.values())]
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
         """The columns that frames of a set hold from now on. Those that have them already stay.
 
-        Frames that a cursor is in and that lack some get those alone, in the background.
+        Frames that a cursor is in, and what is decoded ahead, get those that they lack alone, in the background.
         """
         self._sets[column_set] = tuple(columns)
-        met = set((self._standing() @ _KEY).tolist())
+        met = self._met()
         for key, frame in list(self._frame_of.items()):
-            if key % 256 == column_set and not self._held[frame].has(columns):
-                rows = self._held[frame].rows
-                self._drop(key)
-                if key in met:
-                    self._begin(key, self._decode(column_set, key // 256, rows))
+            if key % 256 != column_set or self._held[frame].has(columns):
+                continue
+            held, coming = self._held[frame], self._coming.pop(key, None)
+            if coming is not None and not coming.columns.issuperset(columns):
+                coming.frame.cancel()
+                coming = None
+            if coming is not None and coming.rows() is not None:
+                self._show(frame, self._seen(coming.frame.result()))
+                continue
+            self._drop(key)
+            if coming is not None:
+                self._ahead[key] = coming
+            elif key in met:
+                self._ahead[key] = self._submit(self._decode(key, columns, self._hot, held.read), columns)
+        self._widen(column_set, columns, self._hot)
 
     def load(self, column_set: int, chunk: int) -> int:
         """The frame of a chunk, decoded now if it was not decoded ahead. Raises what decoding raises."""
@@ -132,9 +171,10 @@ class FrameCache:
             # Where its turn has not come yet it is decoded here.
             held = ahead.decode() if not is_hit and ahead.frame.cancel() else ahead.frame.result()
             # The set may have got other columns since it was asked for.
-            if held.has(self._sets.get(column_set, ())):
-                return self._install(key, held)
-        return self._install(key, self._decode(column_set, chunk)())
+            if not held.has(self._columns(column_set)):
+                held = self._decode(key, self._columns(column_set), self._hot, held.read)()
+            return self._install(key, self._seen(held))
+        return self._install(key, self._decode(key, self._columns(column_set), self._hot)())
 
     def prefetch(self, column_set: int, chunk: int) -> None:
         """Decode a chunk in the background, unless it is there."""
@@ -142,7 +182,8 @@ class FrameCache:
         if key not in self._frame_of and key not in self._ahead:
             while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > 2 * len(self._standing()):
                 self._drop(next(iter(self._ahead)))
-            self._begin(key, self._decode(column_set, chunk))
+            columns = self._columns(column_set)
+            self._ahead[key] = self._submit(self._decode(key, columns, self._hot), columns)
 
     def drop_before(self, chunk: int) -> None:
         """Forget chunks before this one."""
@@ -156,13 +197,33 @@ class FrameCache:
         for key in [*self._frame_of, *self._ahead]:
             self._drop(key)
 
-    def _begin(self, key: int, decode: Decode) -> None:
-        self.stats.prefetched += 1
-        self._ahead[key] = _Ahead(self._prefetcher.submit(decode), decode)
+    def _columns(self, column_set: int) -> tuple[HotColumn, ...]:
+        return self._sets.get(column_set, ())
 
-    def _decode(self, column_set: int, chunk: int, held: HotRows | None = None) -> Decode:
-        decode, hot = self._decoder(chunk, self._sets.get(column_set, ()), held), self._hot
-        return lambda: held_frame(decode(), hot)
+    def _met(self) -> set[int]:
+        """The keys of what cursors are in."""
+        return set((self._standing() @ _KEY).tolist())
+
+    def _submit(self, decode: Decode, columns: Sequence[HotColumn]) -> _Ahead:
+        self.stats.prefetched += 1
+        return _Ahead(self._prefetcher.submit(decode), decode, frozenset(columns))
+
+    def _decode(
+        self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
+    ) -> Decode:
+        """What makes the frame of a chunk with these columns, of rows that are held where there are some by then."""
+        decode, shown = self._decoder(key // 256, columns, held), tuple(hot)
+        return lambda: held_frame(decode(), shown)
+
+    def _widen(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> None:
+        """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides."""
+        for key, ahead in list(self._ahead.items()):
+            if key % 256 == column_set and not ahead.columns.issuperset(columns):
+                self._ahead[key] = self._submit(self._decode(key, columns, hot, ahead.rows), columns)
+
+    def _seen(self, held: HeldFrame) -> HeldFrame:
+        """A frame with descriptors by the numbers of the hot columns in force."""
+        return held if held.hot == self._hot else held_frame(held.rows, self._hot)
 
     def _install(self, key: int, held: HeldFrame) -> int:
         self._make_room(held.size_bytes)
@@ -223,13 +284,17 @@ class FrameCache:
         return distances
 
     def _drop(self, key: int) -> None:
-        ahead = self._ahead.pop(key, None)
-        if ahead is not None:
-            self.stats.wasted += 1
-            ahead.frame.cancel()
+        self._give_up(self._ahead, key)
+        self._give_up(self._coming, key)
         frame = self._frame_of.pop(key, None)
         if frame is not None:
             self.bytes -= self._held.pop(frame).size_bytes
             self._keys[frame] = -1
             self.table[frame] = 0
             self._free.append(frame)
+
+    def _give_up(self, asked: dict[int, _Ahead], key: int) -> None:
+        ahead = asked.pop(key, None)
+        if ahead is not None:
+            self.stats.wasted += 1
+            ahead.frame.cancel()

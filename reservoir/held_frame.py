@@ -24,12 +24,20 @@ from reservoir.frames import (
 
 @dataclass(frozen=True, slots=True)
 class HeldFrame:
-    """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive."""
+    """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive.
+
+    hot: the hot columns by whose places the descriptors are numbered.
+    """
 
     rows: HotRows
+    hot: tuple[HotColumn, ...]
     descriptors: NDArray[np.int64]
     caches: tuple[NDArray[np.int64], ...]
     size_bytes: int
+
+    def read(self) -> HotRows:
+        """Its rows."""
+        return self.rows
 
     def has(self, columns: Sequence[HotColumn]) -> bool:
         """Were these columns among those decoded?"""
@@ -60,4 +68,4 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
             caches.append(cache)
     descriptors = np.array(words, np.int64)
     size = rows.size_bytes + descriptors.nbytes + sum(cache.nbytes for cache in caches)
-    return HeldFrame(rows, descriptors, tuple(caches), size)
+    return HeldFrame(rows, hot, descriptors, tuple(caches), size)

@@ -9,6 +9,8 @@ from reservoir.held_frame import HeldFrame
 
 # Reads and decodes one chunk; may run on another thread.
 Decode = Callable[[], HeldFrame]
+# A chunk that is being decoded in the background.
+Ahead = Future[HeldFrame]
 
 
 class Prefetcher:

@@ -22,6 +22,7 @@ from reservoir.frozen import Frozen, FrozenSegment
 from reservoir.index import ChunkIndex, Span
 from reservoir.length import Length
 from reservoir.open_region import Derive, OpenRegion
+from reservoir.prefetch import Ahead
 from reservoir.recovery import Recovered, recover
 from reservoir.segment import SegmentReader, segment_path
 from reservoir.source import ChunkSource, ScannedRows
@@ -212,6 +213,13 @@ class Reservoir:
         chunk = self._index.first_after(time_ms)
         if chunk < self._index.next:
             self._cache.prefetch(column_set, chunk)
+
+    def foresee_columns(
+        self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
+    ) -> list[Ahead]:
+        """A set will get these columns besides its own, among these hot columns, which `derive` knows already: what its
+        edges are in, and meet next, is decoded with them in the background. Returns what may be waited for."""
+        return self._cache.foresee(column_set, columns, hot)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
         """A fill that gives every row after (after_time, after_seq), in that order; its number."""

@@ -1,6 +1,5 @@
 """Where sealed chunks are read from: memory while they are on the way to disk, their segments afterwards."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir.chunk import HotRows, decode_hot, decode_ids, decode_payload
-from reservoir.columns import ColumnData, HotColumn, StoredColumn
+from reservoir.columns import HotColumn, StoredColumn
 from reservoir.compiled import address, array_at
 from reservoir.format import SECTION_IDS, SECTION_PAYLOAD
 from reservoir.gather import gather_derived
@@ -17,6 +16,9 @@ from reservoir.index import ChunkIndex, Place
 from reservoir.open_region import Derive
 from reservoir.segment import SegmentReader
 from reservoir.writer import PendingChunk
+
+# Rows of a chunk that are in memory with other columns, where there are some.
+Held = Callable[[], HotRows | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +34,18 @@ class ScannedRows:
 
 
 class ChunkSource:
-    """Reads chunks by number. What it gives may be run on any thread; `derive` never on two at once."""
+    """Reads chunks by number. What it gives may be run on any thread, `derive` so on several at once."""
 
     def __init__(self, index: ChunkIndex, reader: SegmentReader, derive: Derive) -> None:
-        self._index, self._reader, self._derive = index, reader, derive
-        self._derive_lock = threading.Lock()
+        self._index, self._reader, self.derive = index, reader, derive
         self.pending: dict[int, PendingChunk] = {}
 
-    def derive(
-        self, payload: NDArray[np.uint8], offsets: NDArray[np.int64], columns: list[HotColumn]
-    ) -> list[ColumnData]:
-        """The task's `derive`, one call at a time."""
-        with self._derive_lock:
-            return self._derive(payload, offsets, columns)
-
     def decoder(
-        self, chunk: int, columns: Sequence[HotColumn], held: HotRows | None = None
+        self, chunk: int, columns: Sequence[HotColumn], held: Held | None = None
     ) -> Callable[[], HotRows]:
         """What reads the chunk's rows with these columns, later and maybe on another thread.
 
-        held: its rows with other columns; those that are wanted are taken from there.
+        held: gives its rows with other columns, or None; those that are wanted are taken from there.
         """
         pending = self.pending.get(chunk)
         if pending is not None:
@@ -114,13 +108,17 @@ class ChunkSource:
 
 
 def _extended(
-    held: HotRows, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
+    held: Held, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
 ) -> HotRows:
     """Rows with these columns: what is held of them, the others read."""
-    kept = tuple(stored for stored in held.columns if stored.column in columns)
+    hot = held()
+    if hot is None:
+        return read(columns)
+    kept = tuple(stored for stored in hot.columns if stored.column in columns)
     known = {stored.column for stored in kept}
-    made = read([column for column in columns if column not in known]).columns
-    return _with(HotRows(held.rows, held.time_at, held.seq_at, kept, 0, held.keep), made)
+    missing = [column for column in columns if column not in known]
+    made = read(missing).columns if missing else ()
+    return _with(HotRows(hot.rows, hot.time_at, hot.seq_at, kept, 0, hot.keep), made)
 
 
 def _with(hot: HotRows, made: tuple[StoredColumn, ...]) -> HotRows:

@@ -28,6 +28,7 @@ from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
+from railgun.task.foresight import await_foreseen
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
@@ -40,7 +41,7 @@ from railgun.unit.start import Start
 C = TypeVar("C", bound=Change)
 
 _READING_S = 1.0
-_AHEAD_S = 0.002  # to read a chunk ahead
+_AHEAD_S = 0.5  # the most that a change waits for what is read ahead for it
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 
@@ -167,9 +168,13 @@ class Engine:
         something differs from what is registered.
         """
         wanted = evolution.read_definitions(definitions)
+
+        def missing() -> list[Change]:
+            return evolution.missing(self._streams.catalog, wanted)
+
+        self._foresee(missing)
         with self._call():
-            changes = evolution.missing(self._streams.catalog, wanted)
-            made = self._streams.change(changes)
+            made = self._streams.change(missing())
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
@@ -397,20 +402,19 @@ class Engine:
 
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
-        """Make changes, thought out once nothing else can happen in between.
-
-        And once before: what they need is then there, and no call has waited for it.
-        """
-        with self._call(catches_up=False):
-            foreseen = changes()
-            if not foreseen:
-                return foreseen
-            self._streams.foresee(foreseen)
-        time.sleep(_AHEAD_S)
+        """Make changes, thought out once nothing else can happen in between."""
+        self._foresee(changes)
         with self._call(catches_up=False):
             made = changes()
-            self._streams.change(made)
+            if made:
+                self._streams.change(made)
             return made
+
+    def _foresee(self, changes: Callable[[], Sequence[Change]]) -> None:
+        """Think changes out once before they are made: what they need is there then, and no call has waited for it."""
+        with self._call(catches_up=False):
+            ahead = self._streams.foresee(changes())
+        await_foreseen(ahead, _AHEAD_S)
 
     def _check(self) -> None:
         if self.failure is not None:

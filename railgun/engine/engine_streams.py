@@ -42,6 +42,7 @@ from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topics_of_stream
 from railgun.task.deepening_plan import deepening_folder
 from railgun.task.errors import HistoryMissingError
+from railgun.task.foresight import Foresight
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
 from railgun.task.settings import TaskSettings
@@ -281,12 +282,19 @@ class EngineStreams:
                 return False
         return True
 
-    def foresee(self, changes: Sequence[Change]) -> None:
+    def foresee(self, changes: Sequence[Change]) -> list[Foresight]:
         """Changes will be made soon: what tasks will need for them is read ahead."""
+        of_stream: dict[str, list[Change]] = {}
         for change in changes:
-            live = self._live.get(change_stream(change))
+            of_stream.setdefault(change_stream(change), []).append(change)
+        found: list[Foresight] = []
+        for name, own in of_stream.items():
+            live = self._live.get(name)
             for member in live.members if live is not None else ():
-                member.task.foresee(change)
+                foreseen = member.task.foresee(own)
+                if foreseen is not None:
+                    found.append(foreseen)
+        return found
 
     def read(self) -> EngineReading:
         """How all tasks stand."""

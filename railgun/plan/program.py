@@ -4,6 +4,7 @@ A task's metrics come in *generations*: those that were there before its first e
 later one fills itself from history and keeps cells of its own until it is full (decision 10).
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,14 +76,19 @@ class ProgramBuilder:
     there: one more of a hundred costs little of what all cost.
 
     `edges`: the cursor's number by its distance behind the clock. They and `groups` are looked at for each program.
+    `hot`: the hot columns to begin with.
     """
 
     def __init__(
-        self, fields: Mapping[str, Type], edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]
+        self,
+        fields: Mapping[str, Type],
+        edges: Mapping[int, int],
+        groups: Mapping[tuple[str, ...], int],
+        hot: HotPlan | None = None,
     ) -> None:
         self._fields = dict(fields)
         self._edges, self._group_numbers = edges, groups
-        self._begin(HotPlan())
+        self._begin(HotPlan() if hot is None else hot)
 
     def build(self, generations: Sequence[Generation]) -> Program:
         """The program of all these metrics, in the order of generations."""
@@ -267,6 +273,19 @@ class ProgramBuilder:
                     self._crossing[edge, node[at.NODE_GROUP], node[at.NODE_ENTITY]] = None
         self._paired = len(self._nodes)
         return list(self._crossing)
+
+
+def trial_program(hot: HotPlan, fields: Mapping[str, Type], metrics: Sequence[ResolvedMetric]) -> Program:
+    """What these metrics would be beside those of a plan, to see what they read: its hot columns are the plan's and,
+    behind them, their own. Its edges and groups mean nothing.
+
+    fields: those of the stream, with their types.
+    """
+    plan = hot.copy()
+    known = {name for name, _ in plan.fields}
+    plan.fields += [each for each in fields_needed(metrics, dict(fields)) if each[0] not in known]
+    builder = ProgramBuilder(fields, defaultdict(int), defaultdict(int), plan)
+    return builder.build([Generation(0, tuple(metrics))])
 
 
 class _Table:

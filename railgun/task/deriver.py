@@ -1,7 +1,7 @@
 """Hot columns of rows that were stored without them, from their raw records."""
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ _KEPT_MAX = 8
 
 
 class Deriver:
-    """Gives the reservoir hot columns of rows from their raw records; called by one thread at a time.
+    """Gives the reservoir hot columns of rows from their raw records, on any number of threads at once.
 
     What is not asked for is not computed: a metric that is added to a hundred brings one column to rows that have the
     others.
@@ -30,18 +30,21 @@ class Deriver:
 
     def __init__(self) -> None:
         self._plan: _Plan | None = None
-        self._made_for: _Plan | None = None
-        self._made: dict[tuple[HotColumn, ...], Arrivals] = {}
 
     def follow(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
         """The plan whose columns are asked for from now on. From any thread."""
-        self._plan = _Plan(schemas, hot, key)
+        plan = self._plan
+        if plan is None or (plan.schemas, plan.hot) != (schemas, hot):
+            self._plan = _Plan(schemas, hot, key)
 
     def __call__(
         self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
     ) -> list[ColumnData]:
         """See Reservoir.open."""
-        arrivals = self._arrivals(tuple(columns))
+        # Once: another thread may put the next plan in its place meanwhile.
+        plan = self._plan
+        assert plan is not None
+        arrivals = plan.take(tuple(columns))
         rows = len(offsets) - 1
         # Strings refer to the batch that they are of.
         block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
@@ -54,27 +57,30 @@ class Deriver:
                 np.ascontiguousarray(offsets[first : after + 1] - begin),
             )
             parts.append(arrivals.data(columns, after - first))
+        plan.give_back(tuple(columns), arrivals)
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
-    def _arrivals(self, columns: tuple[HotColumn, ...]) -> Arrivals:
-        # Once: another thread may put the next plan in its place meanwhile.
-        plan = self._plan
-        assert plan is not None
-        if plan is not self._made_for:
-            self._made, self._made_for = {}, plan
-        found = self._made.get(columns)
-        if found is None:
-            if len(self._made) == _KEPT_MAX:
-                del self._made[next(iter(self._made))]
-            found = self._made[columns] = Arrivals(plan.schemas, plan.hot.only(columns), plan.key)
-        return found
 
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    schemas: Sequence[Schema]
-    hot: HotPlan
-    key: bytes
+    """A plan, and what was made to read its columns: for each call one that no other uses."""
+
+    def __init__(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
+        self.schemas, self.hot, self._key = schemas, hot, key
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[HotColumn, ...], Arrivals] = {}
+
+    def take(self, columns: tuple[HotColumn, ...]) -> Arrivals:
+        """What reads these columns, for one call. Raises KeyError for one that is not of this plan."""
+        with self._lock:
+            idle = self._idle.pop(columns, None)
+        return idle or Arrivals(self.schemas, self.hot.only(columns), self._key)
+
+    def give_back(self, columns: tuple[HotColumn, ...], arrivals: Arrivals) -> None:
+        """The call is over."""
+        with self._lock:
+            if len(self._idle) == _KEPT_MAX:
+                del self._idle[next(iter(self._idle))]
+            self._idle[columns] = arrivals
 
 
 def _joined(parts: Sequence[ColumnData]) -> ColumnData:

@@ -4,18 +4,22 @@ Everything here is made from the stream's definition and the metrics in force; a
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from railgun.catalog.model import StreamDefinition
 from railgun.interpreter import layout as at
+from railgun.language.resolve import ResolvedMetric
+from railgun.plan.hot import HotPlan
 from railgun.plan.layout import GroupLayout
-from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder
+from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder, trial_program
 from railgun.state.paged.pool import PagePool
 from railgun.state.rows.table import EntityTable
 from railgun.task.arrivals import Arrivals
 from railgun.task.deriver import Deriver
 from railgun.task.execution import Execution
+from railgun.task.foresight import Foresight
 from railgun.task.metrics import Fill
 from railgun.task.retirement import (
     HeldCell,
@@ -56,6 +60,7 @@ class Machine:
         self._built_for: StreamDefinition | None = None
         self.arrivals: Arrivals
         self._schemas: Sequence[Schema] = ()
+        self._prepared: tuple[Sequence[Schema], Arrivals] | None = None
         self.execution: Execution
 
     def build(
@@ -75,7 +80,7 @@ class Machine:
         program = self.program = self._builder.build(generations)
         if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
             self._deriver.follow(schemas, program.hot, self._key)
-            self.arrivals, self._schemas = Arrivals(schemas, program.hot, self._key), schemas
+            self.arrivals, self._schemas = self._arrivals_for(schemas, program.hot), schemas
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
@@ -86,10 +91,30 @@ class Machine:
         self.execution = Execution(program, self._table, self._pool, frames, executed)
         self.execution.bind_changelog(self._reservoir.changelog)
 
-    def foresee(self, delta_ms: int, clock_ms: int) -> None:
-        """Have what a new edge will meet first read ahead, if it is one."""
-        if delta_ms and delta_ms not in self.edges:
+    def foresee(
+        self, stream: StreamDefinition, metrics: Sequence[ResolvedMetric], clock_ms: int
+    ) -> Foresight:
+        """Have read ahead what these further metrics will need: the chunks that their new edges meet first, and their
+        hot columns in all that edges are in."""
+        for delta_ms in _deltas(metrics) - self.edges.keys():
             self._reservoir.foresee(LIVE_SET, less(clock_ms, delta_ms))
+        trial = trial_program(self.program.hot, stream.types, metrics)
+        columns = trial.hot.columns
+        if columns != self.program.hot.columns:
+            self._deriver.follow(self._schemas, trial.hot, self._key)
+        wanted = [columns[column] for column in _live_columns(trial)]
+        ahead = self._reservoir.foresee_columns(LIVE_SET, wanted, columns)
+        return Foresight(ahead, partial(self._prepare, self._schemas, trial.hot))
+
+    def _prepare(self, schemas: Sequence[Schema], hot: HotPlan) -> None:
+        self._prepared = schemas, Arrivals(schemas, hot, self._key)
+
+    def _arrivals_for(self, schemas: Sequence[Schema], hot: HotPlan) -> Arrivals:
+        """What was prepared, where it is for just this plan."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and (prepared[0], prepared[1].hot) == (schemas, hot):
+            return prepared[1]
+        return Arrivals(schemas, hot, self._key)
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
@@ -153,13 +178,7 @@ class Machine:
 
     def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
         """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
-        wanted: set[int] = set()
-        for generation in generations:
-            for metric in generation.metrics:
-                window = metric.window
-                wanted |= {window.delay_ms} - {0}
-                if window.size_ms is not None and window.kind == "sliding":
-                    wanted.add(window.delay_ms + window.size_ms)
+        wanted = _deltas(metric for generation in generations for metric in generation.metrics)
         for delta_ms in set(self.edges) - wanted:
             self._reservoir.remove_edge(self.edges.pop(delta_ms))
         fresh = sorted(wanted - set(self.edges))
@@ -222,6 +241,17 @@ class Machine:
     def _drop_group(self, number: int) -> None:
         self._table.drop_group(number)
         del self.group_numbers[self.layouts.pop(number).fields]
+
+
+def _deltas(metrics: Iterable[ResolvedMetric]) -> set[int]:
+    """How far behind the clock the edges of these metrics are, ms."""
+    found: set[int] = set()
+    for metric in metrics:
+        window = metric.window
+        found |= {window.delay_ms} - {0}
+        if window.size_ms is not None and window.kind == "sliding":
+            found.add(window.delay_ms + window.size_ms)
+    return found
 
 
 def _live_columns(program: Program) -> list[int]:

@@ -23,7 +23,6 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import LatePolicy, StreamDefinition
-from railgun.language.ast import WindowKind
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.paged.pool import PagePool
@@ -42,6 +41,7 @@ from railgun.task.errors import (
     UnknownSchemaError,
 )
 from railgun.task.fills import FillWork
+from railgun.task.foresight import Foresight
 from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
@@ -329,15 +329,17 @@ class TaskProcessor:
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
 
-    def foresee(self, change: Change) -> None:
-        """A change will be in the log soon: what it will need is read ahead. No result depends on this call."""
-        if not isinstance(change, AddMetric) or change.metric.home != self.identity.partitioner:
-            return
-        window, clock_ms = change.metric.resolved.window, self.admission.clock_ms
-        if self.stream is not None and clock_ms > TIME_MIN:
-            self.machine.foresee(window.delay_ms, clock_ms)
-            if window.kind is WindowKind.SLIDING and window.size_ms is not None:
-                self.machine.foresee(window.delay_ms + window.size_ms, clock_ms)
+    def foresee(self, changes: Sequence[Change]) -> Foresight | None:
+        """Changes will be in the log soon: what they will need is read ahead. No result depends on this call."""
+        metrics = [
+            change.metric.resolved
+            for change in changes
+            if isinstance(change, AddMetric) and change.metric.home == self.identity.partitioner
+        ]
+        clock_ms = self.admission.clock_ms
+        if not metrics or self.stream is None or not self._is_built or clock_ms == TIME_MIN:
+            return None
+        return self.machine.foresee(self.stream, metrics, clock_ms)
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
