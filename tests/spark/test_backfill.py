@@ -322,12 +322,13 @@ def test_wrong_columns_are_told_before_work_starts(
     made = backfill(tmp_path / "data", parquet(tmp_path, change(payments(0, 10))), columns=columns)
     with pytest.raises(ColumnError, match=said.replace("(", "\\(")):
         made.build(lambda: spark, now_ms=NOW_MS)
-    assert not (tmp_path / "data" / "backfill").exists()
+    assert not (tmp_path / "data").exists(), "with other definitions it can begin anew"
 
 
 def test_history_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="nowhere"):
+    with pytest.raises(HistoryError, match=r"nowhere.parquet: there is no such file or folder"):
         backfill(tmp_path / "data", tmp_path / "nowhere.parquet").build(lambda: spark)
+    assert not (tmp_path / "data").exists()
     with pytest.raises(HistoryError, match="--format"):
         HistorySource.of(["events", "more.csv"])
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
 from railgun.spark.backfill.columns import fields_of
@@ -119,11 +120,13 @@ class Backfill:
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def check_source(spark: SparkSession, job: Backfill, plan: HistoryPlan) -> DataFrame:
-    """Look at the history's columns before any work starts. Raises HistoryError, ColumnError."""
-    newest = max(plan.schemas)
-    frame = job.source.read(own_session(spark, SETTINGS), plan.stream.schema(newest), job.columns)
-    return fields_of(frame, job.source, plan.stream, job.columns)
+def check_source(spark: SparkSession, job: Backfill, stream: StreamDefinition, version: int = 1) -> DataFrame:
+    """Look at the history's columns before any work starts. version: of the stream's fields.
+
+    Raises HistoryError, ColumnError.
+    """
+    frame = job.source.read(own_session(spark, SETTINGS), stream.schema(version), job.columns)
+    return fields_of(frame, job.source, stream, job.columns)
 
 
 def build(
@@ -143,7 +146,7 @@ def build(
     BackfillFailedError.
     """
     began = time.perf_counter()
-    rows = check_source(spark, job, plan)
+    rows = check_source(spark, job, plan.stream, max(plan.schemas))
     with alone(job.work):
         plan, start_ms = job.begin(plan, now_ms)
         place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)

@@ -15,6 +15,10 @@ class BackfillOfEngine(BackfillTarget):
             engine.apply(self.request.definitions, wait=False)
             return engine.history_plan(self.request.stream, new_history_id(), self.request.stated_cut_ms)
 
+    @property
+    def is_new(self) -> bool:
+        return not self.request.data.exists()
+
     def install(self) -> None:
         self.bring()
         with self._open() as engine:

@@ -78,6 +78,11 @@ class HistorySource:
         except AnalysisException as error:
             if self.format == "avro" and "find data source" in str(error):
                 return _avro(spark, self.places, schema, columns)
+            if error.getCondition() == "PATH_NOT_FOUND":
+                missing = (error.getMessageParameters() or {}).get("path", ", ".join(self.places))
+                raise HistoryError(
+                    f"{missing.removeprefix('file:')}: there is no such file or folder"
+                ) from error
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
         except PySparkException as error:
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error

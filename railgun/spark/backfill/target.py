@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from railgun.catalog.model import Definitions
-from railgun.spark.backfill.build import TASKS, Backfill, alone, build
+from railgun.spark.backfill.build import TASKS, Backfill, alone, build, check_source
 from railgun.spark.backfill.progress import Progress
 from railgun.spark.backfill.report import BackfillReport
 from railgun.spark.backfill.source import HistorySource
@@ -62,6 +62,11 @@ class BackfillTarget(ABC):
     def plan(self) -> HistoryPlan:
         """What is to be built. The stream is created if it is missing. Raises HistoryRefusedError among others."""
 
+    @property
+    def is_new(self) -> bool:
+        """Is nothing there yet? What is refused then leaves nothing behind: the history is looked at first."""
+        return False
+
     @abstractmethod
     def install(self) -> None:
         """Put what was built before the stream's log. Raises HistoryRefusedError, having changed nothing."""
@@ -71,8 +76,11 @@ class BackfillTarget(ABC):
     ) -> BackfillReport:
         """Build what is not built yet. The stream goes on meanwhile.
 
-        session: called once the plan is made.  told, now_ms: see `build`.  Raises EngineError, SparkSideError.
+        session: called once Spark is wanted, and then once more.  told, now_ms: see `build`.  Raises EngineError,
+        SparkSideError.
         """
+        if self.is_new:
+            check_source(session(), self._job, self.request.definitions.streams[self.request.stream])
         plan = self.plan()
         return build(session(), self._job, plan, now_ms=now_ms, told=told)
 
