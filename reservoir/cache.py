@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -50,16 +51,18 @@ class CacheStats:
 
 
 class _Ahead(NamedTuple):
-    """A chunk that is decoded in the background, how, and with which columns."""
+    """A chunk that is decoded in the background, how, with which columns, and of which rows where some are held."""
 
     frame: Ahead
     decode: Decode
     columns: frozenset[HotColumn]
+    held: Held | None
 
-    def rows(self) -> HotRows | None:
-        """Its rows; None where they are not there yet."""
-        done = self.frame.done() and not self.frame.cancelled() and self.frame.exception() is None
-        return self.frame.result().rows if done else None
+
+def _rows(frame: Ahead) -> HotRows | None:
+    """The rows of what is decoded in the background; None where they are not there yet."""
+    done = frame.done() and not frame.cancelled() and frame.exception() is None
+    return frame.result().rows if done else None
 
 
 class FrameCache:
@@ -129,7 +132,7 @@ class FrameCache:
         for key in self._met() & self._frame_of.keys():
             held = self._held[self._frame_of[key]]
             if key % 256 == column_set and not held.has(wanted):
-                self._coming[key] = self._submit(self._decode(key, wanted, hot, held.read), wanted)
+                self._coming[key] = self._submit(key, wanted, hot, held.read)
         self._widen(column_set, wanted, hot)
         return [each.frame for each in (*self._coming.values(), *self._ahead.values())]
 
@@ -147,15 +150,17 @@ class FrameCache:
             if coming is not None and not coming.columns.issuperset(columns):
                 coming.frame.cancel()
                 coming = None
-            if coming is not None and coming.rows() is not None:
+            if coming is not None and _rows(coming.frame) is not None:
                 self._show(frame, self._seen(coming.frame.result()))
                 continue
             self._drop(key)
             if coming is not None:
                 self._ahead[key] = coming
             elif key in met:
-                self._ahead[key] = self._submit(self._decode(key, columns, self._hot, held.read), columns)
+                self._ahead[key] = self._submit(key, columns, self._hot, held.read)
         self._widen(column_set, columns, self._hot)
+        # Frames that got columns are larger than they were.
+        self._make_room(0)
 
     def load(self, column_set: int, chunk: int) -> int:
         """The frame of a chunk, decoded now if it was not decoded ahead. Raises what decoding raises."""
@@ -182,8 +187,7 @@ class FrameCache:
         if key not in self._frame_of and key not in self._ahead:
             while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > 2 * len(self._standing()):
                 self._drop(next(iter(self._ahead)))
-            columns = self._columns(column_set)
-            self._ahead[key] = self._submit(self._decode(key, columns, self._hot), columns)
+            self._ahead[key] = self._submit(key, self._columns(column_set), self._hot)
 
     def drop_before(self, chunk: int) -> None:
         """Forget chunks before this one."""
@@ -204,9 +208,13 @@ class FrameCache:
         """The keys of what cursors are in."""
         return set((self._standing() @ _KEY).tolist())
 
-    def _submit(self, decode: Decode, columns: Sequence[HotColumn]) -> _Ahead:
+    def _submit(
+        self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
+    ) -> _Ahead:
+        """Have it made in the background, see `_decode`."""
         self.stats.prefetched += 1
-        return _Ahead(self._prefetcher.submit(decode), decode, frozenset(columns))
+        decode = self._decode(key, columns, hot, held)
+        return _Ahead(self._prefetcher.submit(decode), decode, frozenset(columns), held)
 
     def _decode(
         self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
@@ -216,10 +224,15 @@ class FrameCache:
         return lambda: held_frame(decode(), shown)
 
     def _widen(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> None:
-        """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides."""
+        """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides, and
+        none that are not among the hot ones: they were foreseen for another change, and `derive` has forgotten them.
+        """
+        known = frozenset(hot)
         for key, ahead in list(self._ahead.items()):
-            if key % 256 == column_set and not ahead.columns.issuperset(columns):
-                self._ahead[key] = self._submit(self._decode(key, columns, hot, ahead.rows), columns)
+            if key % 256 == column_set and not known >= ahead.columns >= frozenset(columns):
+                # What has not begun is not done besides. Of what has, the frame alone is held: not what it was made of.
+                held = ahead.held if ahead.frame.cancel() else partial(_rows, ahead.frame)
+                self._ahead[key] = self._submit(key, columns, hot, held)
 
     def _seen(self, held: HeldFrame) -> HeldFrame:
         """A frame with descriptors by the numbers of the hot columns in force."""

@@ -113,7 +113,7 @@ class Reservoir:
         """Open a folder, cut back to a checkpoint's length (`Length()`: empty); None: all that is whole.
 
         derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
-        records.  It is called by the caller's thread and by a background one, never by both at once.
+        records.  It is called by the caller's thread and by a background one, by both at once too.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()

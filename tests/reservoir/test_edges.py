@@ -1,43 +1,17 @@
 """Edges where it is hard: clocks that jump, small limits, small caches, the ends of time."""
 
-import random
-import time
-from concurrent.futures import wait
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from reservoir import layout as at
-from reservoir.columns import HotColumn
 from reservoir.errors import CapacityError
 from reservoir.length import Length
-from reservoir.reservoir import Reservoir, Settings
-from tests.reservoir import log_driver
-from tests.reservoir.event_log import AMOUNT, CARD, NAME, EventLog, Record, derive
+from reservoir.reservoir import Reservoir
+from tests.reservoir.event_log import AMOUNT, CARD, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
-
-FOLDER = Path("reservoir")
-
-
-def driver_of(log: EventLog, **settings: int) -> LogDriver:
-    chosen = {
-        "chunk_events": 16,
-        "segment_bytes": 20_000,
-        "cache_bytes": 1 << 20,
-        "changelog_entries": 1 << 12,
-    }
-    return LogDriver(FOLDER, log, Settings(bytes(16), **{**chosen, **settings}), MemoryFiles())
-
-
-def steady_log(n: int, step: int, lateness: int = 0) -> EventLog:
-    log = EventLog(lateness)
-    for k in range(n):
-        log.add(Record(k * step, True, k, None, k % 5))
-    return log
+from tests.reservoir.small_driver import FOLDER, driver_of, steady_log
 
 
 def test_a_clock_that_jumps_far_expires_everything_in_bounded_memory() -> None:
@@ -125,48 +99,6 @@ def test_edges_share_what_was_decoded_and_are_served_ahead() -> None:
     driver.reservoir.close()
 
 
-def test_new_columns_are_decoded_before_they_are_met() -> None:
-    driver = driver_of(steady_log(1_000, 10))
-    driver.set_hot((AMOUNT,))
-    for delta in (2_000, 5_000, 8_000):
-        driver.add_edge(delta)
-    driver.run_all_until(990, [30])
-    before = driver.reservoir.stats().cache.prefetched
-    driver.set_hot((AMOUNT, CARD))
-    assert driver.reservoir.stats().cache.prefetched - before == 7, "three that edges are in, four ahead"
-    time.sleep(0.5)
-    misses = driver.reservoir.stats().cache.misses
-    driver.run_all([10])
-    assert driver.reservoir.stats().cache.misses == misses
-    driver.reservoir.close()
-
-
-def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[HotColumn, ...]] = []
-
-    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
-        asked.append(tuple(columns))
-        return derive(payload, offsets, columns)
-
-    monkeypatch.setattr(log_driver, "derive", noting)
-    driver = driver_of(steady_log(1_000, 10))
-    for delta in (2_000, 5_000, 8_000):
-        driver.add_edge(delta)
-    driver.run_all_until(980, [30])
-    # Chunks were sealed without any: all are derived.
-    driver.set_hot((AMOUNT, NAME))
-    driver.run_all_until(990, [1])
-    asked.clear()
-    driver.set_hot((AMOUNT, NAME, CARD))
-    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
-    driver.run_all_until(991, [1])
-    # The open region, the chunks that three edges are in, and those ahead of them; what is new ahead is read whole.
-    assert 4 <= asked.count((CARD,)) <= 1 + 3 + 2 * 3
-    assert len(asked) - asked.count((CARD,)) <= 1
-    driver.run_all([10])
-    driver.reservoir.close()
-
-
 def test_chunks_stay_where_all_their_columns_are_still_there() -> None:
     driver = driver_of(steady_log(1_000, 10))
     driver.set_hot((AMOUNT, CARD))
@@ -181,90 +113,6 @@ def test_chunks_stay_where_all_their_columns_are_still_there() -> None:
         assert driver.reservoir.stats().cache.prefetched - asked <= 3
         driver.run_all_until(position, [2])
     driver.run_all([5])
-    driver.reservoir.close()
-
-
-def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
-    driver = driver_of(steady_log(1_000, 10))
-    driver.set_hot((AMOUNT,))
-    driver.run_all_until(990, [30])
-    reservoir = driver.reservoir
-    assert reservoir.oldest_ms == 0
-    asked = reservoir.stats().cache.prefetched
-    reservoir.foresee(0, 4_000)
-    assert reservoir.stats().cache.prefetched == asked + 1
-    reservoir.foresee(0, 4_000)
-    assert reservoir.stats().cache.prefetched == asked + 1, "once is enough"
-    reservoir.foresee(0, 1 << 62)
-    assert reservoir.stats().cache.prefetched == asked + 1, "nothing that is sealed lies there"
-    driver.run_all([5])
-    reservoir.close()
-
-
-def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No event that follows waits for a chunk: all that edges are in and meet next was decoded before."""
-    asked: list[tuple[HotColumn, ...]] = []
-
-    def noted(payload: Any, offsets: Any, columns: Any) -> Any:
-        asked.append(tuple(columns))
-        return derive(payload, offsets, columns)
-
-    monkeypatch.setattr(log_driver, "derive", noted)
-    driver = driver_of(steady_log(1_000, 10))
-    driver.set_hot((AMOUNT, NAME))
-    for delta in (2_000, 5_000, 8_000):
-        driver.add_edge(delta)
-    driver.run_all_until(980, [30])
-    hot = (AMOUNT, NAME, CARD)
-    ahead = driver.reservoir.foresee_columns(0, (CARD,), hot)
-    assert not wait(ahead, 10).not_done
-    assert asked
-    assert set(asked) == {(CARD,)}, "what is there is not computed again"
-    asked.clear()
-    driver.set_hot(hot)
-    held, misses = driver.reservoir.stats().cache_bytes, driver.reservoir.stats().cache.misses
-    assert asked == [(CARD,)], "the open rows alone"
-    driver.run_all_until(990, [1])
-    assert driver.reservoir.stats().cache.misses == misses
-    assert driver.reservoir.stats().cache_bytes >= held
-    driver.run_all([10])
-    driver.reservoir.close()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was foreseen, came or did not come, and however far it was decoded by then."""
-    source, known = random.Random(seed), set[HotColumn]()
-
-    def knowing(payload: Any, offsets: Any, columns: Any) -> Any:
-        assert known.issuperset(columns)
-        time.sleep(0.0005)
-        return derive(payload, offsets, columns)
-
-    def set_hot(hot: tuple[HotColumn, ...]) -> None:
-        known.clear()
-        known.update(hot)
-        driver.set_hot(hot)
-
-    monkeypatch.setattr(log_driver, "derive", knowing)
-    driver = driver_of(steady_log(600, 10), cache_bytes=source.choice((20_000, 1 << 20)))
-    columns = [AMOUNT, NAME, CARD]
-    set_hot((AMOUNT,))
-    for delta in (1_000, 2_500, 4_000):
-        driver.add_edge(delta)
-    while driver.position < 600:
-        driver.run(source.randint(1, 40))
-        if source.random() < 0.6:
-            coming = tuple(source.sample(columns, source.randint(1, 3)))
-            hot = (*driver.hot, *(each for each in coming if each not in driver.hot))
-            known.update(hot)
-            ahead = driver.reservoir.foresee_columns(0, coming, hot)
-            if source.random() < 0.5:
-                wait(ahead, 10)
-            if source.random() < 0.3:
-                driver.run(source.randint(1, 40))
-            made = source.choice((hot, hot, driver.hot, tuple(source.sample(columns, source.randint(1, 3)))))
-            set_hot(made)
     driver.reservoir.close()
 
 

@@ -1,0 +1,255 @@
+"""Columns that come while events go on: decoded before, alone, once, within the limit, and never a wrong value."""
+
+import gc
+import random
+import threading
+import time
+from concurrent.futures import wait
+from typing import Any
+
+import pytest
+
+from reservoir.columns import HotColumn, Kind
+from reservoir.held_frame import HeldFrame
+from reservoir.prefetch import Ahead
+from tests.reservoir import log_driver
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, Record, derive
+from tests.reservoir.small_driver import driver_of, steady_log
+
+
+def test_new_columns_are_decoded_before_they_are_met() -> None:
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT,))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(990, [30])
+    before = driver.reservoir.stats().cache.prefetched
+    driver.set_hot((AMOUNT, CARD))
+    assert driver.reservoir.stats().cache.prefetched - before == 7, "three that edges are in, four ahead"
+    time.sleep(0.5)
+    misses = driver.reservoir.stats().cache.misses
+    driver.run_all([10])
+    assert driver.reservoir.stats().cache.misses == misses
+    driver.reservoir.close()
+
+
+def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[HotColumn, ...]] = []
+
+    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
+        asked.append(tuple(columns))
+        return derive(payload, offsets, columns)
+
+    monkeypatch.setattr(log_driver, "derive", noting)
+    driver = driver_of(steady_log(1_000, 10))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(980, [30])
+    # Chunks were sealed without any: all are derived.
+    driver.set_hot((AMOUNT, NAME))
+    driver.run_all_until(990, [1])
+    asked.clear()
+    driver.set_hot((AMOUNT, NAME, CARD))
+    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
+    driver.run_all_until(991, [1])
+    # The open region, the chunks that three edges are in, and those ahead of them; what is new ahead is read whole.
+    assert 4 <= asked.count((CARD,)) <= 1 + 3 + 2 * 3
+    assert len(asked) - asked.count((CARD,)) <= 1
+    driver.run_all([10])
+    driver.reservoir.close()
+
+
+def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT,))
+    driver.run_all_until(990, [30])
+    reservoir = driver.reservoir
+    assert reservoir.oldest_ms == 0
+    asked = reservoir.stats().cache.prefetched
+    reservoir.foresee(0, 4_000)
+    assert reservoir.stats().cache.prefetched == asked + 1
+    reservoir.foresee(0, 4_000)
+    assert reservoir.stats().cache.prefetched == asked + 1, "once is enough"
+    reservoir.foresee(0, 1 << 62)
+    assert reservoir.stats().cache.prefetched == asked + 1, "nothing that is sealed lies there"
+    driver.run_all([5])
+    reservoir.close()
+
+
+def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event that follows waits for a chunk: all that edges are in and meet next was decoded before."""
+    asked: list[tuple[HotColumn, ...]] = []
+    waited: list[tuple[HotColumn, ...]] = []
+
+    def noted(payload: Any, offsets: Any, columns: Any) -> Any:
+        asked.append(tuple(columns))
+        if threading.current_thread().name != "chunk-prefetch":
+            waited.append(tuple(columns))
+        return derive(payload, offsets, columns)
+
+    monkeypatch.setattr(log_driver, "derive", noted)
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT, NAME))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(980, [30])
+    hot = (AMOUNT, NAME, CARD)
+    ahead = driver.reservoir.foresee_columns(0, (CARD,), hot)
+    assert not wait(ahead, 10).not_done
+    assert asked
+    assert set(asked) == {(CARD,)}, "what is there is not computed again"
+    waited.clear()
+    driver.set_hot(hot)
+    held, misses = driver.reservoir.stats().cache_bytes, driver.reservoir.stats().cache.misses
+    assert waited == [(CARD,)], "the open rows alone"
+    driver.run_all_until(990, [1])
+    assert driver.reservoir.stats().cache.misses == misses
+    assert driver.reservoir.stats().cache_bytes >= held
+    driver.run_all([10])
+    driver.reservoir.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was foreseen, came or did not come, and however far it was decoded by then."""
+    source, known = random.Random(seed), set[HotColumn]()
+
+    def knowing(payload: Any, offsets: Any, columns: Any) -> Any:
+        assert known.issuperset(columns)
+        time.sleep(0.0005)
+        return derive(payload, offsets, columns)
+
+    def set_hot(hot: tuple[HotColumn, ...]) -> None:
+        known.clear()
+        known.update(hot)
+        driver.set_hot(hot)
+
+    monkeypatch.setattr(log_driver, "derive", knowing)
+    driver = driver_of(steady_log(600, 10), cache_bytes=source.choice((20_000, 1 << 20)))
+    columns = [AMOUNT, NAME, CARD]
+    set_hot((AMOUNT,))
+    for delta in (1_000, 2_500, 4_000):
+        driver.add_edge(delta)
+    while driver.position < 600:
+        driver.run(source.randint(1, 40))
+        if source.random() < 0.6:
+            coming = tuple(source.sample(columns, source.randint(1, 3)))
+            hot = (*driver.hot, *(each for each in coming if each not in driver.hot))
+            known.clear()
+            known.update(hot)
+            ahead = driver.reservoir.foresee_columns(0, coming, hot)
+            if source.random() < 0.5:
+                wait(ahead, 10)
+            if source.random() < 0.3:
+                driver.run(source.randint(1, 40))
+            made = source.choice((hot, hot, driver.hot, tuple(source.sample(columns, source.randint(1, 3)))))
+            set_hot(made)
+    driver.reservoir.close()
+
+
+class HeldBack:
+    """`derive` that knows the hot columns of one list at a time, and in the background only goes on when told to."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.known: tuple[HotColumn, ...] = ()
+        self.may_go_on = threading.Event()
+        patch.setattr(log_driver, "derive", self)
+
+    def __call__(self, payload: Any, offsets: Any, columns: Any) -> Any:
+        if threading.current_thread().name == "chunk-prefetch":
+            assert self.may_go_on.wait(10)
+        if not set(columns) <= set(self.known):
+            raise KeyError(columns)
+        return derive(payload, offsets, columns)
+
+
+def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two changes are foreseen before the first is made: what was to be decoded for that one is not, and no event
+    comes to harm by it."""
+    held = HeldBack(monkeypatch)
+    driver = driver_of(steady_log(1_000, 10))
+
+    def foresee(column: HotColumn, *, crosses: bool) -> list[Ahead]:
+        held.known = (*driver.hot, column)
+        return driver.reservoir.foresee_columns(0, (column,) if crosses else (), held.known)
+
+    held.known = (AMOUNT,)
+    driver.set_hot((AMOUNT,))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    held.may_go_on.set()
+    driver.run_all_until(950, [30])
+    held.may_go_on.clear()
+    first = foresee(CARD, crosses=True)
+    second = foresee(NAME, crosses=False)
+    held.may_go_on.set()
+    assert not wait((*first, *second), 10).not_done
+    held.known = (AMOUNT, CARD)
+    driver.set_hot((AMOUNT, CARD))
+    driver.run_all([10])
+    driver.reservoir.close()
+
+
+def test_what_is_foreseen_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many changes that are foreseen before the first is made don't keep the background busy with all but the last."""
+    held = HeldBack(monkeypatch)
+    driver = driver_of(steady_log(1_000, 10))
+    held.known = (AMOUNT,)
+    driver.set_hot((AMOUNT,))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    held.may_go_on.set()
+    driver.run_all_until(950, [30])
+    held.may_go_on.clear()
+    ahead: list[Ahead] = []
+    for number in range(20):
+        column = HotColumn(f"upper(name), {number}", Kind.STRING)
+        held.known = (AMOUNT, column)
+        ahead += driver.reservoir.foresee_columns(0, (column,), held.known)
+    held.may_go_on.set()
+    assert not wait(ahead, 10).not_done
+    done = [each for each in set(ahead) if not each.cancelled()]
+    assert 6 <= len(done) <= 6 + 3 + 1, "each frame once, what was ready ahead before, and what had begun"
+    driver.run_all([10])
+    driver.reservoir.close()
+
+
+def test_changes_by_the_hundred_hold_no_more_frames_than_one() -> None:
+    """A chunk ahead isn't met for long: what it was before each of them goes."""
+    driver = driver_of(steady_log(1_000, 10))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.set_hot((AMOUNT,))
+    driver.run_all_until(950, [30])
+
+    def changed(number: int) -> int:
+        """How many frames there are after one more."""
+        hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
+        assert not wait(driver.reservoir.foresee_columns(0, hot, hot), 10).not_done
+        driver.set_hot(hot)
+        gc.collect()
+        return sum(isinstance(each, HeldFrame) for each in gc.get_objects())
+
+    few = max(changed(number) for number in range(3))
+    assert max(changed(number) for number in range(3, 20)) <= few
+    driver.run_all([10])
+    driver.reservoir.close()
+
+
+def test_columns_that_come_keep_to_the_limit() -> None:
+    log = steady_log(950, 10)
+    for card in range(60):
+        log.add(Record(log.clock, True, 1, None, card))
+    driver = driver_of(log, cache_bytes=12_000)
+    for delta in range(500, 8_000, 500):
+        driver.add_edge(delta)
+    driver.set_hot((AMOUNT,))
+    driver.run_all_until(950, [30])
+    for number in range(12):
+        # The clock stands still: no frame is in use.
+        driver.run(5)
+        hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
+        assert not wait(driver.reservoir.foresee_columns(0, hot, hot), 10).not_done
+        driver.set_hot(hot)
+        assert 0 < driver.reservoir.stats().cache_bytes <= 12_000
+    driver.reservoir.close()
