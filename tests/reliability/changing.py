@@ -168,7 +168,7 @@ def wrong(answered: Sequence[Answered], changes: Sequence[Change]) -> list[str]:
             done += 1
         cold &= named
         warm = {
-            name for name in cold - set(each.reply.get("warming", ())) if _is_asked(model, name, each.event)
+            name for name in cold - set(each.reply.get("warming", ())) if is_asked(model, name, each.event)
         }
         cold -= warm
         for name in sorted(warm):
@@ -181,7 +181,7 @@ def wrong(answered: Sequence[Answered], changes: Sequence[Change]) -> list[str]:
     return [] if answered else ["no event was answered"]
 
 
-def _is_asked(model: StreamOracle, name: str, event: dict[str, Any]) -> bool:
+def is_asked(model: StreamOracle, name: str, event: dict[str, Any]) -> bool:
     """Does the event go to where the metric is at home?"""
     partitioner = home(model.stream, model.catalogue.metrics[name])
     return partitioner == ALL or event.get(partitioner) is not None
