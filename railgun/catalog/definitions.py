@@ -24,6 +24,9 @@ from railgun.language.resolve import ResolvedMetric, resolve
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
 
 
+_NOT_HERE = "the file has to define it: begin with its [streams.NAME] as it is registered"
+
+
 def load_definitions(path: Path | str) -> Definitions:
     """Read a definitions file. Raises DefinitionError, with the file's name, and OSError."""
     file = Path(path)
@@ -63,7 +66,7 @@ def _metrics(entries: object, streams: Mapping[str, StreamDefinition]) -> tuple[
     for i, entry in enumerate(entries):
         loc: Location = ("metrics", i, "sql")
         sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        for metric in metrics_from_sql(sql, streams, loc):
+        for metric in metrics_from_sql(sql, streams, loc, remedy=_NOT_HERE):
             earlier = place_by_name.setdefault((metric.stream, metric.name), i)
             if earlier != i:
                 raise DefinitionError(
@@ -80,8 +83,10 @@ def metrics_from_sql(
     streams: Mapping[str, StreamDefinition],
     loc: Location = ("sql",),
     only: str | None = None,
+    remedy: str = "",
 ) -> list[MetricDefinition]:
-    """The metrics of one query, one per select item. only: the stream that it must be of, if it must.
+    """The metrics of one query, one per select item. only: the stream that it must be of, if it must.  remedy: said
+    where there is no such stream.
 
     Raises DefinitionError with the place in the query.
     """
@@ -96,7 +101,8 @@ def metrics_from_sql(
             raise DefinitionError(loc, said, f"write FROM {only}{other}")
         stream = streams.get(name)
         if stream is None:
-            raise DefinitionError(loc, f"there is no stream {name[:80]!r}", meant(name, streams))
+            hint = "; ".join(filter(None, (meant(name, streams), remedy)))
+            raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
         return [define_metric(each, stream, loc) for each in resolve(query, stream.types, stream.name)]
     except QueryError as error:
         raise DefinitionError(loc, str(error)) from error

@@ -79,6 +79,7 @@ APPLY = Command(
     description=(
         "Create the streams, fields and metrics of a file that a server does not have yet, and return once\n"
         "the new metrics are warm: until then they are null in replies, and listed there as warming.\n"
+        "The file defines the streams of its metrics, those too that the server has.\n"
         "What is registered and not in the file is left alone. Where something differs, nothing is changed,\n"
         "each difference is printed, and the exit code is 1."
     ),

@@ -214,6 +214,8 @@ def no_json(text: JsonText, error: Exception) -> str:
             return f"no JSON: not UTF-8 (byte {whole.start})"
     if bytes(text[:3] if isinstance(text, bytes) else text).startswith(_BYTE_ORDER_MARK):
         return "no JSON: it begins with a byte order mark; send UTF-8 without one (byte 0)"
+    if not len(text):
+        return "no JSON: it is empty (byte 0)"
     place = "" if "(byte " in str(error) else f" (byte {len(text)})"
     return f"no JSON: {error}{place}"
 

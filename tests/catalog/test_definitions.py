@@ -178,6 +178,13 @@ def test_errors_have_a_place_and_a_remedy(old: str, new: str, place: str, words:
     assert "\n" not in str(caught.value)
 
 
+def test_metrics_alone_are_no_definitions() -> None:
+    with pytest.raises(
+        DefinitionError, match=r"metrics.0.sql.*no stream 'pay'.*begin with its \[streams.NAME\]"
+    ):
+        parse_definitions('[[metrics]]\nsql = "SELECT count(*) AS n FROM pay OVER SLIDING 1 HOUR"')
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -90,6 +90,7 @@ def query(sql: str) -> dict[str, str]:
             400,
             "it begins with a byte order mark; send UTF-8 without one",
         ),
+        ("POST", f"{PLACE}/events", b"", 400, "no JSON: it is empty (byte 0)"),
         (
             "POST",
             "/v1/streams",
