@@ -108,12 +108,9 @@ class FrameCache:
         self._sets = {}
         # What is being decoded may ask for a column that `derive` does not know any more.
         known = frozenset(hot)
-        for key, ahead in list(self._ahead.items()):
-            if not ahead.columns <= known:
-                self._give_up(self._ahead, key)
-        for key, coming in list(self._coming.items()):
-            if not coming.columns <= known:
-                self._give_up(self._coming, key)
+        for asked in (self._ahead, self._coming):
+            for key in [key for key, each in asked.items() if not each.columns <= known]:
+                self._give_up(asked, key)
         if tuple(hot) == self._hot:
             return
         self._hot = tuple(hot)
@@ -146,18 +143,18 @@ class FrameCache:
         for key, frame in list(self._frame_of.items()):
             if key % 256 != column_set or self._held[frame].has(columns):
                 continue
-            held, coming = self._held[frame], self._coming.pop(key, None)
-            if coming is not None and not coming.columns.issuperset(columns):
-                coming.frame.cancel()
-                coming = None
-            if coming is not None and _rows(coming.frame) is not None:
-                self._show(frame, self._seen(coming.frame.result()))
+            held, coming = self._held[frame], self._coming.get(key)
+            if coming is None or not coming.columns.issuperset(columns):
+                self._drop(key)
+                if key in met:
+                    self._ahead[key] = self._submit(key, columns, self._hot, held.read)
                 continue
-            self._drop(key)
-            if coming is not None:
+            del self._coming[key]
+            if _rows(coming.frame) is not None:
+                self._show(frame, self._seen(coming.frame.result()))
+            else:
+                self._drop(key)
                 self._ahead[key] = coming
-            elif key in met:
-                self._ahead[key] = self._submit(key, columns, self._hot, held.read)
         self._widen(column_set, columns, self._hot)
         # Frames that got columns are larger than they were.
         self._make_room(0)

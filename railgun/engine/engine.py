@@ -172,9 +172,10 @@ class Engine:
         def missing() -> list[Change]:
             return evolution.missing(self._streams.catalog, wanted)
 
-        self._foresee(missing)
-        with self._call():
-            made = self._streams.change(missing())
+        made: list[str] = []
+        if self._foresee(missing):
+            with self._call():
+                made = self._streams.change(missing())
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
@@ -403,18 +404,23 @@ class Engine:
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
         """Make changes, thought out once nothing else can happen in between."""
-        self._foresee(changes)
+        if not self._foresee(changes):
+            return []
         with self._call(catches_up=False):
             made = changes()
-            if made:
-                self._streams.change(made)
+            self._streams.change(made)
             return made
 
-    def _foresee(self, changes: Callable[[], Sequence[Change]]) -> None:
-        """Think changes out once before they are made: what they need is there then, and no call has waited for it."""
+    def _foresee(self, changes: Callable[[], Sequence[Change]]) -> bool:
+        """Think changes out once before they are made: what they need is there then, and no call has waited for it.
+
+        False where there are none.
+        """
         with self._call(catches_up=False):
-            ahead = self._streams.foresee(changes())
+            foreseen = changes()
+            ahead = self._streams.foresee(foreseen)
         await_foreseen(ahead, _AHEAD_S)
+        return bool(foreseen)
 
     def _check(self) -> None:
         if self.failure is not None:

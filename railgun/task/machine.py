@@ -107,7 +107,9 @@ class Machine:
         return Foresight(ahead, partial(self._prepare, self._schemas, trial.hot))
 
     def _prepare(self, schemas: Sequence[Schema], hot: HotPlan) -> None:
-        self._prepared = schemas, Arrivals(schemas, hot, self._key)
+        # Where nothing new is read the arrivals stay: what is made here would be kept for nobody.
+        if hot != self.program.hot:
+            self._prepared = schemas, Arrivals(schemas, hot, self._key)
 
     def _arrivals_for(self, schemas: Sequence[Schema], hot: HotPlan) -> Arrivals:
         """What was prepared, where it is for just this plan."""

@@ -167,21 +167,25 @@ def wrong(answered: Sequence[Answered], changes: Sequence[Change]) -> list[str]:
             cold ^= set(change.names)
             done += 1
         cold &= named
-        warm = {
-            name for name in cold - set(each.reply.get("warming", ())) if is_asked(model, name, each.event)
-        }
-        cold -= warm
-        for name in sorted(warm):
-            perform(model, WarmMetric(name))
-        expected = perform(model, Score(each.event))
-        assert expected is not None
-        found = differences(expected, each.reply)
+        found = held_against(model, cold, each.event, each.reply)
         if found:
             return [f"event {place} {each.event} after {changes[first:done]}: {line}" for line in found]
     return [] if answered else ["no event was answered"]
 
 
-def is_asked(model: StreamOracle, name: str, event: dict[str, Any]) -> bool:
+def held_against(model: StreamOracle, cold: set[str], event: dict[str, Any], reply: Reply) -> list[str]:
+    """How a reply differs from the oracle's. cold: metrics that are not warm; those that the reply shows to be warm are
+    warmed before, and are none of them any more."""
+    warm = {name for name in cold - set(reply.get("warming", ())) if _is_asked(model, name, event)}
+    cold -= warm
+    for name in sorted(warm):
+        perform(model, WarmMetric(name))
+    expected = perform(model, Score(event))
+    assert expected is not None
+    return differences(expected, reply)
+
+
+def _is_asked(model: StreamOracle, name: str, event: dict[str, Any]) -> bool:
     """Does the event go to where the metric is at home?"""
     partitioner = home(model.stream, model.catalogue.metrics[name])
     return partitioner == ALL or event.get(partitioner) is not None

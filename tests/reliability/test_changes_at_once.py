@@ -17,10 +17,9 @@ from railgun.engine.errors import EngineError
 from railgun.engine.live_stream import LiveStream
 from railgun.task.deriver import Deriver
 from tests.engine.player import SMALLEST
-from tests.oracle.compare import differences
 from tests.oracle.steps import Reply
 from tests.oracle.stream import Oracle
-from tests.reliability.changing import is_asked
+from tests.reliability.changing import held_against
 
 _DEFINITIONS = """
 [streams.s]
@@ -169,11 +168,7 @@ def wrong(watched: Watched) -> list[str]:
                 model.drop_metric(change.name)
                 cold.discard(change.name)
         for asked, reply in answered:
-            warm = {name for name in cold - set(reply.get("warming", ())) if is_asked(model, name, asked)}
-            cold -= warm
-            for name in sorted(warm):
-                model.warm(name)
-            found = differences(model.score(asked), reply)
+            found = held_against(model, cold, asked, reply)
             if found:
                 return [f"event {asked}: {line}" for line in found]
     return []

@@ -14,6 +14,7 @@ from reservoir.held_frame import HeldFrame
 from reservoir.prefetch import Ahead
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, Record, derive
+from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.small_driver import driver_of, steady_log
 
 
@@ -155,6 +156,18 @@ class HeldBack:
         self.may_go_on = threading.Event()
         patch.setattr(log_driver, "derive", self)
 
+    def driver(self) -> LogDriver:
+        """One with three edges, that knows one column by now; held back from here on."""
+        driver = driver_of(steady_log(1_000, 10))
+        self.known = (AMOUNT,)
+        driver.set_hot((AMOUNT,))
+        for delta in (2_000, 5_000, 8_000):
+            driver.add_edge(delta)
+        self.may_go_on.set()
+        driver.run_all_until(950, [30])
+        self.may_go_on.clear()
+        return driver
+
     def __call__(self, payload: Any, offsets: Any, columns: Any) -> Any:
         if threading.current_thread().name == "chunk-prefetch":
             assert self.may_go_on.wait(10)
@@ -167,19 +180,12 @@ def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest
     """Two changes are foreseen before the first is made: what was to be decoded for that one is not, and no event
     comes to harm by it."""
     held = HeldBack(monkeypatch)
-    driver = driver_of(steady_log(1_000, 10))
+    driver = held.driver()
 
     def foresee(column: HotColumn, *, crosses: bool) -> list[Ahead]:
         held.known = (*driver.hot, column)
         return driver.reservoir.foresee_columns(0, (column,) if crosses else (), held.known)
 
-    held.known = (AMOUNT,)
-    driver.set_hot((AMOUNT,))
-    for delta in (2_000, 5_000, 8_000):
-        driver.add_edge(delta)
-    held.may_go_on.set()
-    driver.run_all_until(950, [30])
-    held.may_go_on.clear()
     first = foresee(CARD, crosses=True)
     second = foresee(NAME, crosses=False)
     held.may_go_on.set()
@@ -193,14 +199,7 @@ def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest
 def test_what_is_foreseen_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many changes that are foreseen before the first is made don't keep the background busy with all but the last."""
     held = HeldBack(monkeypatch)
-    driver = driver_of(steady_log(1_000, 10))
-    held.known = (AMOUNT,)
-    driver.set_hot((AMOUNT,))
-    for delta in (2_000, 5_000, 8_000):
-        driver.add_edge(delta)
-    held.may_go_on.set()
-    driver.run_all_until(950, [30])
-    held.may_go_on.clear()
+    driver = held.driver()
     ahead: list[Ahead] = []
     for number in range(20):
         column = HotColumn(f"upper(name), {number}", Kind.STRING)

@@ -137,16 +137,18 @@ def build(
     settings: TaskSettings = _TASK_SETTINGS,
     now_ms: int | None = None,
     told: Progress | None = None,
+    rows: DataFrame | None = None,
 ) -> BackfillReport:
     """Build all tasks that are not built yet.
 
     settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
-    it is.
+    it is.  rows: what `check_source` gave, where it was asked already.
     Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts;
     BackfillFailedError.
     """
     began = time.perf_counter()
-    rows = check_source(spark, job, plan.stream, max(plan.schemas))
+    if rows is None:
+        rows = check_source(spark, job, plan.stream, max(plan.schemas))
     with alone(job.work):
         plan, start_ms = job.begin(plan, now_ms)
         place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)

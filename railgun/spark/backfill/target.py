@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from railgun.catalog.model import Definitions
 from railgun.spark.backfill.build import TASKS, Backfill, alone, build, check_source
@@ -79,10 +79,11 @@ class BackfillTarget(ABC):
         session: called once Spark is wanted, and then once more.  told, now_ms: see `build`.  Raises EngineError,
         SparkSideError.
         """
+        rows: DataFrame | None = None
         if self.is_new:
-            check_source(session(), self._job, self.request.definitions.streams[self.request.stream])
+            rows = check_source(session(), self._job, self.request.definitions.streams[self.request.stream])
         plan = self.plan()
-        return build(session(), self._job, plan, now_ms=now_ms, told=told)
+        return build(session(), self._job, plan, now_ms=now_ms, told=told, rows=rows)
 
     def discard(self) -> None:
         """What was built is of no use: nothing is left of it."""
