@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.background import STARVED_S, BackgroundWork
@@ -321,6 +322,12 @@ class Engine:
         """The streams as they are registered, in the order created."""
         with self._call():
             return [entry.stream for entry in self._streams.catalog.streams.values()]
+
+    @as_engine_errors()
+    def catalog(self) -> Catalog:
+        """All that is registered, as it is now."""
+        with self._call():
+            return self._streams.catalog.copy()
 
     @as_engine_errors()
     def metrics(self, stream: str) -> list[MetricStatus]:

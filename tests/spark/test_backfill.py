@@ -333,6 +333,28 @@ def test_history_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
         HistorySource.of(["events", "more.csv"])
 
 
+def test_what_is_refused_before_work_starts_registers_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    data, history = tmp_path / "data", parquet(tmp_path, payments(0, 10))
+    with small_engine(data) as engine:
+        engine.apply(DEFINITIONS.replace("payments", "others"))
+    wrong = {"amount": "nonsense(1)"}
+    with pytest.raises(ColumnError):
+        backfill(data, history, columns=wrong).build(lambda: spark, now_ms=NOW_MS)
+    with small_engine(data) as engine:
+        assert [stream.name for stream in engine.streams()] == ["others"]
+        engine.apply(DEFINITIONS)
+    with pytest.raises(ColumnError):
+        backfill(data, history, columns=wrong).build(lambda: spark, now_ms=NOW_MS)
+    with small_engine(data) as engine:
+        assert [metric.name for metric in engine.metrics("payments")] == ["n"]
+    made = backfill(data, history)
+    assert made.build(lambda: spark, now_ms=NOW_MS).events == 10
+    made.install()
+    with small_engine(data) as engine:
+        (reply,) = engine.score_table("payments", payments(10, 1)).to_pylist()
+        assert (reply["n"], reply["shops"], reply["warming"]) == (3, 2, [])
+
+
 def compare(
     spark: SparkSession,
     folder: Path,

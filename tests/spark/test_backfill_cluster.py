@@ -6,14 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
+from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
+from railgun.spark.errors import ColumnError
 from railgun.task.task_folder import move_folder
 from railgun.unit import task_host
 from tests.engine.histories import build_history
@@ -126,3 +130,21 @@ def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
             assert not [h.failure for h in hosts.values() if h.failure]
     finally:
         player.close()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_what_is_refused_before_work_starts_registers_nothing(
+    spark: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    prefix, history = f"h{uuid.uuid4().hex[:12]}", tmp_path / "h.parquet"
+    pq.write_table(history_rows(), history)
+    asked = replace(request(tmp_path / "node"), source=HistorySource.of([str(history)]))
+    wrong = replace(asked, columns={"id": "nonsense(1)"})
+    with pytest.raises(ColumnError):
+        BackfillOfCluster(wrong, quick_settings(kafka), prefix).build(lambda: spark)
+    with KafkaRegistry(quick_settings(kafka), prefix) as registry:
+        assert not registry.snapshot().catalog.streams
+    BackfillOfCluster(asked, quick_settings(kafka), prefix).build(lambda: spark)
+    with KafkaRegistry(quick_settings(kafka), prefix) as registry:
+        assert list(registry.snapshot().catalog.streams) == ["s"]

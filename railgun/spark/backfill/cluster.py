@@ -37,6 +37,10 @@ class BackfillOfCluster(BackfillTarget):
         super().__init__(request)
         self._kafka, self._prefix = kafka, prefix
 
+    def unregistered(self) -> StreamDefinition | None:
+        with KafkaRegistry(self._kafka, self._prefix) as registry:
+            return self.request.unregistered(registry.snapshot().catalog)
+
     def plan(self) -> HistoryPlan:
         request = self.request
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:

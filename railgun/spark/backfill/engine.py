@@ -1,5 +1,7 @@
 """A backfill of a stream in an embedded engine's data folder: built beside it, put in place."""
 
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderLockedError
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
@@ -15,9 +17,11 @@ class BackfillOfEngine(BackfillTarget):
             engine.apply(self.request.definitions, wait=False)
             return engine.history_plan(self.request.stream, new_history_id(), self.request.stated_cut_ms)
 
-    @property
-    def is_new(self) -> bool:
-        return not self.request.data.exists()
+    def unregistered(self) -> StreamDefinition | None:
+        if not self.request.data.exists():
+            return self.request.unregistered(Catalog())
+        with self._open() as engine:
+            return self.request.unregistered(engine.catalog())
 
     def install(self) -> None:
         self.bring()

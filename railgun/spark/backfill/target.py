@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from railgun.catalog.model import Definitions
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.registry import evolution
 from railgun.spark.backfill.build import TASKS, Backfill, alone, build, check_source
 from railgun.spark.backfill.progress import Progress
 from railgun.spark.backfill.report import BackfillReport
@@ -44,6 +46,19 @@ class BackfillRequest:
         """The stream's name."""
         return next(iter(self.definitions.streams))
 
+    def unregistered(self, catalog: Catalog) -> StreamDefinition | None:
+        """The stream as it will be, where a catalogue lacks something of the definitions; None where it has all.
+
+        Raises DifferentDefinitionsError, DefinitionError.
+        """
+        changes = evolution.missing(catalog, self.definitions)
+        if not changes:
+            return None
+        after = catalog.copy()
+        for change in changes:
+            after.apply(change)
+        return after.streams[self.stream].stream
+
     @property
     def stated_cut_ms(self) -> int:
         """The cut. Raises HistoryError where none was stated."""
@@ -62,10 +77,12 @@ class BackfillTarget(ABC):
     def plan(self) -> HistoryPlan:
         """What is to be built. The stream is created if it is missing. Raises HistoryRefusedError among others."""
 
-    @property
-    def is_new(self) -> bool:
-        """Is nothing there yet? What is refused then leaves nothing behind: the history is looked at first."""
-        return False
+    def unregistered(self) -> StreamDefinition | None:
+        """The stream as it will be, where `plan` has something of the request to register; None where it has not.
+
+        The history is looked at before anything is registered: what is refused then leaves nothing behind.
+        """
+        return None
 
     @abstractmethod
     def install(self) -> None:
@@ -80,9 +97,12 @@ class BackfillTarget(ABC):
         SparkSideError.
         """
         rows: DataFrame | None = None
-        if self.is_new:
-            rows = check_source(session(), self._job, self.request.definitions.streams[self.request.stream])
+        stream = self.unregistered()
+        if stream is not None:
+            rows = check_source(session(), self._job, stream)
         plan = self.plan()
+        if plan.stream != stream:
+            rows = None
         return build(session(), self._job, plan, now_ms=now_ms, told=told, rows=rows)
 
     def discard(self) -> None:
