@@ -13,7 +13,7 @@ _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
 _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
 # Where calls leave the thread no turn they do slices themselves, the first this long after it was due: of this share of
 # the time that it is overdue, within these bounds. Short ones often, since a reply waits for each.
-_OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
+OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
 STARVED_S = 0.02
 """Overdue for so long it is also done by calls that only look: many without a pause leave the thread no turn."""
 
@@ -44,7 +44,7 @@ class BackgroundWork:
         if self._thread is not threading.current_thread():
             self._thread.join()
 
-    def catch_up(self, after_s: float = _OVERDUE_S) -> None:
+    def catch_up(self, after_s: float = OVERDUE_S) -> None:
         """After a call, which holds the lock: a slice where it has been overdue for so long."""
         overdue_s = time.monotonic() - self._next_s
         if overdue_s >= after_s:

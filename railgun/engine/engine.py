@@ -16,7 +16,7 @@ import pyarrow as pa
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.engine.background import STARVED_S, BackgroundWork
+from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
@@ -156,7 +156,7 @@ class Engine:
         answer yet), `partial` (by metric the time, in ms, that it covers what is later than).
         """
         with self._scoring():
-            return self._streams.live(stream).score_table(events, self._now_ms(), self._background.catch_up)
+            return self._streams.live(stream).score_table(events, self._now_ms(), self._between_blocks)
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -386,7 +386,7 @@ class Engine:
         """A call that takes events; a slice of background work follows where one is overdue."""
         with self._call(catches_up=False):
             yield
-            self._background.catch_up()
+            self._catch_up()
 
     @contextmanager
     def _call(self, *, catches_up: bool = True) -> Iterator[None]:
@@ -403,10 +403,25 @@ class Engine:
             try:
                 yield
                 if catches_up:
-                    self._background.catch_up(STARVED_S)
+                    self._catch_up(STARVED_S)
             except BaseException as error:
                 self._note(error)
                 raise
+
+    def _catch_up(self, after_s: float = OVERDUE_S) -> None:
+        """A slice of background work in a call that has done what it was asked for: an error is none of the call's.
+
+        As after one in the background's own thread, the next call raises it.
+        """
+        try:
+            self._background.catch_up(after_s)
+        except Exception as error:  # noqa: BLE001 - the next call raises it
+            self._failure = self._failure or error
+
+    def _between_blocks(self) -> None:
+        """Rows of a table are left to take: not by an engine that has stopped."""
+        self._catch_up()
+        self._check()
 
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:

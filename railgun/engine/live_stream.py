@@ -117,12 +117,15 @@ class LiveStream:
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
         """A row per row of a table: `railgun.engine.result_table`, with `warming` and `partial`.
 
-        between: called after each block of rows, which is answered then.  Raises EventError, having taken no row,
-        and TableError.
+        between: called between blocks of rows, each of which is answered by itself.  Raises EventError, having taken no
+        row, and TableError.
         """
         results: list[pa.Table] = []
         laps = self._record.laps()
         for block in self._blocks(table, now_ms):
+            if results:
+                between()
+                laps = self._record.laps()
             records = encode_columns(self._schema.version, block)
             portions = self._tasks.portions(records, self._router.shares(block))
             each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
@@ -135,8 +138,6 @@ class LiveStream:
             note_batch(self._record, len(block), answers)
             results.append(result_table(self._stream, self._metrics, block, answers, with_life=True))
             laps.end("encode")
-            between()
-            laps = self._record.laps()
         return pa.concat_tables(results)
 
     def close(self) -> None:

@@ -303,6 +303,49 @@ def test_an_error_half_way_stops_the_engine_and_nothing_is_lost(
         assert (reply["metrics"]["n"], reply["duplicate"]) == (2, ["card", "*"])
 
 
+def _background_that_fails(engine: railgun.Engine, patch: pytest.MonkeyPatch) -> None:
+    """The thread has no turn any more: the next call does what is overdue, and that fails."""
+    engine._background.end()
+    engine._background.join()
+    patch.setattr(TaskProcessor, "work", lambda *_, **__: 1 / 0)
+    engine._background._next_s = 0.0
+
+
+def test_background_work_that_fails_in_a_call_takes_nothing_from_its_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with railgun.Engine(tmp_path / "data") as engine:
+        engine.apply(DEFINITIONS)
+        with monkeypatch.context() as patch:
+            _background_that_fails(engine, patch)
+            assert engine.score("payments", event(1))["metrics"]["n"] == 1
+            with pytest.raises(EngineStoppedError, match="division by zero"):
+                engine.score("payments", event(2))
+    with railgun.Engine(tmp_path / "data") as engine:
+        assert engine.score("payments", event(1))["duplicate"] == ["card", "*"]
+        with monkeypatch.context() as patch:
+            _background_that_fails(engine, patch)
+            assert len(engine.streams()) == 1
+            with pytest.raises(EngineStoppedError, match="division by zero"):
+                engine.streams()
+
+
+def test_background_work_that_fails_within_a_table_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railgun.engine.live_stream._BLOCK_ROWS", 2)
+    table = pa.Table.from_pylist([event(number) for number in range(1, 6)])
+    with railgun.Engine(tmp_path / "data") as engine:
+        engine.apply(DEFINITIONS)
+        with monkeypatch.context() as patch:
+            _background_that_fails(engine, patch)
+            with pytest.raises(EngineStoppedError, match="division by zero"):
+                engine.score_table("payments", table)
+    with railgun.Engine(tmp_path / "data") as engine:
+        again = engine.score_table("payments", table)
+        assert again["duplicate_card"].to_pylist() == [True, True, False, False, False]
+
+
 def test_threads_share_an_engine(engine: railgun.Engine) -> None:
     counts: list[int] = []
 
