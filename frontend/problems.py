@@ -6,6 +6,7 @@ from http import HTTPStatus
 import msgspec
 
 from railgun.wire.door import EventRefusedError, FieldError, Location
+from railgun.wire.no_json import no_json
 
 RETRY_AFTER_S = 1
 SHOWN_ERRORS_MAX = 100
@@ -55,3 +56,9 @@ def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
 def of_event(status: int, error: EventRefusedError) -> Problem:
     """The problem of one event that was refused."""
     return problem(status, str(error), [FieldError(*each) for each in error.errors])
+
+
+def of_no_json(text: bytes, error: Exception) -> ProblemError:
+    """The exception for a body that is no JSON. error: what its decoder raised."""
+    found = no_json(text, error)
+    return refusal(400, str(EventRefusedError([found])) if found.loc else found.msg, [found])

@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 
 from frontend.backend import Backend
-from frontend.problems import refusal
+from frontend.problems import of_no_json, refusal
 from frontend.registry_models import Metric, MetricList, Query, Stream, StreamChange, StreamList
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
 from railgun.catalog.tables import Table
-from railgun.engine.intake import LONG_INTEGER, no_json
+from railgun.engine.intake import LONG_INTEGER
 from railgun.engine.status import MetricStatus
 from railgun.registry.evolution import unknown_name
 
@@ -158,7 +158,7 @@ async def read_json(request: Request) -> Any:
     except msgspec.ValidationError:
         raise refusal(422, LONG_INTEGER, [((), LONG_INTEGER)]) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise refusal(400, no_json(text, error), [((), no_json(text, error))]) from None
+        raise of_no_json(text, error) from None
     except RecursionError:
         raise refusal(400, "no JSON that can be read: nested too deep") from None
 

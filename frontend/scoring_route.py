@@ -22,12 +22,11 @@ from frontend.asgi import (
 from frontend.backend import Answer, Backend
 from frontend.in_flight import InFlight
 from frontend.line_stream import LineStream, Stopping
-from frontend.problems import Problem, ProblemError, refusal
+from frontend.problems import Problem, ProblemError, of_no_json, refusal
 from frontend.receipt import Receipt
 from frontend.request_body import Body, GoneError, check_length
 from frontend.score_options import ScoreOptions, check_metrics, read_options
 from railgun.config.settings import HttpSettings
-from railgun.engine.intake import no_json
 
 _log = logging.getLogger("railgun.frontend")
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -94,7 +93,7 @@ class ScoringRoute:
         try:
             texts = _split(text)
         except msgspec.MsgspecError as error:
-            raise refusal(400, no_json(text, error), [((), no_json(text, error))]) from None
+            raise of_no_json(text, error) from None
         except RecursionError:
             raise refusal(400, "no JSON that can be read: nested too deep") from None
         limit = self._settings.batch_limit_events

@@ -17,6 +17,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
 from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.encode import encode_values
+from railgun.wire.no_json import no_json
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from railgun.wire.typed_door import TypedDoor
@@ -45,7 +46,6 @@ _WORTH_A_COLUMN = 24
 # What a record may have beyond its event's text: its head, and numbers that are shorter as text.
 _HEAD_BYTES, _VALUE_BYTES = 256, 16
 LONG_INTEGER = "it has an integer of more digits than can be read"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
 
@@ -192,7 +192,7 @@ class Intake:
             return EventRefusedError([FieldError((), LONG_INTEGER)])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             assert not isinstance(text, ParsedEvent)
-            return MalformedEventError([FieldError((), no_json(text, error))])
+            return MalformedEventError([no_json(text, error)])
         except RecursionError:
             return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
         try:
@@ -203,21 +203,6 @@ class Intake:
 
 def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:
     return ParsedEvent not in set(map(type, texts))
-
-
-def no_json(text: JsonText, error: Exception) -> str:
-    """What is said of a text that is no JSON, with the place."""
-    if isinstance(error, UnicodeDecodeError):
-        try:
-            bytes(text).decode()
-        except UnicodeDecodeError as whole:
-            return f"no JSON: not UTF-8 (byte {whole.start})"
-    if bytes(text[:3] if isinstance(text, bytes) else text).startswith(_BYTE_ORDER_MARK):
-        return "no JSON: it begins with a byte order mark; send UTF-8 without one (byte 0)"
-    if not len(text):
-        return "no JSON: it is empty (byte 0)"
-    place = "" if "(byte " in str(error) else f" (byte {len(text)})"
-    return f"no JSON: {error}{place}"
 
 
 def _too_large(size_bytes: int) -> EventRefusedError:

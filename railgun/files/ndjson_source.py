@@ -11,6 +11,8 @@ from railgun.files.errors import UnreadableFileError
 from railgun.files.limits import LINE_BYTES_MAX, TEXT_BLOCK_BYTES, block_rows
 from railgun.files.ndjson_fast import FastReader
 from railgun.files.python_columns import read_columns
+from railgun.wire.door import FieldError
+from railgun.wire.no_json import no_json
 from railgun.wire.schema import Schema
 from railgun.wire.values import decode_json
 
@@ -64,11 +66,11 @@ class NdjsonSource:
         events: list[Mapping[str, object]] = []
         broken: dict[int, Refusal] = {}
         for row, line in enumerate(lines):
-            event, reason = _object(line)
+            event, fault = _object(line)
             events.append(event)
             self._ignored.update(dict.fromkeys(name for name in event if name not in self._names))
-            if reason is not None:
-                broken[row] = Refusal(row, None, reason)
+            if fault is not None:
+                broken[row] = Refusal(row, ".".join(map(str, fault.loc)) or None, fault.msg)
         batch, refused = read_columns(
             [[event.get(name) for event in events] for name in self._names], self._schema, len(lines)
         )
@@ -104,12 +106,12 @@ class NdjsonSource:
             )
 
 
-def _object(line: bytes) -> tuple[Mapping[str, object], str | None]:
+def _object(line: bytes) -> tuple[Mapping[str, object], FieldError | None]:
     """A line's object, or an empty one and what is wrong with the line."""
     try:
         event = decode_json(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return {}, f"no JSON: {error}"
+        return {}, no_json(line, error)
     if not isinstance(event, dict):
-        return {}, "an event is a JSON object"
+        return {}, FieldError((), "an event is a JSON object")
     return event, None

@@ -58,6 +58,13 @@ def test_json_values_that_a_field_refuses(field: str, value: Any, _: str | None,
     assert [values[0] for values in events_of([block])] == ["a", "c"]
 
 
+def test_what_is_no_json_is_told_with_its_field(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    path.write_text(json.dumps({**GOOD, "amount": float("nan")}) + "\n")
+    [block] = read_back([path])
+    assert str(block.refused) == f"{path}, row 1: amount: NaN is no JSON; send null, or leave the field out"
+
+
 @pytest.mark.parametrize(
     ("field", "text"), [(field, text) for field, _, text in BAD_VALUES if text is not None]
 )

@@ -93,6 +93,21 @@ def query(sql: str) -> dict[str, str]:
         ("POST", f"{PLACE}/events", b"", 400, "no JSON: it is empty (byte 0)"),
         (
             "POST",
+            f"{PLACE}/events",
+            b'[{}, {"amount": NaN}]',
+            400,
+            "1.amount: NaN is no JSON; send null, or leave the field out",
+        ),
+        ("POST", "/v1/streams", b'{"partitions": Infinity}', 400, "partitions: Infinity is no JSON"),
+        (
+            "POST",
+            f"{PLACE}/events",
+            b'{"card": "\\ud83d"}',
+            400,
+            "card: \\ud83d is half of a pair of surrogates, and no character; send both halves, or neither",
+        ),
+        (
+            "POST",
             "/v1/streams",
             MARK + b"{}",
             400,
