@@ -45,7 +45,11 @@ class FolderError(EngineError):
 
 
 class FolderLockedError(FolderError):
-    """Another process has the data folder open."""
+    """Another process has the data folder open. owner: its number."""
+
+    def __init__(self, message: str, owner: str) -> None:
+        self.owner = owner
+        super().__init__(message)
 
 
 class FolderVersionError(FolderError):
@@ -114,7 +118,7 @@ def translated(error: Exception) -> EngineError | None:
         case TableError() | RecordTooLargeError():
             return EventError([], 0, message)
     if isinstance(error, _LOCKED):
-        return FolderLockedError(message)
+        return FolderLockedError(message, error.owner)
     if isinstance(error, _NEWER):
         return FolderVersionError(message)
     return FolderError(message) if isinstance(error, (*_STORED, OSError)) else None

@@ -1,16 +1,38 @@
 """What was built elsewhere is brought to the data folder whole, and stays there after a loss of power."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from railgun.catalog.definitions import parse_definitions
+from railgun.engine.engine import Engine
 from railgun.spark.backfill.build import TASKS
-from railgun.spark.backfill.engine import BackfillOfEngine
+from railgun.spark.backfill.engine import BackfillOfEngine, DeepeningOfEngine
 from railgun.spark.backfill.source import HistorySource
-from railgun.spark.backfill.target import BackfillRequest
+from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
+from railgun.spark.errors import HistoryError
 from tests.engine.test_history import definitions
 from tests.files.syncing import synced_files
+
+
+@pytest.mark.parametrize(
+    ("target", "remedy"),
+    [
+        (BackfillOfEngine, "stop the server that runs there for a moment"),
+        (DeepeningOfEngine, "name the server that runs there with --url"),
+    ],
+)
+def test_a_folder_in_use_has_one_remedy(tmp_path: Path, target: type[BackfillTarget], remedy: str) -> None:
+    request = BackfillRequest(
+        tmp_path, parse_definitions(definitions()), HistorySource(("h",), "parquet"), {}, 0
+    )
+    with Engine(tmp_path), pytest.raises(HistoryError) as told:
+        target(request).plan()
+    assert str(told.value) == (
+        f"{tmp_path}: the folder is in use by process {os.getpid()}; {remedy}, then run this again: what was built is "
+        "kept"
+    )
 
 
 def test_what_is_brought_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,4 +60,7 @@ def opened(request: BackfillRequest, remedy: str) -> Engine:
     try:
         return Engine(request.data, settings=request.settings)
     except FolderLockedError as error:
-        raise HistoryError(f"{error}; {remedy}, then run this again: what was built is kept") from error
+        raise HistoryError(
+            f"{request.data}: the folder is in use by process {error.owner}; {remedy}, then run this again: what was "
+            "built is kept"
+        ) from error
