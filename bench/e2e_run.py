@@ -57,6 +57,14 @@ class Cluster:
         check(found)
         return found
 
+    def steady(
+        self, rate_per_s: float, settled_s: float, seconds: float, *, by_topic: bool = True
+    ) -> Outcome:
+        """The same once it has gone on for `settled_s`: what Java compiles for a load, and what the one before left to
+        be written, is done then."""
+        self.at(rate_per_s, settled_s, by_topic=by_topic)
+        return self.at(rate_per_s, seconds, by_topic=by_topic)
+
     def bulk(self, events: int) -> float:
         """At least so many events by the topic, as fast as they are answered; events/s."""
         seconds, answered = 0.0, 0

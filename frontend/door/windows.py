@@ -15,7 +15,7 @@ PARTITIONS_MAX = 1 << PARTITION_BITS
 
 
 class Windows:
-    """changed: notified of every change; hold it to look at several things at once.
+    """changed: notified of every change that lets somebody go on; hold it to look at several things at once.
 
     alive_s: when the thread that reads was last heard of, of time.monotonic.
     topic_id: tells this topic from one of the same name that was deleted.  limit_events: read and not written.
@@ -58,7 +58,9 @@ class Windows:
             run.window.runs.append(run)
             run.window.position = run.after
             self.events += run.count
-            self.changed.notify_all()
+            if run.values is not None:
+                # Nobody waits for one that has yet to be answered: whoever writes would look in vain, for each event.
+                self.changed.notify_all()
 
     def forget(self, run: Run) -> None:
         """A run that was read last and not asked: it is read again, by whoever has the partition then."""

@@ -57,8 +57,11 @@ class PartitionBuffer:
         values: list[Any] = list(map(Message.value, messages))
         if None in values:
             values = [value or b"" for value in values]
-        bounds = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=bounds[1:])
+        if len(values) == 1:
+            bounds = np.array((0, len(values[0])), np.int64)
+        else:
+            bounds = np.zeros(len(values) + 1, np.int64)
+            np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=bounds[1:])
         if bounds[-1] > max_bytes:
             fitting = max(int(np.searchsorted(bounds, max_bytes, "right")) - 1, 1)
             messages, values, bounds = messages[:fitting], values[:fitting], bounds[: fitting + 1]

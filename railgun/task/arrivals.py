@@ -67,7 +67,7 @@ class Arrivals:
                 at = words + place * decoded.capacity * 8, nulls + place * decoded.capacity
                 evaluator.bind(place, *at)
                 self._input_words[place], self._input_nulls[place] = at
-        evaluator.bind_heap(address(decoded.buffer))
+        evaluator.bind_heap(decoded.buffer_at)
         evaluator.evaluate(decoded.n)
         if grown:
             first = len(self.hot.fields)

@@ -56,8 +56,10 @@ class Execution:
         words[at.RUN_TABLE], words[at.RUN_POOL], words[at.RUN_FRAMES] = table.context, pool.context, frames
         words[at.RUN_MISSING], words[at.RUN_MISSING_CAPACITY] = address(self._missing), _MISSING_ROWS
         words[at.RUN_NODES], words[at.RUN_UPDATES] = address(program.nodes), address(program.updates)
-        self._group_numbers = [layout.group for layout in program.groups]
-        groups = max(self._group_numbers, default=-1) + 1
+        # Arrays: lists would be made into some for each batch.
+        self._group_numbers = np.array([layout.group for layout in program.groups], np.intp)
+        self._entity_columns = np.array(program.entity_columns, np.intp)
+        groups = max((layout.group for layout in program.groups), default=-1) + 1
         words[at.RUN_RESULTS], words[at.RUN_GROUPS] = address(program.results), groups
         words[at.RUN_HEAP], words[at.RUN_HEAP_CAPACITY] = address(self.heap), len(self.heap)
         self._hash_at = np.zeros((2, max(1, groups)), np.int64)
@@ -90,7 +92,7 @@ class Execution:
             admission.addresses
         )
         words[at.RUN_SLOT] = slots
-        self._hash_at[:, self._group_numbers] = columns[self.program.entity_columns].T
+        self._hash_at[:, self._group_numbers] = columns[self._entity_columns].T
         words[at.RUN_HEAP_USED] = 0
 
     def bind_changelog(self, log: Changelog) -> None:

@@ -16,6 +16,8 @@ from railgun.task.admission import MET_ANSWERED, MET_BEFORE
 from railgun.wire.decode import Decoded
 from railgun.wire.repeat import repeat_row
 
+_FIRST_ROW = np.zeros(1, np.int64)
+
 
 class Kept:
     """The reply record of what one batch had from input topics."""
@@ -99,6 +101,8 @@ class InputMemory:
         partitions = decoded.source_partition[:n]
         if (partitions[0] if n == 1 else partitions.max()) < 0:
             return None
+        if n == 1 and (first := self._meet_next(decoded)) is not None:
+            return first
         readable = decoded.status[:n] == 0
         found = Met(None, np.zeros(0, np.int64), {})
         fresh: list[tuple[_Input, dict[int, int]]] = []
@@ -115,6 +119,20 @@ class InputMemory:
             if repeat.kept is self._kept:
                 found.repeats[row] = Repeat(self._kept, place[repeat.row])
         return found
+
+    def _meet_next(self, decoded: Decoded) -> Met | None:
+        """As `meet`, of one record that goes on behind all that were met of its partition; None of any other."""
+        if decoded.status[0] != 0:
+            return None
+        source = self._inputs.setdefault(int(decoded.source_partition[0]), _Input())
+        offset, committed = int(decoded.source_offset[0]), int(decoded.source_committed[0])
+        if offset <= source.highest or offset < max(committed, source.committed):
+            return None
+        source.commit(committed)
+        self._kept = Kept()
+        source.spans.append(_Span(np.array((offset,), np.int64), _FIRST_ROW, self._kept))
+        source.highest = offset
+        return Met(None, _FIRST_ROW, {})
 
     def _sort(
         self, source: _Input, rows: npt.NDArray[np.int64], decoded: Decoded, found: Met

@@ -58,7 +58,6 @@ from railgun.wire.msgpack import Status
 from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
-from reservoir.compiled import address
 from reservoir.files import Files
 from reservoir.length import Length
 from reservoir.reservoir import Reservoir
@@ -247,8 +246,8 @@ class TaskProcessor:
         words[at.IN_N], words[at.IN_ACCEPTED] = decoded.n, accepted
         words[at.IN_TIME], words[at.IN_CLOCK] = times, clocks
         words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = 0, self.position
-        words[at.IN_ID_HI], words[at.IN_ID_LO] = address(decoded.id_hi), address(decoded.id_lo)
-        words[at.IN_PAYLOAD], words[at.IN_PAYLOAD_OFFSETS] = address(decoded.buffer), address(decoded.offsets)
+        words[at.IN_ID_HI], words[at.IN_ID_LO] = decoded.id_hi_at, decoded.id_lo_at
+        words[at.IN_PAYLOAD], words[at.IN_PAYLOAD_OFFSETS] = decoded.buffer_at, decoded.offsets_at
         words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = machine.arrivals.heap_addresses
         words[at.IN_COLUMNS] = machine.arrivals.columns_address
         if restoring:

@@ -13,7 +13,16 @@ from railgun.task.inputs import Repeat
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import NO_REPLY
 from railgun.wire.msgpack import Status
-from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, ReplyMetric, ReplySource, Shape
+from railgun.wire.reply import (
+    BatchReplies,
+    Partial,
+    ReplyEncoder,
+    ReplyFlag,
+    ReplyMetric,
+    ReplySource,
+    Shape,
+    only_destination,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +82,16 @@ class ReplyWriter:
         self._identity = identity
         self._encoder: ReplyEncoder | None = None
         self._metrics: tuple[Sequence[str], Sequence[Type], tuple[str, ...]] | None = None
+        self._whole: tuple[int, bytes] | None = None
 
     def records(self, replies: Replies) -> list[tuple[int, bytes]]:
         """(front-end, record) for every front-end that waits for some of them."""
         decoded = replies.decoded
+        whole, self._whole = self._whole, None
+        if whole is not None and whole[0] == replies.first_offset:
+            destination = only_destination(decoded.reply_to, decoded.n)
+            if destination is not None:
+                return [(destination, whole[1])]
         if decoded.exceptions:
             # What stands there of who waits for an answer is of another record.
             decoded.reply_to[np.flatnonzero(decoded.status[: replies.n] != Status.OK)] = NO_REPLY
@@ -91,7 +106,11 @@ class ReplyWriter:
 
     def rows(self, replies: Replies, rows: npt.NDArray[np.int64]) -> bytes:
         """The record of some rows, int64[...] ascending, whoever waits for them."""
-        return self._ready(replies).encode_rows(_of_batch(replies), rows)
+        record = self._ready(replies).encode_rows(_of_batch(replies), rows)
+        if len(rows) == replies.n:
+            # `records` of the same replies is this one, where one front-end waits for them all.
+            self._whole = replies.first_offset, record
+        return record
 
     def _ready(self, replies: Replies) -> ReplyEncoder:
         """The encoder of the metrics that they are of."""

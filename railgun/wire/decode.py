@@ -59,24 +59,29 @@ class Decoded:
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
     offset << 24 | length into buffer (string); 0 where null.
     context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that go on.
+    buffer_at, offsets_at, id_hi_at, id_lo_at: the addresses of those arrays, which several kernels ask for.
     """
 
     __slots__ = (
         "_context",
         "buffer",
+        "buffer_at",
         "capacity",
         "context",
         "control",
         "exceptions",
         "fault_at",
         "id_hi",
+        "id_hi_at",
         "id_length",
         "id_lo",
+        "id_lo_at",
         "id_offset",
         "incarnation",
         "n",
         "nulls",
         "offsets",
+        "offsets_at",
         "reply_to",
         "schema",
         "sequence",
@@ -100,6 +105,7 @@ class Decoded:
         self.capacity = capacity
         self.buffer = np.zeros(0, np.uint8)
         self.offsets = np.zeros(1, np.int64)
+        self.buffer_at, self.offsets_at = address(self.buffer), address(self.offsets)
         self.status = np.zeros(capacity, np.uint8)
         self.fault_at = np.zeros(capacity, np.int32)
         rows = np.zeros((len(_ROW_COLUMNS), capacity), np.int64)
@@ -107,6 +113,7 @@ class Decoded:
         self.source_partition, self.source_offset, self.source_committed = rows[5:8]
         self.id_offset, self.id_length = rows[8:10]
         self.id_hi, self.id_lo = rows[10:12].view(np.uint64)
+        self.id_hi_at, self.id_lo_at = address(self.id_hi), address(self.id_lo)
         self.words = np.zeros((wanted, capacity), np.uint64)
         self.nulls = np.ones((wanted, capacity), np.uint8)
 
@@ -173,9 +180,10 @@ class Decoder:
         decoded, context = self._decoded, self._context
         context[kernel.DATA] = data
         context[kernel.DATA_END] = data + len(buffer)
-        context[kernel.OFFSETS] = address(offsets)
+        context[kernel.OFFSETS] = offsets_at = address(offsets)
         context[kernel.N] = n
         decoded.buffer, decoded.offsets = buffer, offsets
+        decoded.buffer_at, decoded.offsets_at = data, offsets_at
         decoded.n = kernel.decode_records(self._context_address)
         decoded.control = decoded.n < n
         decoded.exceptions = int(context[kernel.EXCEPTIONS])

@@ -184,6 +184,14 @@ def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:
     return [each for each in np.unique(reply_to[:n]).tolist() if each > NO_REPLY]
 
 
+def only_destination(reply_to: NDArray[np.int64], n: int) -> int | None:
+    """Who waits for all rows of a batch; None where nobody does for some, or not the same for all."""
+    first = int(reply_to[0])
+    if first <= NO_REPLY or (n > 1 and (reply_to[1:n] != first).any()):
+        return None
+    return first
+
+
 _NO_PARTIALS = np.zeros((0, kernel.PARTIAL_WORDS), np.int64)
 
 
