@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from railgun.spark.errors import SetupError
@@ -24,6 +25,9 @@ FEW_KEPT: dict[str, Any] = {
 """Where nobody looks at Spark's UI. Spark writes down each query that it ran, a thousand of them, and in each its whole
 plan: those of a validation with many metrics fill the heap."""
 
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+# PySpark logs what Spark refuses, with all its traces, beside the error that it raises.
+_SAID_TWICE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
 
@@ -36,6 +40,8 @@ def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return SparkSession.builder.appName("railgun").getOrCreate()
     check_environment()
+    for name in _SAID_TWICE:
+        PySparkLogger.getLogger(name).disabled = True
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return (
         SparkSession.builder.appName("railgun")
@@ -45,7 +51,8 @@ def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config(map=FEW_KEPT)
-        .config("spark.log.level", "ERROR")
+        # A default: who has options of their own in Spark's configuration may name another file there.
+        .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
