@@ -1,6 +1,8 @@
 """The row layouts of a group through its versions, and how a row of any of them becomes one of the newest."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -27,11 +29,18 @@ class Layout(NamedTuple):
 
 
 class LayoutHistory:
-    """All versions of the layout of one group, oldest first. Raises LayoutError for what does not fit."""
+    """All versions of the layout of one group, oldest first. Raises LayoutError for what does not fit.
+
+    versions: only `add` appends to it.  widest: the most cells that any of them has.
+    """
 
     def __init__(self, group: int) -> None:
         self.group = group
         self.versions: list[Layout] = []
+        self.widest = 0
+        # At a level, by place: the runs of 2^level changes in a row as those of one. Where metrics came and went by the
+        # thousands, a row of long ago must not go through each change while an event waits for it.
+        self._changes: list[list[tuple[Run, ...]]] = []
         self._to_newest: dict[int, tuple[Run, ...]] = {}
 
     @property
@@ -53,23 +62,41 @@ class LayoutHistory:
             if run.new < end or run.new + run.words > layout.cells:
                 raise self._error(layout, f"{run} overlaps another or ends behind the last cell")
             end = run.new + run.words
+        if self.versions:
+            self._change(layout.runs)
         self.versions.append(layout)
+        self.widest = max(self.widest, layout.cells)
         self._to_newest.clear()
 
     def to_newest(self, version: int) -> tuple[Run, ...]:
         """The runs that bring a row of an older version into the newest layout."""
-        found = self._to_newest
-        if version not in found:
-            # From the newest back, so that one step more is all that each older version takes.
-            runs: tuple[Run, ...] | None = None
-            for before, layout in zip(reversed(self.versions[:-1]), reversed(self.versions)):
-                runs = (
-                    layout.runs if runs is None else found.get(before.version) or compose(layout.runs, runs)
-                )
-                found[before.version] = runs
-                if before.version == version:
-                    break
-        return found[version]
+        place = bisect_left(self.versions, version, key=attrgetter("version"))
+        newest = len(self.versions) - 1
+        assert place < newest, "a row of the newest layout has nothing to go through"
+        assert self.versions[place].version == version
+        # In the longest strides that there are. Older versions meet in them: one more takes a few strides of its own.
+        strides: list[tuple[int, tuple[Run, ...]]] = []
+        while place < newest and place not in self._to_newest:
+            level = (newest - place).bit_length() - 1
+            if place:
+                level = min(level, (place & -place).bit_length() - 1)
+            strides.append((place, self._changes[level][place >> level]))
+            place += 1 << level
+        runs = self._to_newest.get(place)
+        for start, stride in reversed(strides):
+            runs = stride if runs is None else compose(stride, runs)
+            self._to_newest[start] = runs
+        assert runs is not None
+        return runs
+
+    def _change(self, runs: tuple[Run, ...]) -> None:
+        """Note a change from one version to the next, and each pair of strides that it makes whole as one."""
+        for level in self._changes:
+            level.append(runs)
+            if len(level) % 2:
+                return
+            runs = compose(level[-2], level[-1])
+        self._changes.append([runs])
 
     def _error(self, layout: Layout, reason: str) -> LayoutError:
         return LayoutError(

@@ -1,13 +1,15 @@
 """Row layouts: what fits, and going through several versions at once."""
 
 import itertools
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from railgun.state import layouts
 from railgun.state.errors import LayoutError
-from railgun.state.layouts import Layout, LayoutHistory, Run, pack_layout, unpack_layout
+from railgun.state.layouts import Layout, LayoutHistory, Run, compose, pack_layout, unpack_layout
 from tests.state.state_run import mapped, mapped_through
 
 Mapping = list[tuple[int, int, int]]
@@ -18,7 +20,7 @@ def changes(draw: st.DrawFn) -> tuple[int, list[tuple[int, Mapping]]]:
     """(cells of the first layout, [(cells, mapping) of the next ones])."""
     first = cells = draw(st.integers(1, 12))
     found = []
-    for _ in range(draw(st.integers(1, 5))):
+    for _ in range(draw(st.integers(1, 10))):
         cuts = sorted(set(draw(st.lists(st.integers(1, cells), max_size=4))) | {0, cells})
         runs = [(start, end - start) for start, end in itertools.pairwise(cuts)]
         at, mapping = 0, []
@@ -52,6 +54,29 @@ def test_going_through_all_versions_at_once_is_going_through_one_after_the_other
         between = list(range(1, steps[start - 1][0] + 1))
         expected = mapped_through(between, width, [mapping for _, mapping in steps[start:]])
         assert mapped(between, width, [tuple(run) for run in history.to_newest(version)]) == expected
+
+
+def test_what_a_change_costs_does_not_grow_with_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics that come and go by the thousands: nobody goes through one change after another."""
+    composed: list[int] = []
+
+    def counted(first: Iterable[Run], second: Iterable[Run]) -> tuple[Run, ...]:
+        composed.append(1)
+        return compose(first, second)
+
+    monkeypatch.setattr(layouts, "compose", counted)
+    history, versions = LayoutHistory(3), 4_000
+    history.add(Layout(1, 8, ()))
+    for version in range(2, versions + 1):
+        grown = version % 2
+        history.add(Layout(version, 8 + grown, (Run(0, 0, 7), Run(7, 7 + grown, 1))))
+        if version % 97 == 0:
+            assert history.to_newest(1)[0] == Run(0, 0, 7)
+    assert len(composed) < versions + 24 * (versions // 97), "a change goes through all before it"
+    composed.clear()
+    for version in range(1, versions):
+        history.to_newest(version)
+    assert len(composed) < 2 * versions, "each older version is gone through anew"
 
 
 @given(changes())

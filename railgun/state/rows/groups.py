@@ -114,7 +114,8 @@ class RowGroups:
         runs = np.array(self._histories[group].to_newest(version), np.int64).reshape(-1, 3)
         self._runs[group, version] = runs
         maps = self._maps[group]
-        record = maps[np.searchsorted(maps[:, MAP_VERSION // 8], version)]
+        known = self._memory.group_record(group)[GROUP_MAP_COUNT // 8]
+        record = maps[np.searchsorted(maps[:known, MAP_VERSION // 8], version)]
         record[MAP_RUNS // 8] = address(runs)
         record[MAP_RUN_COUNT // 8] = len(runs)
 
@@ -146,26 +147,41 @@ class RowGroups:
 
     def _put_in_force(self, group: int, target: int) -> None:
         history = self._histories[group]
-        older = history.versions[:-1]
-        maps = np.zeros((max(len(older), 1), MAP_BYTES // 8), np.int64)
-        maps[: len(older), MAP_VERSION // 8] = [layout.version for layout in older]
-        maps[: len(older), MAP_CELLS // 8] = [layout.cells for layout in older]
-        maps[: len(older), MAP_RUN_COUNT // 8] = -1
-        self._maps[group] = maps
-        self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
-        widest = max(layout.cells for layout in history.versions)
-        if widest > self._scratch.size:
-            self._scratch = np.zeros(widest, np.uint64)
-            self.scratch_address = address(self._scratch)
-        self._room.fit(widest)
         record = self._memory.group_record(group)
+        maps = self._older(group, int(record[GROUP_MAP_COUNT // 8]))
+        self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
+        if history.widest > self._scratch.size:
+            self._scratch = np.zeros(history.widest, np.uint64)
+            self.scratch_address = address(self._scratch)
+        self._room.fit(history.widest)
         record[GROUP_CELLS // 8] = history.newest.cells
         record[GROUP_CLASS // 8] = target
         record[GROUP_VERSION // 8] = history.newest.version
         record[GROUP_MAPS // 8] = address(maps)
-        record[GROUP_MAP_COUNT // 8] = len(older)
+        record[GROUP_MAP_COUNT // 8] = len(history.versions) - 1
         record[GROUP_NAME // 8] = row_name(group, history.newest.version)
         self._oldest.setdefault(group, history.newest.version)
+
+    def _older(self, group: int, known: int) -> npt.NDArray[np.int64]:
+        """The older versions of a group for the kernels; how their rows become rows of the newest is to be worked out.
+
+        known: of how many it was told before.  There is room for more: a change costs what it adds, however many were
+        made before.
+        """
+        versions = self._histories[group].versions
+        older = len(versions) - 1
+        if not older or group not in self._maps:
+            # The first of a group, which may have the number of one that was dropped.
+            self._maps[group], known = np.zeros((max(1, older), MAP_BYTES // 8), np.int64), 0
+        if older > len(self._maps[group]):
+            grown = np.zeros((2 * older, MAP_BYTES // 8), np.int64)
+            grown[:known] = self._maps[group][:known]
+            self._maps[group] = grown
+        maps, new = self._maps[group], versions[known:older]
+        maps[known:older, MAP_VERSION // 8] = [layout.version for layout in new]
+        maps[known:older, MAP_CELLS // 8] = [layout.cells for layout in new]
+        maps[:older, MAP_RUN_COUNT // 8] = -1
+        return maps
 
     def _leave(self, group: int, cursor: npt.NDArray[np.int64], slots: int = _ALL) -> bool:
         """Is it done?"""

@@ -47,6 +47,24 @@ def test_rows_follow_through_versions_wherever_they_were(tmp_path: Path, run: St
     run.crash(tmp_path / "crash").close()
 
 
+def test_rows_of_many_versions_at_once(tmp_path: Path, run: StateRun) -> None:
+    """Each version leaves some rows behind, in memory or stored, that are wanted at once in the end."""
+    run.set_layout(0, 6, [])
+    for version in range(45):
+        fill(run, 0, range(4 * version, 4 * version + 8), 1_000 * version)
+        cells = 6 + version % 5
+        moved = [(cell, (cell + version) % 6, 1) for cell in range(6)]
+        run.set_layout(0, cells, moved[: 4 + version % 3])
+        if version % 9 == 8:
+            run.begin()
+            run.finish()
+    run.check()
+    run.crash(tmp_path / "crash").close()
+    for number in range(188):
+        run.read(0, number)
+    run.check()
+
+
 @pytest.mark.parametrize("cells", [3, 10, 40])
 def test_a_checkpoint_in_flight_keeps_the_layout_it_began_with(
     tmp_path: Path, run: StateRun, cells: int
