@@ -35,6 +35,17 @@ def test_a_folder_in_use_has_one_remedy(tmp_path: Path, target: type[BackfillTar
     )
 
 
+def test_a_folder_with_other_work_is_refused_before_anything_is_registered(tmp_path: Path) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    work.mkdir()
+    (work / "backfill.json").write_text('{"fingerprint": "f", "said": "something else"}')
+    source = HistorySource(("h",), "parquet")
+    target = BackfillOfEngine(BackfillRequest(data, parse_definitions(definitions()), source, {}, 0, work))
+    with pytest.raises(HistoryError, match="of another backfill"):
+        target.build(lambda: pytest.fail("Spark is not wanted yet"))
+    assert not data.exists()
+
+
 def test_what_is_brought_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, work = tmp_path / "data", tmp_path / "work"
     for name in ("reservoir/1.seg", "state/2.sst", "history/manifest.json"):

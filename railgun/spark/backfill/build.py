@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -92,20 +93,32 @@ class Backfill:
 
         Raises HistoryError where the folder holds work of another kind.
         """
-        file, mark = self.work / PLAN, self._fingerprint(plan)
-        if file.is_file():
-            known = json.loads(file.read_text("utf-8"))
+        mark, known = self._fingerprint(plan), self._begun()
+        if known is not None:
             if known["fingerprint"] != mark:
-                raise HistoryError(
-                    f"{self.work}: it holds the work of another backfill (of {known['said']}); finish that with the "
-                    "same arguments and definitions, or remove the folder"
-                )
+                raise self._of_another(known)
             return replace(plan, history=known["history"]), known["start_ms"]
         start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         said = f"{plan.stream.name} from {', '.join(self.source.places)}"
         begun = {"fingerprint": mark, "history": plan.history, "start_ms": start_ms, "said": said}
-        write_whole(file, json.dumps(begun, indent=1) + "\n")
+        write_whole(self.work / PLAN, json.dumps(begun, indent=1) + "\n")
         return plan, start_ms
+
+    def check_free(self) -> None:
+        """Raise HistoryError where the folder holds work: of another kind, if what is to be built is not registered."""
+        known = self._begun()
+        if known is not None:
+            raise self._of_another(known)
+
+    def _begun(self) -> dict[str, Any] | None:
+        file = self.work / PLAN
+        return json.loads(file.read_text("utf-8")) if file.is_file() else None
+
+    def _of_another(self, known: Mapping[str, Any]) -> HistoryError:
+        return HistoryError(
+            f"{self.work}: it holds the work of another backfill (of {known['said']}); finish that with the "
+            "same arguments and definitions, or remove the folder"
+        )
 
     def _fingerprint(self, plan: HistoryPlan) -> str:
         source = self.source

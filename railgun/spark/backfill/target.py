@@ -99,6 +99,7 @@ class BackfillTarget(ABC):
         rows: DataFrame | None = None
         stream = self.unregistered()
         if stream is not None:
+            self._job.check_free()
             rows = check_source(session(), self._job, stream)
         plan = self.plan()
         if plan.stream != stream:
