@@ -110,7 +110,8 @@ class Answering:
 
     def _round(self) -> None:
         with self._changed:
-            if not (self._answered or self._ended or self._windows.has_ready()):
+            # Nobody tells when the reading thread is heard of again: it is looked at now and then.
+            if not (self._answered or self._ended or (self._is_alive() and self._windows.has_ready())):
                 self._changed.wait(self._patience_s())
             answered, self._answered = self._answered, []
         for asked in answered:

@@ -1,0 +1,66 @@
+"""The thread that writes answers, where the one that reads was not heard of: others may have its partitions."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+from frontend.door.answers import Answering
+from frontend.door.window import Run
+from frontend.door.windows import Windows
+from railgun.telemetry.recording import StreamRecord
+
+WAIT_S = 20.0
+
+
+class Watched(threading.Condition):
+    """Says whether somebody waited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_waited_for = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.is_waited_for.set()
+        return super().wait(timeout)
+
+
+class HeldOutput:
+    """Takes what is written."""
+
+    commits = True
+
+    def __init__(self) -> None:
+        self.written = threading.Event()
+
+    def write(self, select: Callable[[], object], reading: object) -> None:
+        select()
+        self.written.set()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_what_may_not_be_written_for_now_is_waited_with() -> None:
+    """It took a processor meanwhile, from whatever keeps the reading thread."""
+    windows, changed, output = Windows("t", 10, len), Watched(), HeldOutput()
+    windows.changed = changed
+    windows.assigned([0])
+    window = windows.of(0)
+    assert window is not None
+    nothing: Any = None
+    windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
+    windows.alive_s = monotonic() - 3600
+    topics = SimpleNamespace(output=str, dead=str)
+    means: Any = SimpleNamespace(exchange=None, topics=topics)
+    reading: Any = SimpleNamespace(session_s=1800.0)
+    answering = Answering("s", means, windows, reading, output, StreamRecord(), str)
+    try:
+        assert changed.is_waited_for.wait(WAIT_S)
+        assert not output.written.is_set()
+        windows.alive_s = monotonic()
+        assert output.written.wait(WAIT_S)
+    finally:
+        answering.close()
+    assert not window.runs
