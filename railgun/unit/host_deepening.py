@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked
@@ -61,6 +60,7 @@ class HostDeepening:
         self._look_s = self._again_s = 0.0
         self.failure: str | None = None
         self._unwritten: tuple[str, str] | None = None
+        self._may_clear = True
 
     @property
     def following(self) -> dict[str, object] | None:
@@ -123,8 +123,14 @@ class HostDeepening:
         if self._shadow is not None:
             self._guarded(lambda shadow: shadow.feed(records, first_offset))
 
-    def work(self, task: TaskProcessor) -> bool:
-        """A brief step beside the task that answers. True: there is more to do now."""
+    def work(self, task: TaskProcessor, *, is_ready: bool) -> bool:
+        """A brief step beside the task that answers. True: there is more to do now.
+
+        is_ready: it has come to where its log ended when it was opened.
+        """
+        if is_ready and self._may_clear:
+            self._may_clear = False
+            self._clear()
         if self._moving is not None:
             self._move(task, *self._moving)
         if time.monotonic() >= self._look_s:
@@ -305,19 +311,21 @@ class HostDeepening:
         self._moving = self.failure = None
         threading.Thread(target=self._remove_others, name="remove", daemon=True).start()
 
+    def _clear(self) -> None:
+        """Remove what a deepening has left that is over, by a unit that was gone before it could.
+
+        Not sooner: where all tasks have taken over the plan is gone, and one whose unit was gone before it had moved
+        is in its old folder yet, with a log that has it go on in another one.
+        """
+        place = self._place.folder
+        if self._moving is None and current_folder(place) != place and history_of(self._base / PLAN) is None:
+            threading.Thread(target=self._remove_others, name="remove", daemon=True).start()
+
     def _remove_others(self) -> None:
         try:
             remove_others(self._place.folder)
         except (HistoryDamagedError, OSError) as error:
             _log.warning("%s: what it has left is not removed yet: %s", self._place.identity, error)
-
-
-def folder_of(place: Path, base: Path) -> Path:
-    """The folder that a task is in; what else is there is removed where no deepening is under way."""
-    current = current_folder(place)
-    if current != place and history_of(base / PLAN) is None:
-        remove_others(place)
-    return current
 
 
 def _smaller(settings: TaskSettings) -> TaskSettings:

@@ -18,9 +18,9 @@ from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import move_folder
+from railgun.task.task_folder import current_folder, move_folder
 from railgun.unit.faults import OF_ONE_TASK
-from railgun.unit.host_deepening import HostDeepening, folder_of
+from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.place import Place
 from railgun.unit.sending import DeadLetter, Sending
@@ -58,8 +58,9 @@ class TaskHost:
         place = self.place
         place.folder.mkdir(parents=True, exist_ok=True)
         try:
-            folder = folder_of(place.folder, place.history.parents[2])
-            task = self._log.recover(folder, place.identity, self.settings, self._await_replies)
+            task = self._log.recover(
+                current_folder(place.folder), place.identity, self.settings, self._await_replies
+            )
         except StoreLockedError:
             return False
         except OF_ONE_TASK as error:
@@ -134,7 +135,7 @@ class TaskHost:
             if self._task.metrics.warming:
                 self._warm(self._task)
             more = more and not _only_waits(self._task)
-            return self._deepening.work(self._task) or more
+            return self._deepening.work(self._task, is_ready=self.is_ready) or more
         except OF_ONE_TASK as error:
             self.failed(error)
             return False

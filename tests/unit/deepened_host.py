@@ -82,22 +82,22 @@ class DeepenedHost:
         folder.mkdir(parents=True, exist_ok=True)
         write_asked(folder / REQUEST, Asked(history, self.created))
 
-    def begin(self) -> None:
+    def begin(self, history: str = HISTORY) -> None:
         """Up to where the task is built; nobody is offered it yet."""
         self.take_all()
-        self.request()
-        self.change(BeginDeepening)
-        awaited(lambda: read_own(self.own, HISTORY) is not None)
-        own = read_own(self.own, HISTORY)
+        self.request(history)
+        self.change(BeginDeepening, history)
+        awaited(lambda: read_own(self.own, history) is not None)
+        own = read_own(self.own, history)
         assert own is not None
         folder = deepening_folder(self.data, "s")
-        plan = replace(plan_of(self.small, folder / OWN, own, 0), history=HISTORY)
+        plan = replace(plan_of(self.small, folder / OWN, own, 0), history=history)
         write_plan(folder, plan)
         build_deepening(ready_folder(self.data, "s"), plan, NO_HISTORY, SETTINGS)
 
-    def offer(self) -> None:
+    def offer(self, history: str = HISTORY) -> None:
         self.offers += 1
-        asked = Asked(HISTORY, self.created, str(self.offers))
+        asked = Asked(history, self.created, str(self.offers))
         write_asked(deepening_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:

@@ -242,6 +242,47 @@ def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
         assert rig.host.task.history == HISTORY
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_checkpointed: bool
+) -> None:
+    """All have taken over, so the job has removed its plan; one start more, and the first history's folder goes."""
+    second = "g" * 32
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        rig.change(Deepen)
+        awaited(lambda: (rig.host.work(), (rig.place.folder / POINTER).exists())[1])
+        shutil.rmtree(deepening_folder(rig.data, "s"))
+        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        rig.begin(second)
+        rig.offer(second)
+        rig.work_until_following()
+        with monkeypatch.context() as patch:
+            patch.setattr(HostDeepening, "_move", lambda *_: None)
+            rig.change(Deepen, second)
+            rig.add(events(0, 20))
+            assert rig.host.task.history == second
+            if is_checkpointed:
+                rig.host.checkpoint()
+            rig.host.close()
+        shutil.rmtree(deepening_folder(rig.data, "s"))
+        for _ in range(2):
+            rig.open()
+            rig.host.work()
+            rig.take_all()
+            assert rig.host.is_running
+            assert rig.host.task.history == second
+            awaited(lambda: (rig.host.work(), _folders(rig.place.folder) == [second])[1])
+            rig.host.close()
+        rig.open()
+
+
+def _folders(place: Path) -> list[str]:
+    return sorted(path.name for path in place.iterdir() if path.is_dir())
+
+
 def test_what_is_offered_to_another_stream_of_that_name_is_passed_over(tmp_path: Path) -> None:
     with deepened_host(tmp_path) as rig:
         rig.begin()
