@@ -9,6 +9,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.spark.backfill.build import TASKS
 from railgun.spark.backfill.engine import BackfillOfEngine, DeepeningOfEngine
+from railgun.spark.backfill.service import DeepeningOfService
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
@@ -44,6 +45,13 @@ def test_a_folder_with_other_work_is_refused_before_anything_is_registered(tmp_p
     with pytest.raises(HistoryError, match="of another backfill"):
         target.build(lambda: pytest.fail("Spark is not wanted yet"))
     assert not data.exists()
+
+
+def test_a_server_that_is_gone_before_it_installs_leaves_what_was_built(tmp_path: Path) -> None:
+    source = HistorySource(("h",), "parquet")
+    request = BackfillRequest(tmp_path, parse_definitions(definitions()), source, {}, 0)
+    with pytest.raises(HistoryError, match="what was built is kept: run this again once the server answers"):
+        DeepeningOfService(request, "http://127.0.0.1:1").install()
 
 
 def test_what_is_brought_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import time
 
 from railgun.client.client import Client
+from railgun.client.errors import ConnectionLostError, UnreachableError
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
 from railgun.task.deepening_plan import deepening_folder, read_plan
@@ -14,8 +15,8 @@ _ASK_S = 0.2
 class DeepeningOfService(DeepeningTarget):
     """url: of the server.
 
-    Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, and where it says
-    that it cannot install.
+    Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, where it says that
+    it cannot install, and where it is gone before it has.
     """
 
     def __init__(self, request: BackfillRequest, url: str) -> None:
@@ -39,8 +40,17 @@ class DeepeningOfService(DeepeningTarget):
         )
 
     def install(self) -> None:
-        stream = self.request.stream
         self.bring()
+        try:
+            self._install()
+        except (UnreachableError, ConnectionLostError) as error:
+            raise HistoryError(
+                f"{error}; what was built is kept: run this again once the server answers"
+            ) from error
+        self.release()
+
+    def _install(self) -> None:
+        stream = self.request.stream
         with Client(self._url) as client:
             wanted = client.deepening(stream)["history"]
             client.install_deepening(stream)
@@ -52,7 +62,6 @@ class DeepeningOfService(DeepeningTarget):
                     reason = standing["failure"] or "it was given up"
                     raise HistoryError(f"{stream} was not deepened: {reason}")
                 time.sleep(_ASK_S)
-        self.release()
 
     def give_up(self) -> bool:
         with Client(self._url) as client:
