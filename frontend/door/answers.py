@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 
 from frontend.asgi import encoder
 from frontend.door.route import Means
-from frontend.door.window import Run
+from frontend.door.window import ASK_MOST_MS, Run
 from frontend.door.windows import Windows
 from frontend.kafka.asked import Asked
 from frontend.problems import ProblemError
@@ -19,7 +19,6 @@ from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_output import Outgoing, Output, OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
-ASK_MS = 30_000
 # Asked and not answered: one that the tasks have, one that is on its way. A task that stands still holds up the events
 # of others for no longer than this.
 _ASKED_RUNS, _PACE_S = 2, 0.01
@@ -76,7 +75,7 @@ class Answering:
             run.asked_s = perf_counter()
             with self._changed:
                 self._asked += 1
-            exchange.ask(self._stream, taken, run.positions(), ASK_MS, self._settle, run)
+            exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._settle, run)
         except ProblemError:
             with self._changed:
                 self._asked -= 1
@@ -137,6 +136,8 @@ class Answering:
         if asked.error is not None or asked.left:
             if asked.error is not None:
                 _log.warning("%s: %s", self._stream, asked.error.detail)
+            else:
+                run.patience_ms = min(2 * run.patience_ms, ASK_MOST_MS)
             heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
             return
         laps = record.laps()

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from railgun.engine.taken import Position, Taken
 from railgun.messaging.transport import Headers
 
+# How long an event's answer is waited for the first time, and the most. Where none comes it is written to its tasks'
+# logs once more, so the next time is twice as long: where all units are away for an hour, eight copies and not 120.
+ASK_MS, ASK_MOST_MS = 30_000, 960_000
+
 
 class Letter(NamedTuple):
     """A record that could not be used, as it came, and what is said of it."""
@@ -44,7 +48,8 @@ class Window:
 @dataclass(slots=True, eq=False)
 class Run:
     """Records that were read together. count: of them.  first, after: the offsets of the first and after the last.
-    offsets: of the events that were taken, in order; letters: the others.  read_s: of perf_counter.
+    offsets: of the events that were taken, in order; letters: the others.  read_s: of perf_counter.  patience_ms: how
+    long its answers are waited for before it is asked again.
 
     values, keys: of the replies in order, once all are there.
     """
@@ -57,6 +62,7 @@ class Run:
     offsets: list[int]
     letters: list[Letter]
     read_s: float
+    patience_ms: int = ASK_MS
     asked_s: float = 0.0
     values: list[bytes] | None = None
     keys: list[bytes] = field(default_factory=list)

@@ -42,6 +42,11 @@ class HeldOutput:
         """Nothing is open."""
 
 
+def means_of(exchange: Any) -> Any:
+    """What a stream's way is made with, as far as answers need it."""
+    return SimpleNamespace(exchange=exchange, topics=SimpleNamespace(output=str, dead=str))
+
+
 def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     """It took a processor meanwhile, from whatever keeps the reading thread."""
     windows, changed, output = Windows("t", 10, len), Watched(), HeldOutput()
@@ -52,10 +57,8 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     nothing: Any = None
     windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
     windows.alive_s = monotonic() - 3600
-    topics = SimpleNamespace(output=str, dead=str)
-    means: Any = SimpleNamespace(exchange=None, topics=topics)
     reading: Any = SimpleNamespace(session_s=1800.0)
-    answering = Answering("s", means, windows, reading, output, StreamRecord(), str)
+    answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
     try:
         assert changed.is_waited_for.wait(WAIT_S)
         assert not output.written.is_set()
