@@ -128,14 +128,14 @@ class HostDeepening:
 
         is_ready: it has come to where its log ended when it was opened.
         """
-        if is_ready and self._may_clear:
-            self._may_clear = False
-            self._clear()
         if self._moving is not None:
             self._move(task, *self._moving)
         if time.monotonic() >= self._look_s:
             self._look_s = time.monotonic() + _LOOK_S
             try:
+                if is_ready and self._may_clear:
+                    self._may_clear = False
+                    self._clear()
                 self._look()
             except OF_A_SHADOW as error:
                 self._failed(error)

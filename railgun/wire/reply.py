@@ -179,14 +179,15 @@ def describe(source: ReplySource) -> bytes:
 
 
 def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:
-    if n == 1:
-        return [int(reply_to[0])] if reply_to[0] > NO_REPLY else []
+    only = only_destination(reply_to, n)
+    if only is not None:
+        return [only]
     return [each for each in np.unique(reply_to[:n]).tolist() if each > NO_REPLY]
 
 
 def only_destination(reply_to: NDArray[np.int64], n: int) -> int | None:
     """Who waits for all rows of a batch; None where nobody does for some, or not the same for all."""
-    first = int(reply_to[0])
+    first = int(reply_to[0]) if n else NO_REPLY
     if first <= NO_REPLY or (n > 1 and (reply_to[1:n] != first).any()):
         return None
     return first
