@@ -35,7 +35,9 @@ class Evaluator:
         self._set(layout.PROGRAM_LENGTH, len(program.rows))
         self._set(layout.POOL, address(program.pool))
         self._set(layout.HEAP_CONSTANT, address(program.heap))
-        self._set(layout.CASE_TABLES, address(case_tables().directory))
+        # Held here too: where several threads ask first, each gets tables of its own, and only the last are remembered.
+        self._case_tables = case_tables()
+        self._set(layout.CASE_TABLES, address(self._case_tables.directory))
         self._grow(_ROWS_AT_FIRST)
         self._grow_scratch(_SCRATCH_BYTES_AT_FIRST)
 
