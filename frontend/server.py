@@ -28,7 +28,7 @@ from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
 from railgun.kernel_list import load_all
-from railgun.kernels import compile_and_note
+from railgun.kernels import compile_and_note, compiling_alone
 from railgun.unit.start import LoggedStart
 
 BACKLOG = 2_048
@@ -76,7 +76,8 @@ def open_engine(
             _log.info(COMPILING)
             told(COMPILING)
             gc.enable()
-            compile_and_note()
+            with compiling_alone():
+                compile_and_note()
         if definitions is not None:
             engine.apply(definitions, wait=False)
     except BaseException:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 from numba.core import types
 
 from railgun.engine.engine import Engine
+from railgun.exclusive import exclusive
 from railgun.kernel_list import cached_kernels, load_all, note_all
 from railgun.state.paged.access import absent_pages
 from railgun.state.paged.eviction import age_to_evict
@@ -138,6 +141,19 @@ def compile_and_note() -> bool:
     return cached_kernels() == before and note_all()
 
 
+@contextmanager
+def compiling_alone() -> Iterator[None]:
+    """While the block runs no other process compiles: whoever waits here finds in the cache what that one compiled.
+
+    A server and a node that are started together would share the processors to compile the same twice.
+    """
+    with ExitStack() as held:
+        # Where nothing can be kept there is nothing to wait for either.
+        with suppress(OSError):
+            held.enter_context(exclusive(cache_folder().with_name("compiling.lock")))
+        yield
+
+
 def main() -> None:
     """Load all; or compile, saying so: it takes a minute or a few, once."""
     if load_all():
@@ -147,9 +163,10 @@ def main() -> None:
     if found < _FEW:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
         sys.stderr.flush()
-    if not compile_and_note():
-        again = "from railgun.kernels import compile_and_note; compile_and_note()"
-        subprocess.run([sys.executable, "-c", again], check=True)
+    with compiling_alone():
+        if not load_all() and not compile_and_note():
+            again = "from railgun.kernels import compile_and_note; compile_and_note()"
+            subprocess.run([sys.executable, "-c", again], check=True)
     if found < _FEW:
         sys.stderr.write(f"Compiled in {time.perf_counter() - begun:.0f} s.\n")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from railgun.broker.artifacts import KAFKA_VERSION, Jar, locked_jars, unsound
 from railgun.broker.errors import FetchError
-from railgun.broker.exclusive import exclusive
 from railgun.broker.repository import REPOSITORY_VARIABLE, configured_repository
 from railgun.broker.ways import Way, ways
+from railgun.exclusive import exclusive
 
 Say = Callable[[str], None]
 

@@ -16,11 +16,11 @@ from railgun.broker import pid_file
 from railgun.broker.background import reap, spawn
 from railgun.broker.commands import HOST, Ports, format_command, properties, serve_command
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError, StopError
-from railgun.broker.exclusive import exclusive
 from railgun.broker.installation import Say, install
 from railgun.broker.java import find_java
 from railgun.broker.pid_file import Running
 from railgun.broker.probe import topics
+from railgun.exclusive import exclusive
 
 _FORMAT_S = 60
 _READY_S = 60
