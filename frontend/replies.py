@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from frontend.result_values import column_values
+from frontend.result_values import values_by_metric
 from railgun.engine.answers import NOT_SENT, Answers
 from railgun.engine.result_table import LATE_WORDS
 from railgun.engine.scored import Scored
@@ -38,9 +38,7 @@ def replies_of(scored: Scored, selection: Sequence[str] | None) -> list[Reply]:
         names = tuple(name for name in names if name in selection)
     columns: dict[str, list[Any]] = {}
     for answers in scored.answers.values():
-        for name, column in answers.columns().items():
-            if selection is None or name in selection:
-                columns[name] = column_values(column)
+        columns |= values_by_metric(answers.block(), selection)
     taken = scored.taken
     made: Iterable[Any] = (
         map(_metrics_type(names), *(columns[name] for name in names))

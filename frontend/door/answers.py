@@ -50,6 +50,8 @@ class Answering:
         self._numbers = count()
         self._asked = 0
         self._ended = False
+        # Why nothing was written the last time: tried again many times a second, it says so once.
+        self._held_up_by = ""
         self.dead_letters = 0
         self._thread = threading.Thread(target=self._run, name=f"output-{stream}", daemon=True)
         self._thread.start()
@@ -165,9 +167,11 @@ class Answering:
         written: list[Run] = []
         try:
             self._output.write(select, self._reading)
-            written = runs
+            written, self._held_up_by = runs, ""
         except OutputAbortedError as error:
-            _log.warning("%s: answers are not written for now: %s", self._stream, error)
+            if str(error) != self._held_up_by:
+                self._held_up_by = str(error)
+                _log.warning("%s: answers are not written for now: %s", self._stream, error)
             with self._changed:
                 self._changed.wait(_ABORTED_S)
         finally:

@@ -129,7 +129,7 @@ class StreamInput:
     def _read(self, reading: GroupReading, answering: Answering) -> None:
         full_since_s = 0.0
         while not self._stopping.is_set():
-            self._check_alive(reading)
+            self._check_alive(reading, answering)
             self._commit(reading)
             self._look_for_ends(reading)
             while self._unasked and self._ask(self._unasked[0]):
@@ -159,14 +159,15 @@ class StreamInput:
                 return
             reading.rest()
 
-    def _check_alive(self, reading: GroupReading) -> None:
+    def _check_alive(self, reading: GroupReading, answering: Answering) -> None:
         """After so long a pause that others may have the partitions, ask whether this is a member still."""
         now_s = monotonic()
         paused_s, lease_s = now_s - self.windows.alive_s, reading.session_s / 2
         if paused_s > lease_s:
-            positions = self.windows.positions()
             _log.warning("%s: nothing was read for %.1f s; asking the group", self._group, paused_s)
-            if positions:
+            positions = self.windows.positions()
+            # A transaction asks by itself; positions from before one that is under way would undo its own.
+            if positions and not answering.commits:
                 reading.commit(positions, wait=True)
         self.windows.alive_s = monotonic()
 

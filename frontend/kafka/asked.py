@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frontend.answers_in_time import late_answer, may_count
-from frontend.kafka.gathered import Gathered, Metric
+from frontend.kafka.gathered import Gathered
 from frontend.problems import Problem, problem
 from frontend.replies import Reply, replies_of
 from railgun.catalog.catalog import StreamEntry
-from railgun.engine.answers import Answers
+from railgun.engine.answers import Answers, forms_of
 from railgun.engine.scored import Scored
 from railgun.engine.taken import Taken
+from railgun.plan.result_block import ResultForm
 from railgun.wire.reply import ReplyBatch
 
 # What an event that waits costs beyond its text: its parts in Python, and its row in columns to come.
@@ -33,17 +34,16 @@ class Homes:
     """
 
     order: tuple[str, ...]
-    metrics: dict[str, tuple[Metric, ...]]
+    metrics: dict[str, ResultForm]
     has_id: bool = True
     created: int = 0
 
     @classmethod
     def of(cls, entry: StreamEntry) -> "Homes":
         """What the catalogue says."""
-        found: dict[str, tuple[Metric, ...]] = dict.fromkeys(entry.stream.partitioners, ())
-        for add in entry.metrics.values():
-            found[add.metric.home] += ((add.metric.name, add.metric.resolved.result_type),)
-        return cls(tuple(entry.metrics), found, entry.stream.id is not None, entry.created)
+        metrics = (add.metric for add in entry.metrics.values())
+        forms = forms_of(entry.stream.partitioners, metrics)
+        return cls(tuple(entry.metrics), forms, entry.stream.id is not None, entry.created)
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +136,7 @@ class Asked:
         for (partitioner, each), code in zip(self.gathered.items(), codes):
             absent = self.homes.metrics[partitioner]
             answers[partitioner] = each.chosen(rows, code, absent)
-            names += [name for name, _ in absent] if code < 0 else each.names(code)
+            names += absent.names if code < 0 else each.sets[code].names
         return replies_of(Scored(_some(self.taken, rows), self._ordered(names), answers), selection)
 
     def _ordered(self, names: list[str]) -> tuple[str, ...]:

@@ -1,19 +1,16 @@
 """The answers of one partitioner's tasks to a run of events, as reply records bring them, column by column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from railgun.engine.answers import Answers
 from railgun.language.types import Kind, Type
-from railgun.plan.outputs import MetricColumn
-from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplySource, Shape
+from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
+from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplySource
 
 _LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
-_NO_BYTES = np.zeros(0, np.uint8)
-
-Metric = tuple[str, Type]
 
 
 class Gathered(Answers):
@@ -24,11 +21,13 @@ class Gathered(Answers):
     """
 
     def __init__(self, n: int) -> None:
-        super().__init__(n, ())
+        super().__init__(n, NO_METRICS)
         self.waiting = np.zeros(n, np.bool_)
         self.codes = np.full(n, -1, np.int32)
-        self.sets: list[tuple[Metric, ...]] = []
-        self._by_metric: dict[Metric, MetricColumn] = {}
+        self.sets: list[ResultForm] = []
+        # By code. Of all rows at once: the record's own.
+        self._blocks: list[ResultBlock | None] = []
+        self._whole: ResultBlock | None = None
 
     def expect(self, rows: NDArray[np.int64] | None) -> int:
         """These rows were sent, or all; how many."""
@@ -51,66 +50,55 @@ class Gathered(Answers):
         flags = batch.flags[taken]
         self.late[rows] = flags & _LATE
         self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
-        metrics = _metrics_of(batch.source)
-        self.codes[rows] = self._code(metrics)
+        form = _form_of(batch.source)
+        code = self.codes[rows] = self._code(form)
         ascends = bool((rows[1:] > rows[:-1]).all())
-        whole = ascends and len(rows) == len(self.codes)
-        for place, (metric, described) in enumerate(zip(metrics, batch.source.metrics)):
-            nulls = batch.nulls[place, taken]
-            words = batch.words(place)[taken]
-            if whole:
-                self._by_metric[metric] = MetricColumn(described.name, metric[1], words, nulls, batch.heap)
-            else:
-                self._put(metric, described.shape, words, nulls, batch.heap, rows)
+        if ascends and len(rows) == len(self.codes):
+            nulls = batch.nulls[:, taken]
+            self._whole = ResultBlock(form, batch.low(taken), batch.high(taken), nulls, batch.heap)
+        else:
+            self._put(code, batch, taken, rows)
         self._note_life(batch, taken, rows)
         return len(rows) if ascends else len(np.unique(rows))
 
-    def names(self, code: int) -> tuple[str, ...]:
-        """The metrics of a set."""
-        return tuple(name for name, _ in self.sets[code])
-
-    def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: Sequence[Metric]) -> Answers:
+    def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
         """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""
-        if rows is None and code >= 0:
-            # All is there, and stays as it is: single events come this way.
-            heap = self._heap.joined()
-            self.put(_chosen(self._by_metric[metric], slice(None), heap) for metric in self.sets[code])
-            return self
+        if code >= 0:
+            self.put(self._of_set(code))
+            if rows is None:
+                # All is there, and stays as it is: single events come this way.
+                return self
         n = len(self.codes) if rows is None else len(rows)
-        made = Answers(n, ())
+        made = Answers(n, NO_METRICS)
         made.warming_sets = self.warming_sets
         which = slice(None) if rows is None else rows
         made.late, made.duplicate, made.warming = self.late[which], self.duplicate[which], self.warming[which]
         made.partials = self.partials if rows is None else _partials_of(self.partials, rows, len(self.codes))
-        if code < 0:
-            made.put(_nulls(name, type_, n) for name, type_ in absent)
-        else:
-            heap = self._heap.joined()
-            made.put(_chosen(self._by_metric[metric], which, heap) for metric in self.sets[code])
+        made.put(ResultBlock.nothing(absent, n) if code < 0 else self.block().rows(which))
         return made
 
-    def _code(self, metrics: tuple[Metric, ...]) -> int:
-        if metrics not in self.sets:
-            self.sets.append(metrics)
-        return self.sets.index(metrics)
+    def _code(self, form: ResultForm) -> int:
+        if form not in self.sets:
+            self.sets.append(form)
+            self._blocks.append(None)
+        return self.sets.index(form)
+
+    def _of_set(self, code: int) -> ResultBlock:
+        """The results of a set, for all rows: null for those that have another."""
+        held = self._blocks[code] if self._whole is None else self._whole
+        assert held is not None
+        return held
 
     def _put(
-        self,
-        metric: Metric,
-        shape: Shape,
-        words: NDArray[np.uint64],
-        nulls: NDArray[np.uint8],
-        heap: NDArray[np.uint8],
-        rows: NDArray[np.int64],
+        self, code: int, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
     ) -> None:
-        column = self._by_metric.get(metric)
-        if column is None:
-            column = self._by_metric[metric] = _nulls(*metric, len(self.codes))
-        column.nulls[rows] = nulls
-        if shape is Shape.STRING:
-            column.words[rows, 0] = self._heap.take(words[:, 0], nulls, heap)
-        else:
-            column.words[rows] = words
+        held, form = self._blocks[code], self.sets[code]
+        if held is None:
+            held = self._blocks[code] = ResultBlock.nothing(form, len(self.codes))
+        low, nulls = batch.low(taken), batch.nulls[:, taken]
+        held.low[:, rows], held.high[:, rows], held.nulls[:, rows] = low, batch.high(taken), nulls
+        for place in form.strings:
+            held.low[place, rows] = self._heap.take(low[place], nulls[place], batch.heap)
 
     def _note_life(
         self, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
@@ -127,33 +115,29 @@ class Gathered(Answers):
 
 
 # Sources are few, live long and are large: they are known by what they are, not by what they say.
-_known_sources: dict[int, tuple[ReplySource, tuple[Metric, ...]]] = {}
-_SOURCES_MAX = 4_096
+_known_sources: dict[int, tuple[ReplySource, ResultForm]] = {}
+_known_forms: dict[tuple[tuple[str, Type], ...], ResultForm] = {}
+_KNOWN_MAX = 4_096
 
 
-def _metrics_of(source: ReplySource) -> tuple[Metric, ...]:
+def _known_form(metrics: Iterable[tuple[str, Type]]) -> ResultForm:
+    """The form of metrics: of equal ones the same."""
+    listed = tuple(metrics)
+    if listed not in _known_forms and len(_known_forms) >= _KNOWN_MAX:
+        _known_forms.clear()
+    return _known_forms.setdefault(listed, ResultForm.of(listed))
+
+
+def _form_of(source: ReplySource) -> ResultForm:
     found = _known_sources.get(id(source))
     if found is None or found[0] is not source:
-        if len(_known_sources) >= _SOURCES_MAX:
+        if len(_known_sources) >= _KNOWN_MAX:
             _known_sources.clear()
-        metrics = tuple(
+        form = _known_form(
             (each.name, Type(Kind(each.kind), each.precision, each.scale)) for each in source.metrics
         )
-        found = _known_sources[id(source)] = (source, metrics)
+        found = _known_sources[id(source)] = (source, form)
     return found[1]
-
-
-def _nulls(name: str, type_: Type, n: int) -> MetricColumn:
-    column = MetricColumn(name, type_, np.zeros((n, 1), np.uint64), np.ones(n, np.uint8), _NO_BYTES)
-    words = np.zeros((n, 2), np.uint64) if column.is_wide else column.words
-    return MetricColumn(name, type_, words, column.nulls, _NO_BYTES)
-
-
-def _chosen(column: MetricColumn, which: slice | NDArray[np.int64], heap: NDArray[np.uint8]) -> MetricColumn:
-    if isinstance(which, slice) and (len(column.heap) or not len(heap)):
-        return column
-    own = column.heap if len(column.heap) else heap
-    return MetricColumn(column.name, column.type, column.words[which], column.nulls[which], own)
 
 
 def _partials_of(

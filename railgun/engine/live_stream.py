@@ -9,6 +9,7 @@ import pyarrow as pa
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import Change, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
+from railgun.engine.answers import forms_of
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.ids import IdMaker
 from railgun.engine.intake import Intake, JsonText
@@ -53,6 +54,8 @@ class LiveStream:
         self._metrics: tuple[MetricDefinition, ...] = tuple(
             add.metric for add in self._entry.metrics.values()
         )
+        self._names = tuple(metric.name for metric in self._metrics)
+        self._forms = forms_of(self._entry.stream.partitioners, self._metrics)
         if self._doors_of == (self._entry.stream, self._entry.schema):
             return
         self._doors_of = self._stream, self._schema = self._entry.stream, self._entry.schema
@@ -73,13 +76,14 @@ class LiveStream:
         """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
         replies: list[Reply] = []
         sent: dict[Member, tuple[list[bytes], list[Reply]]] = {}
-        names = [metric.name for metric in self._metrics]
         laps = self._record.laps()
         for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
             values = admitted.values
             made_id = self._ids.next(max(0, now_ms)) if admitted.id is None else admitted.id
             time_ms = self._arrival(now_ms) if admitted.time_ms is None else admitted.time_ms
-            reply = empty_reply(made_id if self._id_place < 0 else values[self._id_place], time_ms, names)
+            reply = empty_reply(
+                made_id if self._id_place < 0 else values[self._id_place], time_ms, self._names
+            )
             replies.append(reply)
             record = encode_event(self._schema.version, made_id, time_ms, values)
             for partitioner, partition in zip(self._router.partitioners, self._router.partitions(values)):
@@ -107,12 +111,12 @@ class LiveStream:
         each = [portion for of_home in portions for portion in of_home]
         sent = [(self.members.at(p.share.partitioner, p.share.partition), p.records) for p in each]
         with self.members.appending(sent):
-            answers = self._tasks.process(portions, self._metrics, len(taken))
+            answers = self._tasks.process(portions, self._forms, len(taken))
             laps.end("process")
         laps.end("durable")
         note_batch(self._record, len(taken), answers)
         note_refused(self._record, taken.refused.values())
-        return Scored(taken, tuple(metric.name for metric in self._metrics), answers)
+        return Scored(taken, self._names, answers)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
         """A row per row of a table: `railgun.engine.result_table`, with `warming` and `partial`.
@@ -132,7 +136,7 @@ class LiveStream:
             sent = [(self.members.at(share.partitioner, share.partition), taken) for share, taken in each]
             laps.end("admission")
             with self.members.appending(sent):
-                answers = self._tasks.process(portions, self._metrics, len(block))
+                answers = self._tasks.process(portions, self._forms, len(block))
                 laps.end("process")
             laps.end("durable")
             note_batch(self._record, len(block), answers)

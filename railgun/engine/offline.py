@@ -12,6 +12,7 @@ import pyarrow as pa
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.engine.answers import forms_of
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
 from railgun.engine.tasks import StreamTasks
@@ -46,6 +47,7 @@ class OfflineRun:
         settings: TaskSettings | None = None,
     ) -> None:
         self._stream, self._metrics = stream, tuple(metrics)
+        self._forms = forms_of(stream.partitioners, self._metrics)
         self._router = Router(stream)
         self._schema = stream.schema(_SCHEMA_VERSION)
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
@@ -62,7 +64,7 @@ class OfflineRun:
         """A row per event, in order: `railgun.engine.result_table` says which columns."""
         records = encode_columns(self._schema.version, events)
         portions = self._tasks.portions(records, self._router.shares(events))
-        answers = self._tasks.process(portions, self._metrics, len(events))
+        answers = self._tasks.process(portions, self._forms, len(events))
         for task in self._tasks:
             task.work()
             if self._temporary is not None:

@@ -38,7 +38,7 @@ def result_table(
     arrays: list[pa.Array] = [_ids(stream, events)]
     columns: dict[str, MetricColumn] = {}
     for each in answers.values():
-        columns |= each.columns()
+        columns |= each.block().columns()
     for metric in metrics:
         names.append(metric.name)
         arrays.append(columns[metric.name].arrow())

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from railgun.catalog.model import MetricDefinition
 from railgun.engine.answers import Answers
 from railgun.engine.routing import Share, take_records
+from railgun.plan.result_block import ResultForm
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.wire.encode import Records
@@ -53,16 +53,14 @@ class StreamTasks:
         return [[Portion.of(share, records) for share in each] for each in shares]
 
     def process(
-        self, portions: Sequence[Sequence[Portion]], metrics: Sequence[MetricDefinition], n: int
+        self, portions: Sequence[Sequence[Portion]], forms: Mapping[str, ResultForm], n: int
     ) -> dict[str, Answers]:
         """Process a run of n events; the answers by partitioner.
 
-        metrics: of the stream.  Raises what tasks raise; after an error no task may be used any more.
+        forms: of the stream's metrics, see `answers.forms_of`.  Raises what tasks raise; after an error no task may be
+        used any more.
         """
-        answers = {
-            partitioner: Answers(n, [metric for metric in metrics if metric.home == partitioner])
-            for partitioner in self._tasks
-        }
+        answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._tasks}
         homes = list(zip(portions, answers.values()))
         if self._pool is None or n < _WORTH_A_THREAD:
             for each, into in homes:

@@ -48,7 +48,7 @@ def _cut(heap: bytes, ref: int) -> bytes:
 def _values(batch: ReplyBatch, row: int) -> tuple[NDArray[np.uint64], bytes]:
     """The words of one row, its strings moved to a heap of their own."""
     words, used = batch.planes[:, row].copy(), b""
-    for metric, first in enumerate(batch.first_plane):
+    for metric, first in enumerate(batch.layout.low.tolist()):
         if batch.source.metrics[metric].shape is Shape.STRING and not batch.nulls[metric, row]:
             text = _cut(batch.heap.tobytes(), int(words[first]))
             words[first] = len(used) << REF_LENGTH_BITS | len(text)

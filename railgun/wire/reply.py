@@ -205,12 +205,37 @@ def _chosen_partials(partials: Sequence[Partial], rows: NDArray[np.int64]) -> ND
     return np.ascontiguousarray(chosen[chosen[:, 2] < chosen[:, 3]])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaneLayout:
+    """Where the words of metrics lie among the planes of a record. count: of planes.
+
+    low int64[metrics]: the plane of each metric's low word.  wide int64[...]: the metrics that have a high word, in the
+    plane behind.
+    """
+
+    count: int
+    low: NDArray[np.int64]
+    wide: NDArray[np.int64]
+
+    @classmethod
+    def of_shapes(cls, shapes: Sequence[Shape]) -> "PlaneLayout":
+        """One plane for each metric, two for wide ones."""
+        is_wide = np.array([shape is Shape.WIDE for shape in shapes], np.int64)
+        after = np.cumsum(1 + is_wide)
+        return cls(int(after[-1]) if shapes else 0, after - 1 - is_wide, np.flatnonzero(is_wide))
+
+    def of(self, metric: int) -> slice:
+        """A metric's planes."""
+        first = int(self.low[metric])
+        return slice(first, int(self.low[metric + 1]) if metric + 1 < len(self.low) else self.count)
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyBatch:
     """One reply record, by columns; arrays are views of its bytes and cannot be written to.
 
     incarnation, sequence, time, offset int64[n]; flags uint8[n] (`ReplyFlag`).  nulls uint8[metrics, n].
-    planes uint64[p, n]: metric m's words begin at plane `first_plane[m]`, the low word first.  heap
+    planes uint64[p, n]: where metrics' words lie among them says `layout`.  heap
     uint8[...]: what the words of strings (offset << 24 | length) point at.
     """
 
@@ -226,7 +251,7 @@ class ReplyBatch:
     id_heap: bytes
     nulls: NDArray[np.uint8]
     planes: NDArray[np.uint64]
-    first_plane: tuple[int, ...]
+    layout: PlaneLayout
     heap: NDArray[np.uint8]
     partials: list[Partial]
 
@@ -241,13 +266,22 @@ class ReplyBatch:
 
     def words(self, metric: int) -> NDArray[np.uint64]:
         """A metric's results: uint64[n, 1], or [n, 2] for wide ones, the low word first."""
-        first = self.first_plane[metric]
-        wide = self.source.metrics[metric].shape is Shape.WIDE
-        return self.planes[first : first + 1 + wide].T
+        return self.planes[self.layout.of(metric)].T
+
+    # Of chosen rows alone: a record may answer thousands of requests, each of which takes its own.
+
+    def low(self, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Every metric's low word in some rows: uint64[metrics, ...]."""
+        chosen = self.planes[:, rows]
+        return chosen[self.layout.low] if len(self.layout.wide) else chosen
+
+    def high(self, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The high word of those that have one, in order: uint64[wide, ...]."""
+        return self.planes[:, rows][self.layout.low[self.layout.wide] + 1]
 
 
 @lru_cache(maxsize=1024)
-def _read_description(described: bytes) -> tuple[ReplySource, tuple[int, ...]]:
+def _read_description(described: bytes) -> tuple[ReplySource, PlaneLayout]:
     try:
         stream, partitioner, partition, metrics = msgspec.msgpack.decode(described)
         listed = tuple(
@@ -256,9 +290,8 @@ def _read_description(described: bytes) -> tuple[ReplySource, tuple[int, ...]]:
         )
     except (msgspec.DecodeError, TypeError, ValueError) as error:
         raise ReplyRecordError(f"a reply record whose description cannot be read: {error}") from error
-    widths = [2 if metric.shape is Shape.WIDE else 1 for metric in listed]
-    first_plane = tuple(sum(widths[:i]) for i in range(len(widths)))
-    return ReplySource(stream, partitioner, partition, listed), first_plane
+    layout = PlaneLayout.of_shapes([metric.shape for metric in listed])
+    return ReplySource(stream, partitioner, partition, listed), layout
 
 
 class _Reader:
@@ -294,9 +327,8 @@ def decode_reply(record: bytes) -> ReplyBatch:
     if len(record) != kernel.record_bytes(n, metrics, planes, described, ids, heap, partials):
         raise ReplyRecordError(f"a reply record of {len(record)} bytes whose head promises others")
     reader = _Reader(record)
-    source, first_plane = _read_description(reader.take_bytes(described))
-    widths = sum(2 if metric.shape is Shape.WIDE else 1 for metric in source.metrics)
-    if len(source.metrics) != metrics or widths != planes:
+    source, layout = _read_description(reader.take_bytes(described))
+    if len(source.metrics) != metrics or layout.count != planes:
         raise ReplyRecordError("a reply record whose head and description differ")
     parts = reader.take(np.int64, kernel.PARTIAL_WORDS * partials).reshape(-1, kernel.PARTIAL_WORDS)
     incarnation, sequence, time, offset = (reader.take(np.int64, n) for _ in range(4))
@@ -317,7 +349,7 @@ def decode_reply(record: bytes) -> ReplyBatch:
         id_heap=id_heap,
         nulls=np.unpackbits(bits, axis=1, count=n, bitorder="little"),
         planes=reader.take(np.uint64, planes * n).reshape(planes, n),
-        first_plane=first_plane,
+        layout=layout,
         heap=reader.take(np.uint8, heap),
         partials=[Partial(*part) for part in parts.tolist()],
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.catalog.definitions import parse_definitions
-from railgun.engine.answers import Answers
+from railgun.engine.answers import Answers, forms_of
 from railgun.engine.result_table import result_table
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor
@@ -32,6 +32,7 @@ sql = "SELECT max(ts) AS other FROM s OVER INFINITE"
 """)
 STREAM, METRICS = KNOWN.streams["s"], KNOWN.metrics_of("s")
 HOMELY = [metric for metric in METRICS if metric.home == "k"]
+FORMS = forms_of(STREAM.partitioners, METRICS)
 
 BATCHES = st.lists(
     st.lists(
@@ -78,7 +79,7 @@ def test_every_answer_comes_to_its_event(batches: list[Any], chance: Any, in_ord
     places = list(range(total - 2))
     if not in_order:
         places = sorted(chance.sample(range(total), total - 2))
-    answers, expected = Answers(total, HOMELY), [(None, None, None, None, None, [], [])] * total
+    answers, expected = Answers(total, FORMS["k"]), [(None, None, None, None, None, [], [])] * total
     done = 0
     for number, rows in enumerate(batches):
         within = places[done : done + len(rows)]
@@ -102,12 +103,12 @@ def as_table(n: int, answers: Answers) -> pa.Table:
     columns = {"ts": [0] * n, "id": range(n), "k": pa.array([None] * n, pa.string()), "n": [0] * n}
     batch = pa.table(columns).to_batches()[0]
     events = TableDoor(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
-    others = Answers(n, [metric for metric in METRICS if metric.home == "*"])
+    others = Answers(n, FORMS["*"])
     return result_table(STREAM, METRICS, events, {"k": answers, "*": others}, with_life=True)
 
 
 def test_what_is_warming_at_several_partitioners_is_named_once_each() -> None:
-    first, second = Answers(3, HOMELY), Answers(3, [METRICS[-1]])
+    first, second = Answers(3, FORMS["k"]), Answers(3, FORMS["*"])
     first.take(replies([("a", 1, 0)] * 2, 0, ("word", "wide")), slice(0, 2))
     other = replies([("a", 1, 0)] * 2, 0, ("other",))
     other.names, other.out, other.nulls, other.partials = [], other.out[:0], other.nulls[:0], []

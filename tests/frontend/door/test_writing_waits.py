@@ -1,14 +1,18 @@
-"""The thread that writes answers, where the one that reads was not heard of: others may have its partitions."""
+"""The thread that writes answers, where it may not write for now."""
 
+import logging
 import threading
 from collections.abc import Callable
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from frontend.door.answers import Answering
 from frontend.door.window import Run
 from frontend.door.windows import Windows
+from railgun.messaging.kafka_output import OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
 WAIT_S = 20.0
@@ -42,6 +46,19 @@ class HeldOutput:
         """Nothing is open."""
 
 
+class AbortedOutput(HeldOutput):
+    """Takes nothing the first times."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__()
+        self.reasons = reasons
+
+    def write(self, select: Callable[[], object], reading: object) -> None:
+        if self.reasons:
+            raise OutputAbortedError(self.reasons.pop(0))
+        super().write(select, reading)
+
+
 def means_of(exchange: Any) -> Any:
     """What a stream's way is made with, as far as answers need it."""
     return SimpleNamespace(exchange=exchange, topics=SimpleNamespace(output=str, dead=str))
@@ -67,3 +84,24 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     finally:
         answering.close()
     assert not window.runs
+
+
+def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    windows = Windows("t", 10, len)
+    windows.assigned([0])
+    window = windows.of(0)
+    assert window is not None
+    nothing: Any = None
+    output = AbortedOutput(["no member", "no member", "no member", "another generation"])
+    reading: Any = SimpleNamespace(session_s=1800.0)
+    with caplog.at_level(logging.WARNING, "railgun.frontend"):
+        answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
+        try:
+            windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
+            assert output.written.wait(WAIT_S)
+        finally:
+            answering.close()
+    assert [each.getMessage().rpartition(": ")[2] for each in caplog.records] == [
+        "no member",
+        "another generation",
+    ]
