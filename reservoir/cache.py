@@ -186,6 +186,15 @@ class FrameCache:
                 self._drop(next(iter(self._ahead)))
             self._ahead[key] = self._submit(key, self._columns(column_set), self._hot)
 
+    def is_ready(self, column_set: int, chunk: int) -> bool:
+        """Is a chunk there, or decoded? Else it is being decoded in the background from now on."""
+        key = chunk * 256 + column_set
+        ahead = self._ahead.get(key)
+        if key in self._frame_of or (ahead is not None and ahead.frame.done()):
+            return True
+        self.prefetch(column_set, chunk)
+        return False
+
     def drop_before(self, chunk: int) -> None:
         """Forget chunks before this one."""
         for key in [*self._frame_of, *self._ahead]:

@@ -37,6 +37,9 @@ class FrameSource(Protocol):
     def prefetch(self, column_set: int, chunk: int) -> None:
         """Decode the chunk in the background, if it is not there and there is room."""
 
+    def is_ready(self, column_set: int, chunk: int) -> bool:
+        """Would `load` have nothing to decode? Else the chunk is being decoded in the background from now on."""
+
 
 class Changelog:
     """What the last advance or fill gave: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
@@ -183,16 +186,29 @@ class Fills:
         self._fills[number] = fill
         return number
 
-    def next(self, fill: int, max_rows: int, up_to_time: int) -> FillSlice:
+    def next(self, fill: int, max_rows: int, up_to_time: int, *, ready_only: bool) -> FillSlice:
         """See Reservoir.fill_next."""
         where, words = address(self._fills[fill]), self._words
         limit = min(max_rows, self._changelog.limit)
         status = fill_rows(self._address, where, limit, up_to_time, 0)
         while status == at.LOAD:
-            self._source.load(words[at.NEED_SET], words[at.NEED_CHUNK])
+            wanted = words[at.NEED_SET], words[at.NEED_CHUNK]
+            if ready_only and words[at.ENTRY_COUNT] and not self._source.is_ready(*wanted):
+                break
+            self._source.load(*wanted)
             status = fill_rows(self._address, where, limit, up_to_time, 1)
         self._changelog.prefetch(self._source)
         return FillSlice(words[at.ENTRY_COUNT], status == at.DONE)
+
+    def is_ready(self, fill: int) -> bool:
+        """See Reservoir.fill_is_ready."""
+        column_set, chunk, *given = self._fills[fill].tolist()
+        while chunk < self._index.next:
+            span = self._index[chunk].span
+            if [span.last_time, span.last_seq] > given:
+                return self._source.is_ready(column_set, chunk)
+            chunk += 1
+        return True
 
     def position(self, fill: int) -> tuple[int, int]:
         """(time, seq) of the last row given, or where it was opened."""

@@ -1,6 +1,6 @@
 """The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from reservoir import layout as at
 from reservoir.append import append_batch, release_slots, seal_slots, set_due_time
 from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
 from reservoir.compiled import address
+from reservoir.derive import Derivation
 from reservoir.errors import RowOrderError
 from reservoir.frames import COLUMN_WORDS, FRAME_COLUMNS, FRAME_ORDER, FRAME_ROWS, FRAME_SEQ, FRAME_TIME
 from reservoir.gather import (
@@ -21,8 +22,6 @@ from reservoir.gather import (
     gather_words,
 )
 from reservoir.ring import OpenColumn, Ring, move_ring
-
-Derive = Callable[[NDArray[np.uint8], NDArray[np.int64], list[HotColumn]], list[ColumnData]]
 
 _FIRST_ARENA_BYTES = 1 << 16
 _REFUSED = {
@@ -66,6 +65,10 @@ class OpenRows:
     def payloads(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Raw records end to end, and offsets int64[n + 1]."""
         return gather_payloads(self.ring.arena, self.ring.bytes_at, self.ring.bytes_length, self.slots)
+
+    def stored(self, columns: Sequence[HotColumn]) -> list[StoredColumn]:
+        """Hot columns of the rows in the form of a sealed chunk."""
+        return [self.column(column) for column in columns]
 
     def column(self, column: HotColumn) -> StoredColumn:
         """A hot column's rows in the form of a sealed chunk."""
@@ -155,8 +158,8 @@ class OpenRegion:
             return None
         return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
-    def set_columns(self, columns: Sequence[HotColumn], derive: Derive) -> None:
-        """Hot columns from now on. Those that are new are derived for the rows held."""
+    def set_columns(self, columns: Sequence[HotColumn], derivation: Derivation) -> None:
+        """Hot columns from now on. Those that are new are made for the rows held."""
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
@@ -164,7 +167,10 @@ class OpenRegion:
         missing = [column for column in columns if column not in kept]
         made: dict[HotColumn, ColumnData] = {}
         if missing and self.rows:
-            made = dict(zip(missing, derive(*rows.payloads(), missing)))
+            values = derivation.computed(missing, self.rows, self.columns, rows.stored)
+            if values is None:
+                values = derivation.derive(*rows.payloads(), missing)
+            made = dict(zip(missing, values))
         held = [kept.get(column) or OpenColumn.empty(column.kind, self._ring.capacity) for column in columns]
         self._ring = self._ring.with_columns(tuple(held))
         self.columns = tuple(columns)

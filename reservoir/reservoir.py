@@ -14,6 +14,7 @@ from reservoir.cache import CacheStats, FrameCache
 from reservoir.columns import HotColumn
 from reservoir.compiled import address
 from reservoir.cursor import Changelog, Edges, Fills, FillSlice
+from reservoir.derive import Derivation, Derive, FindRecipe, no_recipe
 from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import Files
 from reservoir.format import KEY_BYTES, SegmentHeader
@@ -21,7 +22,7 @@ from reservoir.frames import SETS_MAX
 from reservoir.frozen import Frozen, FrozenSegment
 from reservoir.index import ChunkIndex, Span
 from reservoir.length import Length
-from reservoir.open_region import Derive, OpenRegion
+from reservoir.open_region import OpenRegion
 from reservoir.prefetch import Ahead
 from reservoir.recovery import Recovered, recover
 from reservoir.segment import SegmentReader, segment_path
@@ -66,7 +67,7 @@ class Reservoir:
     """
 
     def __init__(
-        self, folder: Path, files: Files, settings: Settings, recovered: Recovered, derive: Derive
+        self, folder: Path, files: Files, settings: Settings, recovered: Recovered, derivation: Derivation
     ) -> None:
         """See `open`."""
         settings = replace(settings, chunk_events=recovered.chunk_events)
@@ -79,7 +80,7 @@ class Reservoir:
         self.changelog = Changelog(self._context, settings.changelog_entries)
         self._index = ChunkIndex(self._context)
         self._reader = SegmentReader(files, folder)
-        self._source = ChunkSource(self._index, self._reader, derive)
+        self._source = ChunkSource(self._index, self._reader, derivation)
         frames_max = 4096 + (settings.cache_bytes + 64 * settings.changelog_entries) // (
             16 * settings.chunk_events
         )
@@ -107,13 +108,15 @@ class Reservoir:
         files: Files,
         *,
         derive: Derive,
+        find_recipe: FindRecipe = no_recipe,
         settings: Settings | None = None,
         length: Length | None = None,
     ) -> "Reservoir":
         """Open a folder, cut back to a checkpoint's length (`Length()`: empty); None: all that is whole.
 
         derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
-        records.  It is called by the caller's thread and by a background one, by both at once too.
+        records; find_recipe(columns) how they are made of other columns, where they can be.  Both are called by the
+        caller's thread and by a background one, by both at once too.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
@@ -121,7 +124,7 @@ class Reservoir:
             recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
         except OSError as error:
             raise StorageFailedError(str(folder), "opening", error) from error
-        return cls(folder, files, settings, recovered, derive)
+        return cls(folder, files, settings, recovered, Derivation(derive, find_recipe))
 
     # --- a batch -----------------------------------------------------------------------------------
 
@@ -179,11 +182,11 @@ class Reservoir:
     def set_hot(self, columns: Sequence[HotColumn]) -> None:
         """The hot columns in force from now on; a column's place in this list is its number in frames.
 
-        Rows in the open region get the new ones by `derive`.  Column sets are empty afterwards: set them; chunks in
+        Rows in the open region get the new ones made.  Column sets are empty afterwards: set them; chunks in
         memory that hold what a set is given stay.  Seal with the floor in force before.
         """
         self._cache.set_hot(columns)
-        self._open.set_columns(columns, self._source.derive)
+        self._open.set_columns(columns, self._source.derivation)
 
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
         """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it.
@@ -225,13 +228,22 @@ class Reservoir:
         """A fill that gives every row after (after_time, after_seq), in that order; its number."""
         return self._fills.open(after_time, after_seq, column_set)
 
-    def fill_next(self, fill: int, max_rows: int, up_to_time: int) -> FillSlice:
-        """At most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog."""
+    def fill_next(self, fill: int, max_rows: int, up_to_time: int, *, ready_only: bool = False) -> FillSlice:
+        """At most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog.
+
+        ready_only: where there are some, none of a further chunk that is not decoded yet.
+        """
         try:
-            return self._fills.next(fill, max_rows, up_to_time)
+            return self._fills.next(fill, max_rows, up_to_time, ready_only=ready_only)
         except ReservoirError as error:
             self._failure = error
             raise
+
+    def fill_is_ready(self, fill: int) -> bool:
+        """Is the chunk decoded that `fill_next` reads first? Else that is done in the background from now on; it may be
+        forgotten again, where many are asked for.
+        """
+        return self._fills.is_ready(fill)
 
     def fill_position(self, fill: int) -> tuple[int, int]:
         """(time, seq) of the last row given. A row that joins before it is never given."""

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir.chunk import HotRows, decode_hot, decode_ids, decode_payload
-from reservoir.columns import HotColumn, StoredColumn
+from reservoir.columns import ColumnData, HotColumn, StoredColumn
 from reservoir.compiled import address, array_at
+from reservoir.derive import Derivation
 from reservoir.format import SECTION_IDS, SECTION_PAYLOAD
 from reservoir.gather import gather_derived
 from reservoir.index import ChunkIndex, Place
-from reservoir.open_region import Derive
 from reservoir.segment import SegmentReader
 from reservoir.writer import PendingChunk
 
@@ -34,10 +34,10 @@ class ScannedRows:
 
 
 class ChunkSource:
-    """Reads chunks by number. What it gives may be run on any thread, `derive` so on several at once."""
+    """Reads chunks by number. What it gives may be run on any thread, the derivation so on several at once."""
 
-    def __init__(self, index: ChunkIndex, reader: SegmentReader, derive: Derive) -> None:
-        self._index, self._reader, self.derive = index, reader, derive
+    def __init__(self, index: ChunkIndex, reader: SegmentReader, derivation: Derivation) -> None:
+        self._index, self._reader, self.derivation = index, reader, derivation
         self.pending: dict[int, PendingChunk] = {}
 
     def decoder(
@@ -52,7 +52,7 @@ class ChunkSource:
             read = partial(self._from_memory, pending)
         else:
             read = partial(self._from_disk, self._index[chunk].place)
-        return partial(read, columns) if held is None else partial(_extended, held, columns, read)
+        return partial(read, columns) if held is None else partial(self._extended, held, columns, read)
 
     def ids(self, chunk: int) -> NDArray[np.uint64]:
         """uint64[n][2]: hi, lo of the ids of a chunk's rows."""
@@ -82,13 +82,15 @@ class ChunkSource:
 
     def _from_memory(self, pending: PendingChunk, columns: Sequence[HotColumn]) -> HotRows:
         rows = pending.copy()
-        kept = tuple(pending.column(column) for column in columns if column in pending.columns)
-        missing = [column for column in columns if column not in pending.columns]
-        made = self._made(rows.payload, rows.offsets, missing)
         n = len(rows.time)
+        kept = pending.stored([column for column in columns if column in pending.columns])
+        missing = [column for column in columns if column not in pending.columns]
+        made = self.derivation.computed(missing, n, pending.columns, pending.stored) if missing else []
+        if made is None:
+            made = self.derivation.derive(rows.payload, rows.offsets, missing)
         # Not all of the rows: a frame that kept their payloads too would take far more than it says.
         hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows.time, rows.seq))
-        return _with(hot, made)
+        return _with(hot, missing, made)
 
     def _from_disk(self, place: Place, columns: Sequence[HotColumn]) -> HotRows:
         directory, section = self._reader.hot(place)
@@ -96,32 +98,42 @@ class ChunkSource:
         missing = [column for column in columns if column not in directory.columns]
         if not missing:
             return hot
-        return _with(hot, self._made(*decode_payload(self._reader.section(place, SECTION_PAYLOAD)), missing))
+        made = self.derivation.computed(
+            missing,
+            hot.rows,
+            directory.columns,
+            lambda sources: decode_hot(section, directory.columns, sources).columns,
+        )
+        if made is None:
+            records = decode_payload(self._reader.section(place, SECTION_PAYLOAD))
+            made = self.derivation.derive(*records, missing)
+        return _with(hot, missing, made)
 
-    def _made(
-        self, payload: NDArray[np.uint8], offsets: NDArray[np.int64], missing: list[HotColumn]
-    ) -> tuple[StoredColumn, ...]:
+    def _extended(
+        self, held: Held, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
+    ) -> HotRows:
+        """Rows with these columns: what is held of them, the others made of what is held or read."""
+        hot = held()
+        if hot is None:
+            return read(columns)
+        stored = {each.column: each for each in hot.columns}
+        kept = tuple(each for each in hot.columns if each.column in columns)
+        missing = [column for column in columns if column not in stored]
+        only = HotRows(hot.rows, hot.time_at, hot.seq_at, kept, 0, hot.keep)
         if not missing:
-            return ()
-        made = self.derive(payload, offsets, missing)
-        return tuple(gather_derived(column, data, len(offsets) - 1) for column, data in zip(missing, made))
+            return _with(only, (), ())
+        made = self.derivation.computed(
+            missing, hot.rows, stored, lambda sources: [stored[source] for source in sources]
+        )
+        return _with(only, missing, made) if made is not None else _besides(only, read(missing).columns)
 
 
-def _extended(
-    held: Held, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
-) -> HotRows:
-    """Rows with these columns: what is held of them, the others read."""
-    hot = held()
-    if hot is None:
-        return read(columns)
-    kept = tuple(stored for stored in hot.columns if stored.column in columns)
-    known = {stored.column for stored in kept}
-    missing = [column for column in columns if column not in known]
-    made = read(missing).columns if missing else ()
-    return _with(HotRows(hot.rows, hot.time_at, hot.seq_at, kept, 0, hot.keep), made)
+def _with(hot: HotRows, columns: Sequence[HotColumn], made: Sequence[ColumnData]) -> HotRows:
+    """Rows with these columns too, which were made for them."""
+    return _besides(hot, tuple(gather_derived(column, data, hot.rows) for column, data in zip(columns, made)))
 
 
-def _with(hot: HotRows, made: tuple[StoredColumn, ...]) -> HotRows:
-    columns = hot.columns + made
+def _besides(hot: HotRows, further: tuple[StoredColumn, ...]) -> HotRows:
+    columns = hot.columns + further
     size = 16 * hot.rows + sum(column.size_bytes for column in columns)
     return HotRows(hot.rows, hot.time_at, hot.seq_at, columns, size, hot.keep)

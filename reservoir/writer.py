@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reservoir.chunk import ChunkRows, encode_chunk
@@ -48,9 +48,10 @@ class PendingChunk:
                 )
             return self._all
 
-    def column(self, column: HotColumn) -> StoredColumn:
-        """One hot column."""
-        return self.copy().columns[self._rows.columns.index(column)]
+    def stored(self, columns: Sequence[HotColumn]) -> tuple[StoredColumn, ...]:
+        """Some of its hot columns."""
+        rows = self.copy()
+        return tuple(rows.columns[self._rows.columns.index(column)] for column in columns)
 
 
 class ChunkWriter:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
-from railgun.language.typed import TypedExpression, fields_of
+from railgun.language.typed import Field, TypedExpression, fields_of
 from railgun.language.types import Kind, Type
 from railgun.plan.texts import text_of
 from reservoir.columns import HotColumn
@@ -62,10 +62,19 @@ class HotPlan:
                 found.hashes[own] = replace(made, sources=tuple(sources))
         return found
 
+    def values(self, columns: Sequence[HotColumn]) -> list[TypedExpression] | None:
+        """What these columns are the values of; None where one is of hashes.
+
+        Raises KeyError for one that is not of this plan.
+        """
+        places = [self._index[column.name] for column in columns]
+        if not all(place in self.roots for place in places):
+            return None
+        return [self.expressions[self.roots[place]] for place in places]
+
     def value(self, expression: TypedExpression) -> int:
         """The column of an expression's values (of a string: its bytes)."""
-        kind = ColumnKind.STRING if expression.type.kind is Kind.STRING else ColumnKind.WORD
-        column, is_new = self._column(f"value:{text_of(expression)}", kind)
+        column, is_new = self._column(*_value_column(expression))
         if is_new:
             self.roots[column] = self._root(expression)
         return column
@@ -98,6 +107,16 @@ class HotPlan:
         if expression not in self.expressions:
             self.expressions.append(expression)
         return self.expressions.index(expression)
+
+
+def field_column(name: str, type_: Type) -> HotColumn:
+    """The column of a field's own values."""
+    return HotColumn(*_value_column(Field(type_, name)))
+
+
+def _value_column(expression: TypedExpression) -> tuple[str, ColumnKind]:
+    kind = ColumnKind.STRING if expression.type.kind is Kind.STRING else ColumnKind.WORD
+    return f"value:{text_of(expression)}", kind
 
 
 _ROOT_BASE = 1 << 20

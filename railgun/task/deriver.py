@@ -1,7 +1,8 @@
-"""Hot columns of rows that were stored without them, from their raw records."""
+"""Hot columns of rows that were stored without them: of columns that they have, or from their raw records."""
 
 import threading
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,20 @@ import numpy.typing as npt
 
 from railgun.plan.hot import HotPlan
 from railgun.task.arrivals import Arrivals
+from railgun.task.recipes import recipe_for
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn, Kind
+from reservoir.derive import Recipe
 
 # So many rows at once: the vectors of a hundred expressions then take a few MB, which stay in the processor's caches.
 # For whole chunks they took tens, made anew with every change of metrics while events waited.
 _BLOCK_ROWS = 1_024
-
-
 # Chunks of different ages lack different columns.
 _KEPT_MAX = 8
 
 
 class Deriver:
-    """Gives the reservoir hot columns of rows from their raw records, on any number of threads at once.
+    """Gives the reservoir hot columns of rows that were stored without them, on any number of threads at once.
 
     What is not asked for is not computed: a metric that is added to a hundred brings one column to rows that have the
     others.
@@ -61,6 +62,12 @@ class Deriver:
         plan.give_back(wanted, arrivals)
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
+    def find_recipe(self, columns: Sequence[HotColumn]) -> Recipe | None:
+        """See Reservoir.open: of numbers that are computed of fields alone."""
+        plan = self._plan
+        assert plan is not None
+        return plan.recipe(tuple(columns))
+
 
 class _Plan:
     """A plan, and what was made to read its columns: for each call one that no other uses."""
@@ -69,6 +76,8 @@ class _Plan:
         self.schemas, self.hot, self._key = schemas, hot, key
         self._lock = threading.Lock()
         self._idle: dict[tuple[HotColumn, ...], Arrivals] = {}
+        # On any thread: two may both make one.
+        self.recipe = lru_cache(_KEPT_MAX)(partial(recipe_for, hot))
 
     def take(self, columns: tuple[HotColumn, ...]) -> Arrivals:
         """What reads these columns, for one call. Raises KeyError for one that is not of this plan."""

@@ -16,6 +16,8 @@ from railgun.task.view import TaskView
 
 # Rows of a slice are as many for one node; for many nodes fewer, since each of them costs a share of this many.
 _NODES_LIKE_A_ROW = 32
+# So often a share of a slice finds what it reads not decoded yet; then it is decoded there.
+_ASKED_MAX = 200
 
 
 class _Pass(NamedTuple):
@@ -39,6 +41,7 @@ class FillWork:
         self._task = task
         self._leader: int | None = None
         self._pass: _Pass | None = None
+        self._asked = 0
 
     @property
     def waiting(self) -> bool:
@@ -61,10 +64,14 @@ class FillWork:
         self._task.machine.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:
-        """One slice, or a share of one, where something is to fill. False: there was nothing."""
+        """One slice, or a share of one, where something is to fill. False: there was nothing.
+
+        A share waits until what it reads is decoded; a whole slice decodes it.
+        """
         if not self.waiting:
             return False
-        self._slice(max(1, self._task.settings.fill_rows_max // share))
+        if share == 1 or self._is_ready():
+            self._slice(max(1, self._task.settings.fill_rows_max // share), ready_only=share > 1)
         return True
 
     def finish(self, generation: int) -> None:
@@ -79,16 +86,29 @@ class FillWork:
     def _waiting(self) -> dict[int, Fill]:
         return {number: fill for number, fill in self._task.metrics.fills.items() if not fill.full}
 
-    def _slice(self, rows_max: int) -> None:
-        task = self._task
-        task.metrics.close_generation()
+    def _is_ready(self) -> bool:
+        """Has a pass begun, and is the chunk decoded that it reads next? What was decoded may be forgotten before it is
+        read: it is not waited for again and again.
+        """
+        had_begun = self._pass is not None
+        is_ready = self._task.reservoir.fill_is_ready(self._begun().cursor) and had_begun
+        self._asked = 0 if is_ready else self._asked + 1
+        return is_ready or self._asked > _ASKED_MAX
+
+    def _begun(self) -> _Pass:
+        """The pass under way; now, where there is none."""
+        self._task.metrics.close_generation()
         if self._pass is None:
             self._pass = self._begin()
-        cursor, delay_ms, generations, nodes = self._pass
+        return self._pass
+
+    def _slice(self, rows_max: int, *, ready_only: bool = False) -> None:
+        task = self._task
+        cursor, delay_ms, generations, nodes = self._begun()
         fills = {number: task.metrics.fills[number] for number in generations}
         clock_ms = task.admission.clock_ms
         rows = max(1, rows_max * _NODES_LIKE_A_ROW // (_NODES_LIKE_A_ROW - 1 + len(nodes)))
-        found = task.reservoir.fill_next(cursor, rows, less(clock_ms, delay_ms))
+        found = task.reservoir.fill_next(cursor, rows, less(clock_ms, delay_ms), ready_only=ready_only)
         if found.count:
             log = task.reservoir.changelog
             log.start[:] = log.end[:] = 0

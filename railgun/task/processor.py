@@ -67,6 +67,8 @@ _CONTROL = bytes((CONTROL,))
 # A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,
 # even more.
 _BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
+# After so long it ends behind the part that it is at: an event that came meanwhile waits for no more than that.
+_BRIEF_S = 0.0003
 # Rows that take on a new layout at a time, before they are wanted.
 _RENEWED_ROWS = 64
 # Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
@@ -116,6 +118,7 @@ class TaskProcessor:
         self.names: tuple[str, ...] = ()
         self._is_built = True
         self._rebuilt_s, self._unsettled_s = -math.inf, math.inf
+        self._next_part = 0
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now, self.used_s = now, used_s
@@ -159,23 +162,36 @@ class TaskProcessor:
                 self.process(records, first_offset, unanswered)
 
     def work(self, *, brief: bool = False) -> bool:
-        """A bounded bit of background work: fills, sweeps, checkpoints. True: there is more to do now.
+        """A bounded bit of background work: rows, fills, sweeps, checkpoints. True: there is more to do now.
 
-        brief: well under a millisecond, for whoever may be called any moment.
+        brief: well under a millisecond, for whoever may be called any moment; the next call goes on behind that.
         """
-        begun_s = self.now()
-        share, checkpoint_share = (_BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE) if brief else (1, 1)
-        touching = self.table.touch_ahead()
-        leaving = self.table.let_go(_LEAVING_SLOTS)
-        settled = self._is_settled(begun_s)
-        renewing = settled and self.table.renew(_RENEWED_ROWS)
-        filling = settled and self.fills.step(share)
-        self.sweep.step()
-        more = self.checkpoints.step(checkpoint_share) or filling or renewing or touching or leaving
-        self.upkeep_s += self.now() - begun_s
-        return more
+        begun_s = now_s = self.now()
+        parts = (self._tend_rows, self._fill, self._sweep, self._checkpoint)
+        more, left = False, len(parts)
+        while left and not (brief and now_s - begun_s >= _BRIEF_S):
+            more |= parts[self._next_part](brief=brief)
+            self._next_part = (self._next_part + 1) % len(parts)
+            left, now_s = left - 1, self.now()
+        self.upkeep_s += now_s - begun_s
+        return more or left > 0
 
-    def _is_settled(self, now_s: float) -> bool:
+    def _tend_rows(self, *, brief: bool) -> bool:
+        touching, leaving = self.table.touch_ahead(), self.table.let_go(_LEAVING_SLOTS)
+        return (self._is_settled() and self.table.renew(_RENEWED_ROWS)) or touching or leaving
+
+    def _fill(self, *, brief: bool) -> bool:
+        return self._is_settled() and self.fills.step(_BRIEF_SHARE if brief else 1)
+
+    def _sweep(self, *, brief: bool) -> bool:
+        self.sweep.step()
+        return False
+
+    def _checkpoint(self, *, brief: bool) -> bool:
+        return self.checkpoints.step(_BRIEF_CHECKPOINT_SHARE if brief else 1)
+
+    def _is_settled(self) -> bool:
+        now_s = self.now()
         if now_s < self._rebuilt_s + _SETTLED_S:
             return now_s >= self._unsettled_s + _SETTLED_AT_LATEST_S
         self._unsettled_s = math.inf
@@ -435,4 +451,11 @@ def open_reservoir(
         cache_bytes=settings.chunk_cache_bytes,
         changelog_entries=settings.crossings_max,
     )
-    return Reservoir.open(folder / "reservoir", files, derive=deriver, settings=wanted, length=length)
+    return Reservoir.open(
+        folder / "reservoir",
+        files,
+        derive=deriver,
+        find_recipe=deriver.find_recipe,
+        settings=wanted,
+        length=length,
+    )

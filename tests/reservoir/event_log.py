@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reservoir.columns import ColumnData, HotColumn, Kind
+from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
+from reservoir.compiled import array_at
+from reservoir.derive import Recipe
 
 INT64_MIN = -(1 << 63)
 
@@ -15,6 +17,8 @@ NAME = HotColumn("name", Kind.STRING)
 UPPER = HotColumn("upper(name)", Kind.STRING)
 CARD = HotColumn("entity:card", Kind.ENTITY)
 ALL_COLUMNS = (AMOUNT, NAME, UPPER, CARD)
+# Not kept in golden files: what can be computed of another column.
+TWICE = HotColumn("2 * amount", Kind.WORD)
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ def value(column: HotColumn, record: Record) -> object:
     """What a column holds for a record."""
     if column == AMOUNT:
         return record.amount
+    if column == TWICE:
+        return None if record.amount is None else 2 * record.amount
     if column == CARD:
         return record.card * 7, record.card ^ 0x5555
     if record.name is None:
@@ -88,6 +94,18 @@ def derive(payload: np.ndarray, offsets: np.ndarray, columns: list[HotColumn]) -
     raw = payload.tobytes()
     records = [parse(raw[a:b]) for a, b in zip(offsets.tolist(), offsets[1:].tolist())]
     return columns_of(records, columns, offsets, payload)
+
+
+def find_recipe(columns: Sequence[HotColumn]) -> Recipe | None:
+    """The reservoir's other callback."""
+    return Recipe((AMOUNT,), _twice) if set(columns) == {TWICE} else None
+
+
+def _twice(rows: int, sources: Sequence[StoredColumn]) -> list[ColumnData]:
+    (amount,) = sources
+    assert amount.column == AMOUNT
+    nulls = array_at(amount.nulls_at, rows, np.uint8).copy() if amount.nulls_at else None
+    return [ColumnData(words=array_at(amount.words_at, rows, np.uint64) * np.uint64(2), nulls=nulls)]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from reservoir.compiled import address, array_at
 from reservoir.files import DiskFiles, Files
 from reservoir.length import Length
 from reservoir.reservoir import Reservoir, Settings
-from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, value
+from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, find_recipe, value
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,12 @@ class LogDriver:
 
     def open(self, length: Length | None) -> None:
         self.reservoir = Reservoir.open(
-            self.folder, self.files, derive=derive, settings=self.settings, length=length
+            self.folder,
+            self.files,
+            derive=derive,
+            find_recipe=find_recipe,
+            settings=self.settings,
+            length=length,
         )
 
     # --- what a task does --------------------------------------------------------------------------

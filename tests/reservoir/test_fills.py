@@ -1,11 +1,15 @@
 """Fills give exactly the rows behind a position, in order, while the log goes on and chunks are sealed."""
 
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reservoir.reservoir import Settings
-from tests.reservoir.event_log import ALL_COLUMNS, AMOUNT, CARD, INT64_MIN, UPPER
+from tests.reservoir import log_driver
+from tests.reservoir.event_log import ALL_COLUMNS, AMOUNT, CARD, INT64_MIN, UPPER, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
@@ -93,4 +97,36 @@ def test_two_fills_with_sets_of_their_own() -> None:
     assert driver.reservoir.fill_position(fills[0]) == driver.reservoir.fill_position(fills[1])
     driver.reservoir.fill_close(fills[0])
     assert driver.reservoir.fill_open(0) == fills[0]
+    driver.reservoir.close()
+
+
+def test_what_a_fill_reads_next_is_decoded_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks first, and waits, decodes nothing itself, chunk after chunk, up to the open rows."""
+    threads: list[str] = []
+
+    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return derive(payload, offsets, columns)
+
+    monkeypatch.setattr(log_driver, "derive", noting)
+    driver = filling(3)
+    threads.clear()
+    reservoir, bound = driver.reservoir, driver.log.clock
+    first = reservoir.stats().cache.prefetched
+    fill = reservoir.fill_open(driver.log.clocks[60])
+    assert not reservoir.fill_is_ready(fill)
+    assert reservoir.stats().cache.prefetched == first + 1
+    given, done, asked = 0, False, 0
+    while not done:
+        until_s = time.monotonic() + 10
+        while not reservoir.fill_is_ready(fill):
+            asked += 1
+            assert time.monotonic() < until_s
+            time.sleep(0.001)
+        found = reservoir.fill_next(fill, 5, bound, ready_only=True)
+        given, done = given + found.count, found.done
+    assert given > 16
+    assert asked
+    assert set(threads) == {"chunk-prefetch"}
+    assert reservoir.fill_is_ready(fill), "the open rows are there"
     driver.reservoir.close()

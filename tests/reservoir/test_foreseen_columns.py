@@ -13,9 +13,25 @@ from reservoir.columns import HotColumn, Kind
 from reservoir.held_frame import HeldFrame
 from reservoir.prefetch import Ahead
 from tests.reservoir import log_driver
-from tests.reservoir.event_log import AMOUNT, CARD, NAME, Record, derive
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, Record, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.small_driver import driver_of, steady_log
+
+
+def derivations(
+    patch: pytest.MonkeyPatch, waited: list[tuple[HotColumn, ...]] | None = None
+) -> list[tuple[HotColumn, ...]]:
+    """The columns that are derived from records from now on; in `waited` those that were not derived ahead."""
+    asked: list[tuple[HotColumn, ...]] = []
+
+    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
+        asked.append(tuple(columns))
+        if waited is not None and threading.current_thread().name != "chunk-prefetch":
+            waited.append(tuple(columns))
+        return derive(payload, offsets, columns)
+
+    patch.setattr(log_driver, "derive", noting)
+    return asked
 
 
 def test_new_columns_are_decoded_before_they_are_met() -> None:
@@ -27,7 +43,8 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
     before = driver.reservoir.stats().cache.prefetched
     driver.set_hot((AMOUNT, CARD))
     assert driver.reservoir.stats().cache.prefetched - before == 7, "three that edges are in, four ahead"
-    time.sleep(0.5)
+    # What was asked for before is decoded by now.
+    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
     misses = driver.reservoir.stats().cache.misses
     driver.run_all([10])
     assert driver.reservoir.stats().cache.misses == misses
@@ -35,13 +52,7 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
 
 
 def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[HotColumn, ...]] = []
-
-    def noting(payload: Any, offsets: Any, columns: Any) -> Any:
-        asked.append(tuple(columns))
-        return derive(payload, offsets, columns)
-
-    monkeypatch.setattr(log_driver, "derive", noting)
+    asked = derivations(monkeypatch)
     driver = driver_of(steady_log(1_000, 10))
     for delta in (2_000, 5_000, 8_000):
         driver.add_edge(delta)
@@ -49,6 +60,8 @@ def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -
     # Chunks were sealed without any: all are derived.
     driver.set_hot((AMOUNT, NAME))
     driver.run_all_until(990, [1])
+    # What was asked for before is decoded by now.
+    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
     asked.clear()
     driver.set_hot((AMOUNT, NAME, CARD))
     assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
@@ -79,16 +92,8 @@ def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
 
 def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """No event that follows waits for a chunk: all that edges are in and meet next was decoded before."""
-    asked: list[tuple[HotColumn, ...]] = []
     waited: list[tuple[HotColumn, ...]] = []
-
-    def noted(payload: Any, offsets: Any, columns: Any) -> Any:
-        asked.append(tuple(columns))
-        if threading.current_thread().name != "chunk-prefetch":
-            waited.append(tuple(columns))
-        return derive(payload, offsets, columns)
-
-    monkeypatch.setattr(log_driver, "derive", noted)
+    asked = derivations(monkeypatch, waited)
     driver = driver_of(steady_log(1_000, 10))
     driver.set_hot((AMOUNT, NAME))
     for delta in (2_000, 5_000, 8_000):
@@ -127,7 +132,7 @@ def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(log_driver, "derive", knowing)
     driver = driver_of(steady_log(600, 10), cache_bytes=source.choice((20_000, 1 << 20)))
-    columns = [AMOUNT, NAME, CARD]
+    columns = [AMOUNT, NAME, CARD, TWICE]
     set_hot((AMOUNT,))
     for delta in (1_000, 2_500, 4_000):
         driver.add_edge(delta)
@@ -145,6 +150,24 @@ def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyP
                 driver.run(source.randint(1, 40))
             made = source.choice((hot, hot, driver.hot, tuple(source.sample(columns, source.randint(1, 3)))))
             set_hot(made)
+    driver.reservoir.close()
+
+
+def test_what_can_be_computed_of_other_columns_needs_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the open region, in frames that edges are in, in chunks on their way to disk and on it."""
+    asked = derivations(monkeypatch)
+    driver = driver_of(steady_log(1_000, 10))
+    driver.set_hot((AMOUNT, CARD))
+    for delta in (2_000, 5_000, 8_000):
+        driver.add_edge(delta)
+    driver.run_all_until(980, [30])
+    driver.set_hot((AMOUNT, CARD, TWICE))
+    driver.add_edge(9_000)
+    driver.run_all([10])
+    assert not asked
+    driver.set_hot((NAME,))
+    driver.set_hot((NAME, TWICE))
+    assert (TWICE,) in asked, "open rows that do not have what it is computed of"
     driver.reservoir.close()
 
 

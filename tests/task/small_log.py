@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.task.processor import TaskIdentity, TaskProcessor
@@ -12,6 +14,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control, encode_event
+from reservoir.cursor import FillSlice
 from reservoir.files import DiskFiles
 
 IDENTITY = TaskIdentity("s", "k", 0, bytes(16))
@@ -81,3 +84,17 @@ def stream_text(settings: Sequence[str] = (), window: str = "SLIDING 1 SECOND") 
             f'sql = "SELECT count(*) AS n FROM s GROUP BY k OVER {window}"',
         ]
     )
+
+
+def rows_filled(task: TaskProcessor, patch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each slice of a fill reads from now on."""
+    read: list[int] = []
+    fill_next = task.reservoir.fill_next
+
+    def counted(*asked: Any, ready_only: bool) -> FillSlice:
+        found = fill_next(*asked, ready_only=ready_only)
+        read.append(found.count)
+        return found
+
+    patch.setattr(task.reservoir, "fill_next", counted)
+    return read

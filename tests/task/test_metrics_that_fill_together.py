@@ -11,8 +11,7 @@ from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.decode_kernel import CONTROL
 from railgun.wire.encode import encode_control
-from reservoir.cursor import FillSlice
-from tests.task.small_log import SmallLog, stream_text
+from tests.task.small_log import SmallLog, rows_filled, stream_text
 
 WINDOWS = {
     "short": "SLIDING 2 SECONDS",
@@ -68,13 +67,7 @@ def test_metrics_with_events_between_them_read_what_was_kept_twice_at_most(
     log = SmallLog(stream_text())
     task = log.open(tmp_path, TaskSettings(fill_rows_max=256))
     answers: list[dict[str, Any]] = []
-    read: list[int] = []
-    fill_next = task.reservoir.fill_next
-
-    def counted(fill: int, max_rows: int, up_to_time: int) -> FillSlice:
-        found = fill_next(fill, max_rows, up_to_time)
-        read.append(found.count)
-        return found
+    read = rows_filled(task, monkeypatch)
 
     def feed() -> None:
         def deliver(replies: Replies) -> None:
@@ -86,7 +79,6 @@ def test_metrics_with_events_between_them_read_what_was_kept_twice_at_most(
         number = len(log.records)
         log.event(f"e{number}", 1_000_000 + 1_000 * number)
 
-    monkeypatch.setattr(task.reservoir, "fill_next", counted)
     try:
         for _ in range(500):
             event()
