@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
@@ -164,12 +165,59 @@ class TestEmbedded:
             report = of_folder(spark, tmp_path / "data", written(tmp_path, wrong))
             assert [check.name for check in report.checks if check.mismatches] == ["own"], report.as_text()
 
+    def test_a_reply_is_right_whose_other_one_was_not_recorded(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        """Of ids that were sent with a card and without one, either reply may be there alone, and is checked."""
+        player = EnginePlayer(tmp_path / "data", "s", KEPT)
+        try:
+            player.apply(ELSEWHERE)
+            player.set_clock(START_MS + 11_000)
+            sent = [("0", "a"), ("1", "b"), ("1", None), ("2", None), ("2", "a"), ("3", None), ("3", "a")]
+            sent += [("4", "b"), ("4", None), ("5", None), ("5", "b")]
+            replies = [
+                player.score({"id": id_, "ts": START_MS + at * 1_000, "card": card, "n": at + 1})
+                for at, (id_, card) in enumerate(sent)
+            ]
+        finally:
+            player.engine.close(checkpoint=False)
+        values = [each["metrics"]["own"] for each in replies]
+        assert values == [1, 2, None, None, 6, None, 13, 10, None, None, 21]
+        replies[8]["metrics"]["own"] = 10
+        replies[10]["metrics"]["own"] = None
+        file = written(tmp_path, [replies[at] for at in (0, 2, 4, 5, 6, 8, 10)])
+        report = of_folder(spark, tmp_path / "data", file)
+        found = {check.name: check.mismatches for check in report.checks if check.mismatches}
+        assert found == {"own": 2}, report.as_text()
+        assert f"own: {file} line 6, id 4: recorded 10, should be null" in report.as_text()
+        assert "id 5: recorded null, should be 21" in report.as_text()
+        # The first of 1 and of 4 at both partitioners, the first of 2 and of 5 at `*`.
+        assert report.unanswered == 6
+
+    def test_a_name_that_came_back_at_another_partitioner(self, spark: SparkSession, tmp_path: Path) -> None:
+        player = EnginePlayer(tmp_path / "data", "s", KEPT)
+        try:
+            player.apply(ELSEWHERE)
+            player.set_clock(START_MS + 9_000)
+            replies = [player.score({"id": "0", "ts": START_MS, "card": "a", "n": 1})]
+            player.drop_metric("own")
+            player.add_metrics("SELECT max(n) AS own FROM s OVER SLIDING 1 MINUTE")
+            replies += [
+                player.score({"id": str(at), "ts": START_MS + at, "card": card, "n": 5})
+                for at, card in enumerate(["a", None], 1)
+            ]
+        finally:
+            player.engine.close(checkpoint=False)
+        assert [each["metrics"]["own"] for each in replies] == [1, 5, 5]
+        report = of_folder(spark, tmp_path / "data", written(tmp_path, replies))
+        assert report.mismatches == 0, report.as_text()
+
     def test_a_wrong_value_where_nothing_was_due_is_shown(self, spark: SparkSession, tmp_path: Path) -> None:
         player = EnginePlayer(tmp_path / "data", "s", KEPT)
         try:
             player.apply(ELSEWHERE)
             player.set_clock(START_MS + 9_000)
-            cards = ["a", None]
+            cards = ["a", None, None, None, None]
             replies = [
                 player.score({"id": str(at), "ts": START_MS + at, "card": card, "n": 1})
                 for at, card in enumerate(cards)
@@ -179,13 +227,22 @@ class TestEmbedded:
         replies[0]["metrics"]["made_up"] = [7]
         replies[1]["metrics"]["own"] = 5
         replies[1]["duplicate"] = ["card"]
+        replies[1]["warming"] = ["own"]
+        replies[2]["metrics"]["own"] = "5"
+        replies[3]["warming"] = ["own", "whole", "made_up"]
+        replies[4]["partial"] = {"own": 7}
         file = written(tmp_path, [*replies, {"id": "nobody", "time": 1, "metrics": {"whole": 6}}])
         text = of_folder(spark, tmp_path / "data", file).as_text()
         for wrong in (
             f"(other metrics): {file} line 1, id 0: recorded made_up = [7], should be nothing: there never was",
             f"own: {file} line 2, id 1: recorded 5, should be null: its event was not sent to partitioner card",
             f"duplicate_card: {file} line 2, id 1: recorded true, should be null: its event was not sent",
-            f"whole: {file} line 3, id nobody: recorded 6, should be null: its event was not sent to",
+            f"whole: {file} line 6, id nobody: recorded 6, should be null: its event was not sent to",
+            f'own: {file} line 3, id 2: recorded "5", should be null: its event was not sent to partitioner card',
+            f"own: {file} line 4, id 3: recorded null, warming, should be null: its event was not sent",
+            f"own: {file} line 5, id 4: recorded null, partial: 7, should be null: its event was not sent",
+            f'(other metrics): {file} line 4, id 3: recorded (warming) = ["made_up"], should be nothing',
+            "id 3: recorded 4 (its absence, or what is said of warming or partial, is wrong), should be 4",
         ):
             assert wrong in text, text
 
@@ -252,6 +309,8 @@ class TestEmbedded:
         wrong[sole[8]]["metrics"]["whole"] = 1.0
         wrong[sole[9]]["metrics"]["made_up"] = 1
         wrong[sole[10]]["metrics"]["seen"] = 1
+        wrong[sole[14]]["warming"] = ["seen"]
+        wrong[sole[15]]["partial"] = {"seen": 1}
         del wrong[sole[11]]["metrics"]["latest"]
         del wrong[partial]["partial"]
         wrong[warming]["warming"] = []
@@ -268,8 +327,8 @@ class TestEmbedded:
             "duplicate_card": 1,
             "late_card": 1,
             "(other metrics)": 1,
-            # The warming one, the partial one, and one from before there was such a metric.
-            "seen (added at 6)": 3,
+            # The warming one, the partial one, and three from before there was such a metric.
+            "seen (added at 6)": 5,
         }, report.as_text()  # fmt: skip
         examples = next(check.examples for check in report.checks if check.name == "total")
         assert {each.id for each in examples} == {replies[sole[5]]["id"], replies[again]["id"], "nobody"}
@@ -292,12 +351,13 @@ def test_a_clusters_replies_are_equal(
                 topic.send([event], place % 2)
             topic.await_replies(60)
             replies = served.score("s", [feed.next() for _ in range(30)])
-            redeliver(topic)
+            unasked = redeliver(topic)
             replies += [served.score("s", feed.next()) for _ in range(20)]
             recorded = topic.await_replies(110)
         words = ["validate", "--broker", kafka, "--topic-prefix", cluster.prefix]
         assert main(words) == 0, capsys.readouterr().out
-        assert "110 replies (0 events without one)" in capsys.readouterr().out
+        assert unasked == 4
+        assert f"110 replies ({unasked} events without one)" in capsys.readouterr().out
         place = next(p for p, each in enumerate(recorded) if each["metrics"]["total"])
         recorded[place]["metrics"]["total"] += 0.01
         dumped = written(tmp_path, recorded)
@@ -308,16 +368,21 @@ def test_a_clusters_replies_are_equal(
         assert (wrong["name"], wrong["examples"][0]["id"]) == ("total", recorded[place]["id"])
 
 
-def redeliver(topic: InputTopic) -> None:
-    """Have some records of input in the tasks' logs again, as a front-end that took over would."""
+def redeliver(topic: InputTopic) -> int:
+    """Have some records in the tasks' logs again, as a front-end that took over would. How many of them cannot be told
+    from events of their own, since they came over HTTP: nobody asked for a reply to these."""
     tasks, transport = topic.topics.tasks("s", "card"), topic._transport
+    unasked = 0
     for partition in range(2):
         at, events = 0, list[bytes]()
         while at < transport.end_offset(tasks, partition):
             fetched = transport.read(tasks, partition, at, 10_000, 1 << 20)
             events += [value for value in fetched.values() if value[:1] == EVENT]
             at = fetched.next_offset
-        transport.append(tasks, partition, [events[0], events[-1], events[-1]])
+        again = [events[0], events[-1], events[-1]]
+        transport.append(tasks, partition, again)
+        unasked += sum(msgspec.msgpack.decode(record[1:])[6] is None for record in again)
+    return unasked
 
 
 def test_what_cannot_be_validated_is_said_first(kafka: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What the life of a metric makes of its results, as SQL: where it is in force, warming, partial, and what it lacks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -8,12 +8,13 @@ from pyspark.sql import functions as F
 
 from railgun.language.ast import Window, WindowKind
 from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK, TASK
-from railgun.spark.validation.checking import Checked
+from railgun.spark.validation.checking import Checked, held_scale
 from railgun.spark.validation.lives import Life, Span, Told
 from railgun.spark.validation.reply_source import ABSENT, PARTIAL, UNFIT, WARMING
 from railgun.spark.validation.run_source import NUMBER
 from railgun.spark.validation.task_log_source import place_of_number
 from railgun.spark.validation.translate import text_literal
+from railgun.spark.validation.unsent import Spoken
 from railgun.spark.validation.windows import block_of
 
 _LEAST = -(1 << 63)
@@ -31,10 +32,16 @@ class _Lack:
 
 class LifeRules:
     """The rules of one partitioner's metrics. events: admitted; they are looked at where a metric came or went, or was
-    added when there were events."""
+    added when there were events.  elsewhere: names that metrics at home at other partitioners have, or had."""
 
-    def __init__(self, events: DataFrame, told: Told, columns: Mapping[int, str]) -> None:
-        self._told, self._columns = told, columns
+    def __init__(
+        self,
+        events: DataFrame,
+        told: Told,
+        columns: Mapping[int, str],
+        elsewhere: Set[str] = frozenset(),
+    ) -> None:
+        self._told, self._columns, self._elsewhere = told, columns, elsewhere
         self._clocks = clocks_at(events, self._points())
         bounds = {
             (task, bound)
@@ -46,35 +53,56 @@ class LifeRules:
 
     def checked(self) -> list[Checked]:
         """Every metric that there ever was, with its rules."""
-        names = [life.metric.name for life in self._told.lives.values()]
-        return [self._checked(life, names.count(life.metric.name) > 1) for life in self._told.lives.values()]
+        return [self._checked(life) for life in self._told.lives.values()]
 
-    def _checked(self, life: Life, is_one_of_many: bool) -> Checked:
+    def spoken(self) -> list[Spoken]:
+        """What a reply says of them, where it must say nothing: of a name once, at its first life."""
+        made = []
+        for life in self._told.lives.values():
+            name, column = text_literal(life.metric.name), self._columns[life.added]
+            # A name that had another home says nothing of this one.
+            if self._alike(life)[0] is life and life.metric.name not in self._elsewhere:
+                otherwise = (
+                    f"coalesce({UNFIT}[{text_literal(column)}], "
+                    f"CASE WHEN {_listed(name)} THEN 'null, warming' END, 'null, partial: ' || {PARTIAL}[{name}])"
+                )
+                made.append(Spoken(self._title(life), column, otherwise, held_scale(life.metric)))
+        return made
+
+    def _alike(self, life: Life) -> list[Life]:
+        """All lives of its name."""
+        return [other for other in self._told.lives.values() if other.metric.name == life.metric.name]
+
+    def _title(self, life: Life) -> str:
+        """Its name in the report."""
+        name = life.metric.name
+        return name if len(self._alike(life)) == 1 else f"{name} (added at {life.added})"
+
+    def _checked(self, life: Life) -> Checked:
         metric, column = life.metric, self._columns[life.added]
         lacks = [lack for task, span in life.spans.items() if (lack := self._lack(task, span)) is not None]
-        name, listed = (
-            text_literal(metric.name),
-            f"coalesce(array_contains({WARMING}, {text_literal(metric.name)}), false)",
-        )
+        name = text_literal(metric.name)
+        listed = _listed(name)
         partial = _partial(metric.resolved.window, lacks)
         in_force = self._in_force(life.spans.values())
-        alike = [other for other in self._told.lives.values() if other.metric.name == metric.name]
+        alike = self._alike(life)
         # A metric that is named where it is not: that is said once of a name, at its first life.
         alone = "false"
-        if alike[0] is life:
-            is_named = f"NOT coalesce(array_contains({ABSENT}, {name}), false)"
+        if alike[0] is life and metric.name not in self._elsewhere:
+            is_absent = f"coalesce(array_contains({ABSENT}, {name}), false)"
+            is_named = f"(NOT {is_absent} OR {listed} OR {PARTIAL}[{name}] IS NOT NULL)"
             alone = " AND ".join(
                 [is_named, *(f"NOT ({self._in_force(each.spans.values())})" for each in alike)]
             )
         is_right = (
             f"(CASE WHEN NOT ({in_force}) THEN false WHEN array_contains({ABSENT}, {name}) "
-            f"OR array_contains({UNFIT}, {text_literal(column)}) THEN false "
+            f"OR {UNFIT}[{text_literal(column)}] IS NOT NULL THEN false "
             f"WHEN {self._warming(life)} THEN {listed} AND {column} IS NULL AND {PARTIAL}[{name}] IS NULL "
             f"WHEN {listed} OR NOT ({PARTIAL}[{name}] <=> {partial}) THEN false END)"
         )
         return Checked(
             metric,
-            f"{metric.name} (added at {life.added})" if is_one_of_many else metric.name,
+            self._title(life),
             column,
             tuple((lack.task, lack.bound_ms) for lack in lacks),
             f"(({in_force}) OR ({alone}))",
@@ -133,6 +161,11 @@ class LifeRules:
                 until = "" if span.warm is None else f" AND {NUMBER} < {span.warm}L"
                 made.append(f"({TASK} = {place_of_number(span.added)[0]}{until})")
         return "(" + (" OR ".join(made) or "false") + ")"
+
+
+def _listed(name: str) -> str:
+    """SQL: is a name (SQL) listed as warming?"""
+    return f"coalesce(array_contains({WARMING}, {name}), false)"
 
 
 def _partial(window: Window, lacks: Iterable[_Lack]) -> str:

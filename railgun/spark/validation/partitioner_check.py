@@ -1,6 +1,6 @@
 """All that one partitioner's tasks answered: lateness, duplicates, and the metrics at home there, checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 
 from railgun.language.ast import Window
 from railgun.language.types import Type
-from railgun.spark.sessions import kept
+from railgun.spark.sessions import kept, kept_alone
 from railgun.spark.validation.admission import CLOCK
+from railgun.spark.validation.belonging import OWN_MS, can_be_to
 from railgun.spark.validation.checking import Pass, answered, counted, judged, reached, sampled, wrong_values
 from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, NUMBER
@@ -37,20 +38,19 @@ class Said:
 class Uncertain:
     """All replies to events whose ids come again: which belongs to which is not written anywhere.
 
-    Each is held against all events of its id, and is right where it is to one of them; where to none, what is wrong
-    is counted as of the event that it is nearest to.
-    replies: with the columns that events have beside them, and `number`, a reply's own.  id: the column of the id.
+    Each is held against all events of its id that it can be to, and is right where it is to one of them; where to none,
+    what is wrong is counted as of the event that it is nearest to.
+    replies: with the columns that events have beside them, what `can_be_to` needs, and `number`, a reply's own.
     """
 
     replies: DataFrame
     number: str
-    id: str
 
     def paired(self, frame: DataFrame) -> DataFrame:
         """The unsure events of a frame beside each reply to their id."""
         replied = [name for name in self.replies.columns if name in frame.columns]
         events = frame.where(UNSURE).drop(*replied)
-        return events.join(self.replies, events[EVENT_ID] == self.replies[self.id])
+        return events.join(self.replies, can_be_to(self.replies, events))
 
 
 def check_partitioner(
@@ -63,9 +63,11 @@ def check_partitioner(
     has_sure: bool = False,
     uncertain: Uncertain | None = None,
 ) -> list[MetricCheck]:
-    """Compute and compare. events: admitted, beside their replies.  has_sure: SURE and UNSURE tell which of them are
-    looked at; else all are."""
-    context = [SURE, UNSURE] * has_sure
+    """Compute and compare. events: admitted, beside their replies; with OWN_MS where there is `uncertain`.
+
+    has_sure: SURE and UNSURE tell which of them are looked at; else all are.
+    """
+    context = [SURE, UNSURE] * has_sure + [OWN_MS] * (uncertain is not None)
     clocks = _clocks(events.where(_LOOKED_AT)) if has_sure else None
     late = _with_stragglers(events, list(dict.fromkeys(one.window for one in passes if not one.is_distinct)))
     sure = events.where(SURE) if has_sure else events
@@ -84,7 +86,7 @@ def check_partitioner(
             if uncertain is not None:
                 made = stack.enter_context(kept(made))
                 paired = judged(uncertain.paired(made), one).withColumn(_WRONG, F.expr(wrong_values(one)))
-                pairs.append(stack.enter_context(kept(paired)))
+                pairs.append(stack.enter_context(kept_alone(paired)))
             checks += counted(judged(made.where(SURE) if has_sure else made, one), one)
         if uncertain is not None:
             checks = _with_pairs(checks, uncertain.paired(events), said, passes, pairs, uncertain.number)
@@ -112,7 +114,7 @@ def _with_pairs(
         .where("rank = 1")
         .select(number, NUMBER)
     )
-    with kept(chosen) as best:
+    with kept_alone(chosen) as best:
         found = [_compared(events.join(best, [number, NUMBER], "left_semi"), each) for each in said]
         for one, each in zip(passes, pairs):
             found += counted(each.join(best, [number, NUMBER], "left_semi"), one)
@@ -149,48 +151,3 @@ def _compared(events: DataFrame, said: Said) -> MetricCheck:
             Example(row[NUMBER], row[EVENT_ID], shown(row["own"]), shown(row["recorded"])) for row in rows
         )
     return MetricCheck(said.name, compared, mismatches, examples=examples)
-
-
-@dataclass(frozen=True, slots=True)
-class Unsent:
-    """Replies to what was not sent to a partitioner, which must say nothing of it.
-
-    number, id: their columns.  place: where the reply of a number is; None where the number is its row.
-    """
-
-    replies: DataFrame
-    partitioner: str
-    number: str = NUMBER
-    id: str = EVENT_ID
-    place: Callable[[int], str] | None = None
-
-    def checks(self, recorded: Mapping[str, str], scales: Mapping[str, int]) -> dict[str, MetricCheck]:
-        """By name. recorded: SQL of what they say, null for nothing.  scales: of wide decimals, by name."""
-        figures = [
-            F.count("*").alias("rows"),
-            *(F.count(F.expr(sql)).alias(name) for name, sql in recorded.items()),
-        ]
-        row = self.replies.agg(*figures).collect()[0]
-        return {
-            name: MetricCheck(
-                name,
-                row["rows"],
-                row[name],
-                examples=self._examples(sql, scales.get(name, 0)) if row[name] else (),
-            )
-            for name, sql in recorded.items()
-        }
-
-    def _examples(self, recorded: str, scale: int) -> tuple[Example, ...]:
-        said = self.replies.where(f"{recorded} IS NOT NULL").orderBy(self.number).limit(EXAMPLES)
-        due = f"null: its event was not sent to partitioner {self.partitioner}"
-        return tuple(
-            Example(number, id_, due, shown(value, scale), None if self.place is None else self.place(number))
-            for number, id_, value in said.selectExpr(self.number, self.id, recorded).collect()
-        )
-
-
-def joined(check: MetricCheck, unsent: Mapping[str, MetricCheck]) -> MetricCheck:
-    """A check with what had to be null."""
-    more = unsent.get(check.name)
-    return check if more is None else check.plus(more)

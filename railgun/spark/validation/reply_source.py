@@ -28,6 +28,8 @@ from railgun.spark.validation.task_log_source import number_of, place_of_number
 FORMAT = "railgun_replies"
 REPLY_NUMBER, REPLY_ID, REPLY_MS = "reply_n", "reply_id", "reply_t"
 ABSENT, UNFIT, WARMING, PARTIAL, UNKNOWN = "absent", "unfit", "warming", "partial", "unknown"
+"""UNFIT: by column the JSON that is no result of its type, for which the column is null.  UNKNOWN: by name the JSON of
+what was never a metric."""
 LATE_AT, DUPLICATE_AT = "late_at", "duplicate_at"
 
 _BATCH = 8_192
@@ -180,7 +182,7 @@ def _schema(place: ReplyPlace) -> pa.Schema:
         (LATE_AT, pa.map_(pa.string(), pa.string())),
         (DUPLICATE_AT, pa.list_(pa.string())),
         (ABSENT, pa.list_(pa.string())),
-        (UNFIT, pa.list_(pa.string())),
+        (UNFIT, pa.map_(pa.string(), pa.string())),
         (WARMING, pa.list_(pa.string())),
         (PARTIAL, pa.map_(pa.string(), pa.int64())),
         (UNKNOWN, pa.map_(pa.string(), pa.string())),
@@ -222,13 +224,10 @@ class _Rows:
                     f"{where} {place_of_number(number)[1]}: it is no reply: {error}"
                 ) from error
         metrics = [each.metrics for each in replies]
-        absent, unfit = [], [None] * len(replies)
+        absent: list[list[str] | None] = []
+        unfit: list[list[tuple[str, str]] | None] = [None] * len(replies)
         for each in metrics:
             absent.append(None if each.keys() == self._names else sorted(self._names - each.keys()) or None)
-        unknown = [
-            [(name, json.dumps(each[name])) for name in sorted(each.keys() - self._names)] or None
-            for each in metrics
-        ]
         columns = []
         for wanted in self._place.columns:
             found = [each.get(wanted.name) for each in metrics]
@@ -243,14 +242,28 @@ class _Rows:
             unfit,
             [each.warming for each in replies],
             [None if each.partial is None else list(each.partial.items()) for each in replies],
-            unknown,
+            [self._unknown(each) for each in replies],
         ]
         arrays = [pa.array(values, each.type) for values, each in zip(told, self._schema)] + columns
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
+    def _unknown(self, reply: _Reply) -> list[tuple[str, str]] | None:
+        """What a reply says of names that no metric ever had."""
+        found = [
+            (name, json.dumps(reply.metrics[name])) for name in sorted(reply.metrics.keys() - self._names)
+        ]
+        warming = [name for name in reply.warming or () if name not in self._names]
+        partial = {name: at for name, at in (reply.partial or {}).items() if name not in self._names}
+        # In parentheses, as no metric is called.
+        found += [(f"({WARMING})", json.dumps(warming))] if warming else []
+        found += [(f"({PARTIAL})", json.dumps(partial))] if partial else []
+        return found or None
 
-def _array(wanted: Answered, values: list[Any], unfit: list[Any], type_: pa.DataType) -> pa.Array:
-    """Results of a metric; what cannot be one is null, and its column is named in `unfit`."""
+
+def _array(
+    wanted: Answered, values: list[Any], unfit: list[list[tuple[str, str]] | None], type_: pa.DataType
+) -> pa.Array:
+    """Results of a metric; what cannot be one is null, and stands in `unfit` by its column."""
     try:
         return pa.array([_read(wanted, value) for value in values], type_)
     except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
@@ -260,7 +273,7 @@ def _array(wanted: Answered, values: list[Any], unfit: list[Any], type_: pa.Data
                 fitting.append(pa.scalar(_read(wanted, value), type_))
             except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
                 fitting.append(pa.scalar(None, type_))
-                unfit[row] = [*(unfit[row] or ()), wanted.column]
+                unfit[row] = [*(unfit[row] or ()), (wanted.column, json.dumps(value))]
         return pa.array([each.as_py() for each in fitting], type_)
 
 

@@ -1,4 +1,4 @@
-"""Metrics that recorded replies name, and that there never were."""
+"""Metrics that recorded replies name, as results, warming or partial, and that there never were."""
 
 from collections.abc import Callable
 

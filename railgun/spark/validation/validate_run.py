@@ -18,9 +18,7 @@ from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
     Said,
-    Unsent,
     check_partitioner,
-    joined,
 )
 from railgun.spark.validation.reply_file import ReplyFile, recorded_columns
 from railgun.spark.validation.report import MetricCheck, Report
@@ -35,6 +33,7 @@ from railgun.spark.validation.run_source import (
 )
 from railgun.spark.validation.run_source import reply_column as reply
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
+from railgun.spark.validation.unsent import Spoken, Unsent, joined
 from railgun.spark.worker_errors import own_errors
 from railgun.wire.time_text import time_text
 
@@ -124,10 +123,11 @@ def _partitioner(
     tasks = stream.partitions_of(stream.partitioners[place])
     with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
         checks = check_partitioner(events, passes, values.types, said, sample, has_sure=bool(asked))
-    recorded = {each: reply(each) for each in (late, duplicate, *(metric.name for metric in metrics))}
+    spoken = [Spoken(each, reply(each)) for each in (late, duplicate)]
+    spoken += [Spoken(each.name, reply(each.name), scale=held_scale(each)) for each in metrics]
     unsent = Unsent(
         run.where(f"{task} IS NULL AND {times.holds(EVENT_MS)}"), stream.partitioners[place]
-    ).checks(recorded, {metric.name: held_scale(metric) for metric in metrics})
+    ).checks(spoken)
     return [joined(check, unsent) for check in checks] + [
         MetricCheck(each.name, not_checked=reason) for each, reason in left
     ]

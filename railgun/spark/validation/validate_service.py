@@ -14,7 +14,7 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.spark.errors import OptionError, ReplyFileError
-from railgun.spark.sessions import divide, kept, own_session
+from railgun.spark.sessions import divide, kept, kept_alone, own_session
 from railgun.spark.tables.opening import registered
 from railgun.spark.tables.options import read_options
 from railgun.spark.validation.admission import (
@@ -26,7 +26,18 @@ from railgun.spark.validation.admission import (
     Lateness,
     admitted,
 )
-from railgun.spark.validation.checking import ValueColumns, held_scale, planned
+from railgun.spark.validation.belonging import (
+    IN_NO_LOG,
+    OF_MS,
+    OWN_MS,
+    beside_records,
+    here,
+    id_elsewhere,
+    more_than_replies,
+    sent_records,
+    to_records_here,
+)
+from railgun.spark.validation.checking import ValueColumns, planned
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
 from railgun.spark.validation.lives import Told, told
@@ -35,18 +46,19 @@ from railgun.spark.validation.partitioner_check import (
     UNSURE,
     Said,
     Uncertain,
-    Unsent,
     check_partitioner,
-    joined,
 )
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
 from railgun.spark.validation.reply_source import (
+    ABSENT,
     DUPLICATE_AT,
     LATE_AT,
+    PARTIAL,
     REPLY_ID,
     REPLY_MS,
     REPLY_NUMBER,
-    UNKNOWN,
+    UNFIT,
+    WARMING,
     Answered,
     ReplyPlace,
     ReplySource,
@@ -61,6 +73,7 @@ from railgun.spark.validation.time_check import check_times
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.translate import FIELD_PREFIX, text_literal
 from railgun.spark.validation.unknown_metrics import unknown_metrics
+from railgun.spark.validation.unsent import Spoken, Unsent, joined
 from railgun.spark.validation.validate_run import ValidationError, check_found, check_sample
 from railgun.spark.validation.worlds import (
     FROM_INPUT,
@@ -76,6 +89,11 @@ from railgun.spark.worker_errors import own_errors
 
 _OF_ID, _AT_ID, _EVENTS_OF_ID = "replies_of_id", "reply_of_id", "events_of_id"
 _IS_ASKED = "is_asked"
+_BESIDE = (
+    *(REPLY_NUMBER, REPLY_ID, OF_MS, _OF_ID, _AT_ID),
+    *(LATE_AT, DUPLICATE_AT, ABSENT, UNFIT, WARMING, PARTIAL),
+)
+"""Of replies what events are compared with, beside results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +182,8 @@ def validate_service(
         columns = _columns([each for each, _ in said.values()])
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
-        replies = stack.enter_context(kept(_numbered(loaded)))
+        records = stack.enter_context(kept_alone(sent_records(logs, times)))
+        replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))
         is_asked = F.when(F.expr(times.holds(REPLY_MS)), True)
         count, in_range, first_ms, last_ms = replies.agg(
             F.count("*"), F.count(is_asked), F.min(REPLY_MS), F.max(REPLY_MS)
@@ -173,13 +192,12 @@ def validate_service(
         divide(session, count if past is None else count + past.read.events)
         checks = [
             unknown_metrics(replies.where(times.holds(REPLY_MS)), place.of_number),
-            check_times(replies, logs.values(), times, place.of_number),
+            check_times(replies, place.of_number),
         ]
         unanswered = 0
+        all_told = {name: each for name, (each, _) in said.items()}
         for partitioner, log in logs.items():
-            one = _Partitioner(
-                stream, partitioner, said[partitioner][0], columns, log, replies, past, times, place
-            )
+            one = _Partitioner(stream, partitioner, all_told, columns, log, replies, past, times, place)
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -208,7 +226,7 @@ def _columns(all_told: Iterable[Told]) -> list[Answered]:
 
 def _numbered(replies: DataFrame) -> DataFrame:
     """Replies with how many there are of their id, and which of these each is."""
-    alike = Over.partitionBy(REPLY_ID)
+    alike = Over.partitionBy(REPLY_ID, IN_NO_LOG)
     return replies.withColumns(
         {
             _OF_ID: F.count("*").over(alike),
@@ -224,7 +242,7 @@ class _Partitioner:
         self,
         stream: StreamDefinition,
         partitioner: str,
-        told: Told,
+        all_told: Mapping[str, Told],
         columns: Sequence[Answered],
         log: DataFrame,
         replies: DataFrame,
@@ -233,9 +251,16 @@ class _Partitioner:
         place: ReplyPlace,
     ) -> None:
         self._past, self._times, self._place = past, times, place
-        self._stream, self._name, self._told = stream, partitioner, told
-        self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in told.lives]
+        self._stream, self._name, self._told = stream, partitioner, all_told[partitioner]
+        self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in self._told.lives]
+        self._names_elsewhere = {
+            life.metric.name
+            for name, told in all_told.items()
+            for life in told.lives.values()
+            if name != partitioner
+        }
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
+        self._place_in_stream = stream.partitioners.index(partitioner)
         self.unanswered = 0
 
     def checks(self, sample: float | None) -> list[MetricCheck]:
@@ -256,22 +281,20 @@ class _Partitioner:
             tasks = self._stream.partitions_of(self._name)
             admission = stack.enter_context(kept(admitted(self._sent(values), self._rules(), tasks)))
             events, lived, installed = self._events(admission, values, stack)
-            rules = LifeRules(events, lived, {int(each.column[2:]): each.column for each in self._columns})
+            of_life = {int(each.column[2:]): each.column for each in self._columns}
+            rules = LifeRules(events, lived, of_life, self._names_elsewhere)
             passes, left = planned(rules.checked(), values, () if self._past is None else (WORLD,))
-            recorded = {f"late_{column}": late, f"duplicate_{column}": f"nullif({duplicate}, false)"}
-            recorded |= {each.name: each.column for each in rules.checked()}
-            uncertain, self.unanswered = self._uncertain(events, list(recorded.values()), stack)
+            spoken = [
+                Spoken(f"late_{column}", late),
+                Spoken(f"duplicate_{column}", f"nullif({duplicate}, false)"),
+            ]
+            spoken += rules.spoken()
+            uncertain, self.unanswered = self._uncertain(events, spoken, stack)
             checks = check_partitioner(
                 events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
             )
-        ids = self._log.select(EVENT_ID).distinct()
-        unsent = self._replies.where(self._times.holds(REPLY_MS)).join(
-            ids, self._replies[REPLY_ID] == ids[EVENT_ID], "left_anti"
-        )
-        scales = {each.name: held_scale(each.metric) for each in rules.checked()}
-        nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(
-            recorded, scales
-        )
+        unsent = self._replies.where(f"{here(self._place_in_stream)} = 0 AND {self._times.holds(REPLY_MS)}")
+        nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(spoken)
         checks = [self._placed(joined(check, nulls)) for check in checks]
         return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
 
@@ -323,7 +346,15 @@ class _Partitioner:
         if self._past is not None:
             past = [f"{EVENT_MS} AS {SENT_MS}", f"{INPUT_COLUMNS[0]} >= 0 AS {FROM_INPUT}", RECORD]
         events = self._log.selectExpr(
-            NUMBER, TASK, EVENT_ID, EVENT_MS, *INPUT_COLUMNS, *self._fields(), *values.selected(), *past
+            NUMBER,
+            TASK,
+            EVENT_ID,
+            EVENT_MS,
+            f"{EVENT_MS} AS {OWN_MS}",
+            *INPUT_COLUMNS,
+            *self._fields(),
+            *values.selected(),
+            *past,
         )
         alike = Over.partitionBy(EVENT_ID)
         is_asked = F.expr(self._times.holds(EVENT_MS))
@@ -333,24 +364,27 @@ class _Partitioner:
         )
         first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
         found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
-        is_sure = f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1, false)"
+        not_elsewhere = id_elsewhere(self._place_in_stream)
+        is_sure = (
+            f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1 AND {not_elsewhere} = 0 "
+            f"AND coalesce({OF_MS} = {OWN_MS}, true), false)"
+        )
         return found.selectExpr(
             "*",
             f"{is_sure} AND {_IS_ASKED} AS {SURE}",
             f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_ASKED} AS {UNSURE}",
-        ).drop(_OF_ID, _EVENTS_OF_ID)
+        ).drop(_OF_ID, _EVENTS_OF_ID, OF_MS, not_elsewhere)
 
     def _beside(self) -> DataFrame:
         """Of replies what this partitioner's events are compared with."""
-        others = {each for each in self._replies.columns if each.startswith("r_")} - {
-            each.column for each in self._columns
-        }
-        return self._replies.drop(*others, UNKNOWN, REPLY_MS)
+        columns = [each.column for each in self._columns]
+        wanted = [*_BESIDE, id_elsewhere(self._place_in_stream), *columns]
+        return self._replies.where(f"NOT {IN_NO_LOG}").select(wanted)
 
     def _uncertain(
-        self, events: DataFrame, recorded: Sequence[str], stack: ExitStack
+        self, events: DataFrame, spoken: Sequence[Spoken], stack: ExitStack
     ) -> tuple[Uncertain | None, int]:
-        """The replies to ids that come again; and how many events have no reply. recorded: SQL of what they say."""
+        """The replies to ids that come again; and how many events have no reply. spoken: all that they say."""
         alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
         if self._past is not None:
             alone &= F.col(IS_HERE)
@@ -360,23 +394,14 @@ class _Partitioner:
         if not unsure:
             return None, none
         ids = events.where(UNSURE).select(EVENT_ID).distinct()
-        replies = self._beside().drop(_AT_ID)
+        replies = self._replies.where(f"NOT {IN_NO_LOG}")
         wanted = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
-        own = self._to_records_here(wanted, recorded)
-        return Uncertain(stack.enter_context(kept(own)), REPLY_NUMBER, REPLY_ID), none
-
-    def _to_records_here(self, replies: DataFrame, recorded: Sequence[str]) -> DataFrame:
-        """The replies without as many as an id has more than records here, where these say nothing: they are to events
-        that were not sent here, and right as they are.
-        """
-        records = self._log.groupBy(EVENT_ID).agg(F.count("*").alias(_EVENTS_OF_ID))
-        says_nothing = " AND ".join(f"{each} IS NULL" for each in recorded)
-        silent_first = Over.partitionBy(REPLY_ID).orderBy(F.expr(says_nothing).desc(), REPLY_NUMBER)
-        ranked = replies.join(records, replies[REPLY_ID] == records[EVENT_ID]).withColumn(
-            _AT_ID, F.row_number().over(silent_first)
-        )
-        own = ranked.where(f"NOT ({says_nothing} AND {_AT_ID} <= {_OF_ID} - {_EVENTS_OF_ID})")
-        return own.drop(EVENT_ID, _OF_ID, _AT_ID, _EVENTS_OF_ID)
+        says_nothing = " AND ".join(f"NOT {each.is_said}" for each in spoken)
+        own = to_records_here(wanted, self._place_in_stream, says_nothing)
+        chosen = own.select([each for each in self._beside().columns if each not in (_AT_ID, _OF_ID)])
+        held = stack.enter_context(kept_alone(chosen))
+        unsure_here = events.where(f"{UNSURE} AND {IS_HERE}" if self._past is not None else UNSURE)
+        return Uncertain(held, REPLY_NUMBER), none + more_than_replies(unsure_here, held)
 
     def _placed(self, check: MetricCheck) -> MetricCheck:
         """Examples with the places of their events."""

@@ -1,0 +1,51 @@
+"""Recorded replies as rows: what is no result of its metric's type is kept as it was recorded, wherever it stands."""
+
+import json
+from typing import Any
+
+import pytest
+
+from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, Kind, Type
+from railgun.spark.validation.reply_source import Answered, ReplyPlace, _Rows
+
+TYPES = {
+    "whole": LONG, "share": DOUBLE, "text": STRING, "is_on": BOOLEAN, "price": Type(Kind.DECIMAL, 9, 2),
+    "at": Type(Kind.TIMESTAMP), "wide": Type(Kind.INTEGER128),
+}  # fmt: skip
+COLUMNS = tuple(Answered.of(f"r_{at}", name, type_) for at, (name, type_) in enumerate(TYPES.items()))
+
+
+def row(**said: Any) -> dict[str, Any]:
+    """The row of a reply."""
+    place = ReplyPlace((), None, "", {}, "s", COLUMNS)
+    body = {"id": "e", "time": 1, "metrics": dict.fromkeys(TYPES), **said}
+    [made] = _Rows(place).batch([json.dumps(body).encode()], [0], "line").to_pylist()
+    return dict(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("whole", "5"), ("whole", 5.0), ("whole", True), ("whole", 1 << 63), ("whole", []), ("share", "0.5"),
+        ("share", False), ("text", 5), ("text", {}), ("is_on", 0), ("is_on", "true"), ("price", 1.25),
+        ("price", "1.5"), ("price", "none"), ("at", "2023-11-14T22:13:20Z"), ("wide", 1.0), ("wide", "7"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_kept_as_it_was_recorded(name: str, value: object) -> None:
+    metrics = dict.fromkeys(TYPES) | {name: value}
+    column = f"r_{list(TYPES).index(name)}"
+    found = row(metrics=metrics)
+    assert found["unfit"] == [(column, json.dumps(value))]
+    assert found[column] is None
+
+
+def test_what_fits_is_not_unfit() -> None:
+    values = (1, 2, "t", False, "1.25", 3, 1 << 70)
+    assert row(metrics=dict(zip(TYPES, values)))["unfit"] is None
+    assert row()["unfit"] is None
+
+
+def test_names_that_no_metric_had_are_told_wherever_they_stand() -> None:
+    assert row(warming=["whole"], partial={"text": 5})["unknown"] is None
+    found = row(metrics={"whole": 1, "made_up": 2}, warming=["whole", "x"], partial={"y": 3, "text": 4})
+    assert found["unknown"] == [("made_up", "2"), ("(warming)", '["x"]'), ("(partial)", '{"y": 3}')]
