@@ -71,16 +71,18 @@ def as_transport_error(place: str, error: KafkaError, because: KafkaError | None
     because: what the client complained of last; where nothing answered in time, that is why.
     """
     if error.fatal():
-        return TransportFailedError(place, _text(error), "Start again: what is unanswered may be sent again")
+        return TransportFailedError(
+            place, text_of(error), "Start again: what is unanswered may be sent again"
+        )
     if error.code() in _MISSING:
         return TopicMissingError(place)
     if error.code() in _DAMAGED:
-        return TransportCorruptionError(place, _text(error))
+        return TransportCorruptionError(place, text_of(error))
     for each in (error, because):
         remedy = None if each is None else _remedy(each)
         if each is not None and remedy is not None:
-            return TransportRefusedError(place, _text(each), remedy)
-    reason = _text(error) if because is None else f"{_text(error)} ({_text(because)})"
+            return TransportRefusedError(place, text_of(each), remedy)
+    reason = text_of(error) if because is None else f"{text_of(error)} ({text_of(because)})"
     return TransportUnavailableError(
         place, reason, "Check that the broker runs and its address is right; then try again"
     )
@@ -89,7 +91,7 @@ def as_transport_error(place: str, error: KafkaError, because: KafkaError | None
 def is_fenced(error: KafkaError) -> bool:
     """Whether there is no broker for replicas at the moment: each starts, or was too busy to tell the controller that
     it runs. Only the text tells that from fewer brokers than replicas."""
-    return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in _text(error)
+    return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in text_of(error)
 
 
 def _remedy(error: KafkaError) -> str | None:
@@ -102,7 +104,8 @@ def is_passing(error: KafkaError) -> bool:
     return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
 
 
-def _text(error: KafkaError) -> str:
+def text_of(error: KafkaError) -> str:
+    """What librdkafka says, for a reader of the log."""
     return str(error.str()).rstrip(".")
 
 
@@ -125,7 +128,7 @@ class Complaints:
         """librdkafka's `error_cb`."""
         if error.code() not in self._told:
             self._told.add(error.code())
-            _log.warning("%s", _text(error))
+            _log.warning("%s", text_of(error))
         refusal = self.last is not None and self.last.code() in _REFUSED
         # "All brokers are down" follows on every cause and says less.
         if not (refusal or (self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN)):

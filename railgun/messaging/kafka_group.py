@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import TransportError
@@ -13,7 +14,8 @@ from railgun.messaging.kafka_settings import KafkaSettings
 
 _SESSION_MS, _HEARTBEAT_MS = 10_000, 1_000
 _REST_S = 0.05
-_LATE_S = 10.0
+# How long whoever reads waits at first to be told where partitions begin, and when it asks again.
+_BEGIN_S, _BEGIN_AGAIN_S = 0.2, 1.0
 
 _log = logging.getLogger("railgun.kafka")
 
@@ -37,6 +39,9 @@ class Owner(Protocol):
 class GroupReading:
     """One member. Every method belongs to one thread. Begins at what the group committed, else at the oldest record.
 
+    Where that is asked for here and not left to librdkafka (2.16): told that a transaction over a partition's position
+    is under way while others come or go, it takes the partition for one that was never read.
+
     session_s: after so long without a sign of life the group gives its partitions to others.
     metadata: who this member is, for a producer's transaction, as of the last rebalance that it heard the end of; None
     during one.  Any thread may look at it.
@@ -59,13 +64,19 @@ class GroupReading:
         self.session_s = float(configuration["session.timeout.ms"]) / 1000
         self._consumer = made(topic, lambda: Consumer(configuration))
         self._held: list[Message] = []
+        # Partitions of which it is not known yet where they begin. librdkafka is given them then, and not told to seek:
+        # the answer to where they end, should it come afterwards, would make it go there (2.16).
+        self._unbegun: set[int] = set()
+        self._begin_s, self._patience_s = 0.0, _BEGIN_S
         self._is_resting, self._is_member = False, False
         self.metadata: Any = None
+        # As whom the partitions came that are had.
+        self._member: str | None = None
         self._consumer.subscribe(
             [topic],
-            on_assign=self._told(owner.assigned, is_member=True),
-            on_revoke=self._told(owner.revoked, is_member=False),
-            on_lost=self._told(owner.lost, is_member=False),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
         )
 
     def poll(self, timeout_s: float, max_records: int) -> list[Message]:
@@ -76,22 +87,22 @@ class GroupReading:
         if self._held:
             messages, self._held = self._held, []
             return messages
-        first = self._consumer.poll(timeout_s)
-        if self.metadata is None and self._is_member:
-            self.metadata = self._consumer.consumer_group_metadata()
-        if first is None:
+        if self._unbegun and monotonic() >= self._begin_s:
+            self._begin()
+        self._hold(timeout_s)
+        if not self._held:
             return []
         # Asked for several with a timeout, it would wait for all of them.
-        return self._good([first, *self._consumer.consume(max_records - 1, 0)])
+        more = self._good(self._consumer.consume(max_records - 1, 0))
+        messages, self._held = self._held + more, []
+        return messages
 
     def rest(self) -> None:
         """Stay a member without reading on, for a moment."""
         self._is_resting = True
         self._consumer.pause(self._consumer.assignment())
-        message = self._consumer.poll(_REST_S)
-        if message is not None:
-            # Of a partition that was assigned just now.
-            self._held += self._good([message])
+        # What comes is of a partition that was assigned just now.
+        self._hold(_REST_S)
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
         """Have the group go on there. With `wait` it is so on return, or TransportError says why not: as where this
@@ -121,6 +132,14 @@ class GroupReading:
         """Leave the group; what is still had is revoked first."""
         self._consumer.close()
 
+    def _hold(self, timeout_s: float) -> None:
+        """Wait for a record, which is held: its partition may go before it is handed on."""
+        message = self._consumer.poll(timeout_s)
+        if self.metadata is None and self._is_member:
+            self.metadata = self._membership()
+        if message is not None:
+            self._held += self._good([message])
+
     def _good(self, messages: list[Message]) -> list[Message]:
         errors = [error for error in map(Message.error, messages) if error is not None]
         if not errors:
@@ -132,14 +151,86 @@ class GroupReading:
             _log.warning("%s: %s", self._topic, raised)
         return [each for each in messages if each.error() is None]
 
-    def _told(
-        self, tell: Callable[[list[int]], None], *, is_member: bool
-    ) -> Callable[[Consumer, list[KafkaTopicPartition]], None]:
-        def on_change(consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
-            self.metadata, self._is_member = None, is_member
-            tell([each.partition for each in partitions])
+    def _begin(self) -> None:
+        """Read partitions of which it was not known where they begin."""
+        try:
+            self._consumer.incremental_assign(self._beginnings(sorted(self._unbegun)))
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            if not is_passing(cause):
+                raise as_transport_error(self._topic, cause, self._complaints.last) from error
+            self._begin_s = monotonic() + _BEGIN_AGAIN_S
+        else:
+            self._unbegun.clear()
 
-        return on_change
+    def _beginnings(self, partitions: list[int]) -> list[KafkaTopicPartition]:
+        """Raises KafkaException where the broker does not say now, as while a transaction over one is under way."""
+        asked = [KafkaTopicPartition(self._topic, each) for each in partitions]
+        # All reading waits: not for long at first, but a slow broker has to be heard in the end.
+        patience_s, self._patience_s = self._patience_s, min(2 * self._patience_s, _BEGIN_AGAIN_S)
+        found = self._consumer.committed(asked, patience_s)
+        for each in found:
+            if each.error is not None:
+                raise KafkaException(each.error)
+            if each.offset < 0:
+                each.offset = OFFSET_BEGINNING
+        self._patience_s = _BEGIN_S
+        return found
+
+    def _membership(self) -> Any:
+        """Who this member is now; None where it is none, or already another: of nobody, a broker takes any position."""
+        metadata, member = self._consumer.consumer_group_metadata(), self._consumer.memberid()
+        return metadata if member and member == self._member and member.encode() in metadata else None
+
+    def _on_assign(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+        self.metadata, self._is_member = None, True
+        if not self._unbegun and not consumer.assignment():
+            self._member = consumer.memberid()
+        own = [each.partition for each in partitions]
+        try:
+            found = self._beginnings(own) if own else []
+        except KafkaException:
+            # Asked again soon, which tells what does not pass.
+            self._unbegun.update(own)
+            found = []
+        try:
+            consumer.incremental_assign(found)
+        except KafkaException as error:
+            raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
+        self._owner.assigned(own)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+        # Nobody else has them before this returns: a transaction too may finish what is under way.
+        self.metadata, self._is_member = self._membership(), False
+        # Told so where it was shut out while partitions came or went, too.
+        self._let_go(partitions, self._owner.lost if self.metadata is None else self._owner.revoked)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
+        self.metadata, self._is_member = None, False
+        self._let_go(partitions, self._owner.lost)
+
+    def _let_go(self, partitions: list[KafkaTopicPartition], tell: Callable[[list[int]], None]) -> None:
+        own = [each.partition for each in partitions]
+        self._unbegun.difference_update(own)
+        # Were they to come back meanwhile, others may have gone on after what is held.
+        self._held = [each for each in self._held if each.partition() not in own]
+        try:
+            tell(own)
+        finally:
+            self.metadata = None
+            self._unassign(own)
+
+    def _unassign(self, partitions: list[int]) -> None:
+        try:
+            begun = [each for each in self._consumer.assignment() if each.partition in partitions]
+            # One that goes while it is paused would be so still when it comes back.
+            self._consumer.resume(begun)
+            self._consumer.incremental_unassign(begun)
+        except KafkaException as error:
+            # One that is being closed may have given up all by itself. What leaves a callback of librdkafka has
+            # to be an error that was caught in Python: one just as C raised it ends the process (confluent_kafka 2.16).
+            if error.args[0].code() != KafkaError._DESTROY:
+                raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
 
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:

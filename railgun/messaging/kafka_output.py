@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
+from railgun.messaging.kafka_errors import Complaints, as_transport_error, made, text_of
 from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_handing import hand_over
 from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
@@ -170,7 +170,7 @@ class TransactionalOutput:
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 if cause.txn_requires_abort():
-                    raise OutputAbortedError(str(cause)) from error
+                    raise OutputAbortedError(text_of(cause)) from error
                 if not cause.retriable() or time.monotonic() > deadline:
                     raise as_transport_error(self._place, cause, self._complaints.last) from error
                 time.sleep(_AGAIN_S)

@@ -27,6 +27,11 @@ _FIXED: dict[str, Value] = {
     "partitioner": "murmur2_random",
 }
 
+# Clients of one transactional or instance id shut each other out; how members share partitions, `GroupReading` says.
+_EACH_CLIENTS_OWN = frozenset(
+    {"transactional.id", "group.instance.id", "group.protocol", "partition.assignment.strategy"}
+)
+
 _PRODUCER: dict[str, Value] = {
     "linger.ms": 0,
     "message.max.bytes": MESSAGE_LIMIT_BYTES,
@@ -56,7 +61,7 @@ class KafkaSettings:
     """How to reach Kafka.
 
     broker: HOST:PORT, or several with commas.  replication: of new topics; −1: the broker's default.
-    pass_through: settings of librdkafka, over ours; the transport's own (see `_FIXED`) cannot be set.
+    pass_through: settings of librdkafka, over ours; the transport's own (`_FIXED`, `_EACH_CLIENTS_OWN`) cannot be set.
     answer_timeout_s: how long the broker has for a question (not for records on their way to it, that is
     message.timeout.ms).
     """
@@ -70,6 +75,10 @@ class KafkaSettings:
         for key, value in self.pass_through.items():
             if key in _FIXED and value != _FIXED[key]:
                 raise ValueError(f"[kafka] {key}: the transport relies on {_FIXED[key]!r}; leave it out")
+            if key in _EACH_CLIENTS_OWN:
+                raise ValueError(
+                    f"[kafka] {key}: the transport says it itself, for each client; leave it out"
+                )
             if key == "bootstrap.servers":
                 raise ValueError("[kafka] bootstrap.servers: name the broker by `broker`")
 

@@ -8,8 +8,8 @@ import uuid
 from pathlib import Path
 
 from railgun.broker.background import spawn
-from railgun.broker.exclusive import exclusive
 from railgun.broker.local import LocalBroker
+from railgun.exclusive import exclusive
 
 # The folder of this run's broker and the process that the run is, for the workers that it starts.
 _FOLDER, _OWNER = "RAILGUN_TEST_BROKER_FOLDER", "RAILGUN_TEST_BROKER_OWNER"

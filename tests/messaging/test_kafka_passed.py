@@ -32,11 +32,12 @@ def test_what_it_does_not_take_is_told_with_its_key(key: str, value: str | int, 
     assert raised.value.place == f"[kafka] {key}"
 
 
-def test_what_exactness_rests_on_cannot_be_set() -> None:
-    settings = load_settings(None, {"RAILGUN_KAFKA__ACKS": "1"})
+@pytest.mark.parametrize("key", ["acks", "transactional.id", "group.instance.id", "group.protocol"])
+def test_what_exactness_rests_on_cannot_be_set(key: str) -> None:
+    settings = load_settings(None, {f"RAILGUN_KAFKA__{key.upper().replace('.', '_')}": "1"})
     with pytest.raises(ConfigError, match="leave it out") as raised:
         kafka_settings(settings)
-    assert raised.value.place == "[kafka] acks"
+    assert raised.value.place == f"[kafka] {key}"
 
 
 @pytest.mark.parametrize("command", ["node", "frontend", "serve"])

@@ -1,0 +1,283 @@
+"""Where a member of a group begins to read, whatever its partitions went through before it had them."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient
+
+from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_group import GroupReading, leave
+from tests.unit.local_units import quick_settings
+
+_RECORDS, _DONE, _UNDER_WAY = 10, 5, 8
+_MANY = 16
+_PATIENCE_S = 60.0
+_STEADY_S = 1.0
+
+
+class Member:
+    """One of a group. read: by partition the offsets that came.  could_finish: whether it was a member still while it
+    was told that partitions go; None where it was not asked to.  was_shut_out: whether others may have had them."""
+
+    def __init__(self, broker: str, topic: str, partitions: int = 2) -> None:
+        self.partitions: set[int] = set()
+        self.read: dict[int, list[int]] = {each: [] for each in range(partitions)}
+        self.could_finish: bool | None = None
+        self.was_shut_out = False
+        self.reading = GroupReading(quick_settings(broker), topic, topic, self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        leave(self.reading)
+
+    def assigned(self, partitions: list[int]) -> None:
+        self.partitions |= set(partitions)
+
+    def revoked(self, partitions: list[int]) -> None:
+        self.could_finish = self.reading.metadata is not None
+        self.partitions -= set(partitions)
+
+    def lost(self, partitions: list[int]) -> None:
+        self.was_shut_out = True
+        self.partitions -= set(partitions)
+
+    def committed(self, positions: Mapping[int, int]) -> None:
+        pass
+
+    def poll(self) -> None:
+        for message in self.reading.poll(0.05, 100):
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            self.read[partition].append(offset)
+
+
+class Slow:
+    """A consumer of a broker that takes its time to say what is committed."""
+
+    def __init__(self, consumer: Consumer, answer_s: float) -> None:
+        self._consumer, self._answer_s = consumer, answer_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    def committed(self, partitions: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
+        if timeout_s < self._answer_s:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return [KafkaTopicPartition(each.topic, each.partition, _DONE) for each in partitions]
+
+
+def until(is_so: Callable[[], bool], *members: Member) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        for member in members:
+            member.poll()
+
+
+def rest_until(is_so: Callable[[], bool], resting: Member, *members: Member) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        resting.reading.rest()
+        for member in members:
+            member.poll()
+
+
+def steady(*members: Member) -> None:
+    """Poll for a while."""
+    end = time.monotonic() + _STEADY_S
+    until(lambda: time.monotonic() > end, *members)
+
+
+@contextmanager
+def made(kafka: str, partitions: int) -> Iterator[str]:
+    """A topic with ten records in each partition."""
+    name = f"group-{uuid.uuid4().hex}"
+    with KafkaTransport(quick_settings(kafka)) as transport:
+        transport.create_topic(name, partitions)
+        write_to(kafka, name, partitions)
+        yield name
+        transport.delete_topic(name)
+
+
+def write_to(kafka: str, topic: str, partitions: int = 2) -> None:
+    producer = Producer({"bootstrap.servers": kafka})
+    for partition in range(partitions):
+        for number in range(_RECORDS):
+            producer.produce(topic, str(number).encode(), partition=partition)
+    producer.flush()
+
+
+@pytest.fixture
+def topic(kafka: str) -> Iterator[str]:
+    """Of two partitions with ten records each."""
+    with made(kafka, 2) as name:
+        yield name
+
+
+def committed_in_a_transaction(kafka: str, topic: str, member: Member) -> Producer:
+    """Positions committed by one, and others by the next, which is left open."""
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+    producer.init_transactions()
+    for offset in (_DONE, _UNDER_WAY):
+        producer.begin_transaction()
+        positions = [member.reading.position(partition, offset) for partition in (0, 1)]
+        producer.send_offsets_to_transaction(positions, member.reading.metadata)
+        if offset == _DONE:
+            producer.commit_transaction()
+    return producer
+
+
+def test_a_transaction_under_way_while_the_group_changes(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
+        writer = committed_in_a_transaction(kafka, topic, first)
+    with Member(kafka, topic) as second:
+        until(lambda: len(second.partitions) == 2, second)
+        with Member(kafka, topic) as third:
+            until(lambda: len(third.partitions) == 1 and len(second.partitions) == 1, second, third)
+            assert second.could_finish
+            steady(second, third)
+            assert second.read == third.read == {0: [], 1: []}
+            writer.abort_transaction()
+            until(lambda: any(second.read.values()) and any(third.read.values()), second, third)
+            read = [offset for member in (second, third) for own in member.read.values() for offset in own]
+            assert sorted(read) == sorted(2 * list(range(_DONE, _RECORDS)))
+
+
+def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
+        # It joins, and is not polled: no generation in which it has a partition comes about.
+        with Member(kafka, topic):
+            until(lambda: len(first.partitions) == 1, first)
+            steady(first)
+            (kept,) = first.partitions
+            assert first.reading.metadata is not None
+            producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send_offsets_to_transaction(
+                [first.reading.position(kept, _DONE)], first.reading.metadata
+            )
+            producer.commit_transaction()
+            # A member's own connection answers nothing while the group waits for others.
+            beside = Consumer({"bootstrap.servers": kafka, "group.id": topic})
+            (found,) = beside.committed([KafkaTopicPartition(topic, kept)], _PATIENCE_S)
+            beside.close()
+            assert found.offset == _DONE
+
+
+def test_what_the_group_goes_on_from_is_gone(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2, first)
+        first.reading.commit({0: 2, 1: _DONE}, wait=True)
+    where = KafkaTopicPartition(topic, 0, 4)
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.delete_records([where])[where].result(_PATIENCE_S)
+    with Member(kafka, topic) as second:
+        until(lambda: all(second.read.values()), second)
+        assert second.read == {0: list(range(4, _RECORDS)), 1: list(range(_DONE, _RECORDS))}
+
+
+def test_what_came_at_rest_of_a_partition_that_went_and_is_back(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Member(kafka, topic) as nobody:
+        until(lambda: len(nobody.partitions) == 2, nobody)
+        # Of the two, the group takes the first from who has both; of the other nothing comes.
+        nobody.reading.commit({1: _RECORDS}, wait=True)
+    with Member(kafka, topic) as first:
+        with monkeypatch.context() as patch:
+            patch.setattr("railgun.messaging.kafka_group._REST_S", _PATIENCE_S)
+            first.reading.rest()
+        with Member(kafka, topic) as second:
+            rest_until(lambda: second.partitions == {0}, first, second)
+            second.reading.commit({0: _DONE}, wait=True)
+        rest_until(lambda: len(first.partitions) == 2, first)
+        until(lambda: bool(first.read[0]), first)
+        steady(first)
+        assert first.read == {0: list(range(_DONE, _RECORDS)), 1: []}
+
+
+def test_a_group_that_never_read(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: all(first.read.values()), first)
+        steady(first)
+        assert first.read == {each: list(range(_RECORDS)) for each in (0, 1)}
+
+
+def test_positions_of_a_member_that_is_none_are_not_taken(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
+        assert first.reading._membership() == first.reading.metadata
+    with Member(kafka, topic) as nobody:
+        assert nobody.reading._membership() is None
+
+
+def test_a_broker_that_takes_its_time(kafka: str) -> None:
+    with made(kafka, _MANY) as topic, Member(kafka, topic, _MANY) as first:
+        consumer: Any = Slow(first.reading._consumer, 0.3)
+        first.reading._consumer = consumer
+        until(lambda: all(first.read.values()), first)
+        steady(first)
+        assert first.read == {each: list(range(_DONE, _RECORDS)) for each in range(_MANY)}
+
+
+def test_partitions_that_move_while_nothing_is_read(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: all(len(each) == _RECORDS for each in first.read.values()), first)
+        first.reading.commit({0: _RECORDS, 1: _RECORDS}, wait=True)
+        with Member(kafka, topic) as second:
+
+            def is_shared() -> bool:
+                first.reading.rest()
+                return len(first.partitions) == len(second.partitions) == 1
+
+            until(is_shared, second)
+            # What was read before is written without reading on.
+            until(lambda: first.reading.rest() is None and first.reading.metadata is not None, second)
+            first.poll()
+        until(lambda: len(first.partitions) == 2, first)
+        write_to(kafka, topic)
+        until(lambda: all(len(each) == 2 * _RECORDS for each in first.read.values()), first)
+
+
+def test_records_that_were_held_of_a_partition_that_went(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        while len({each.partition() for each in first.reading._held}) < 2:
+            first.reading._hold(_STEADY_S)
+        with Member(kafka, topic) as second:
+
+            def is_shared() -> bool:
+                first.reading.rest()
+                return len(first.partitions) == len(second.partitions) == 1
+
+            until(is_shared, second)
+            (gone,) = second.partitions
+            until(lambda: len(second.read[gone]) == _RECORDS, second)
+            second.reading.commit({gone: _RECORDS}, wait=True)
+        until(lambda: first.reading.rest() is None and len(first.partitions) == 2)
+        until(lambda: len(first.read[1 - gone]) == _RECORDS, first)
+        steady(first)
+        assert first.read == {gone: [], 1 - gone: list(range(_RECORDS))}
+
+
+def test_what_goes_from_one_that_is_another_member_by_now_is_lost(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
+        first.reading._member = "another"
+        with Member(kafka, topic) as second:
+            until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
+            assert first.was_shut_out
+            assert first.could_finish is None
+            assert first.reading.metadata is None
