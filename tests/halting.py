@@ -3,7 +3,8 @@
 import os
 import signal
 import time
-from pathlib import Path
+
+from tests.proc import of_threads, state_of
 
 
 def halt(pid: int) -> None:
@@ -15,8 +16,4 @@ def halt(pid: int) -> None:
 
 def _is_halted(pid: int) -> bool:
     """By all its threads."""
-    states = [
-        task.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        for task in Path(f"/proc/{pid}/task").iterdir()
-    ]
-    return all(state in "TtZX" for state in states)
+    return all(state_of(stat) in "TtZX" for stat in of_threads(pid, "stat"))

@@ -13,6 +13,7 @@ from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC
 from railgun.registry.topics import topic_of
 from railgun.task.task_folder import place_of
+from railgun.unit.disk import size_of
 
 _READ_RECORDS, _READ_BYTES = 1 << 16, 4 << 20
 
@@ -42,7 +43,7 @@ def inspect_log(data: Path, tasks: Sequence[TaskReport]) -> LogReport | None:
             return None
         gone = f"{folder}: there are tasks, and their log is gone; restore the whole folder from one copy"
         return LogReport(str(folder), 0, 0, 0, 0, (gone,))
-    size_bytes = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    size_bytes = size_of(folder)
     try:
         log = ReadOnlyLog(folder)
     except TransportVersionError:

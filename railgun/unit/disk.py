@@ -24,6 +24,11 @@ def read_disk(folder: Path, log: Path | None = None) -> DiskReading:
     return DiskReading(events_bytes, state_bytes, log_bytes, shutil.disk_usage(folder).free)
 
 
+def size_of(folder: Path) -> int:
+    """The bytes of all files below a folder. Files that come and go meanwhile count or not."""
+    return sum(size_bytes for _, size_bytes in _files(folder))
+
+
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
     for above, _, names in os.walk(folder):
         for name in names:

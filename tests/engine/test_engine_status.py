@@ -6,6 +6,7 @@ import pytest
 
 import railgun
 from railgun.task.settings import TaskSettings
+from railgun.unit.disk import size_of
 
 DEFINITIONS = """
 [streams.payments]
@@ -49,7 +50,7 @@ def test_tasks_and_disk(tmp_path: Path) -> None:
         [stream] = engine.status().streams
         assert all(task.checkpoint == task.position for task in stream.tasks)
         disk = engine.status().disk
-        held = sum(file.stat().st_size for file in (tmp_path / "data").rglob("*") if file.is_file())
+        held = size_of(tmp_path / "data")
         assert disk.events_bytes > 0
         assert disk.log_bytes > 0
         assert 0 < disk.state_bytes < held

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from railgun.broker.local import LocalBroker, Status
 from railgun.messaging.kafka import KafkaTransport
@@ -16,6 +15,7 @@ from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
 from tests.broker.shared_broker import unheard
 from tests.halting import halt
+from tests.proc import of_threads
 
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 # One that turns in circles takes all of a core that others leave it: a fifth even on a busy machine.
@@ -25,8 +25,8 @@ _SHARE_MAX = 0.1
 def _used_s() -> float:
     """The time that librdkafka's threads for brokers have taken of all cores."""
     used = 0
-    for thread in Path("/proc/self/task").iterdir():
-        name, _, rest = (thread / "stat").read_text().partition("(")[2].rpartition(")")
+    for stat in of_threads(os.getpid(), "stat"):
+        name, _, rest = stat.partition("(")[2].rpartition(")")
         if name.startswith("rdk:broker"):
             used += sum(map(int, rest.split()[11:13]))
     return used / _TICKS_S

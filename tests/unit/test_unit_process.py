@@ -17,6 +17,7 @@ from railgun.unit.noted import UNIT_STAGES
 from railgun.unit.supervisor import UnitProcess
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
+from tests.proc import children, runs
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import awaited
 from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
@@ -105,17 +106,6 @@ def test_asked_to_stop_it_answers_and_checkpoints_everything(kafka: str, prefix:
         player.close()
 
 
-def _children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def _node(folder: Path, config: Path) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "railgun", "node", "--units", "2", "--data", str(folder)]
     return subprocess.Popen([*command, "--config", str(config)], stderr=subprocess.DEVNULL, cwd=ROOT)
@@ -133,29 +123,29 @@ def test_a_node_starts_its_units_again_and_takes_them_with_it(
         player.apply(DEFINITIONS)
         sent = sent_on(player, 0, 100)
         player.front_end.await_all()
-        units = _children(node.pid)
+        units = children(node.pid)
         assert len(units) == 2
         os.kill(units[0], signal.SIGKILL)
         sent = sent_on(player, sent, 100)
         check(player, sent)
-        units = _children(node.pid)
+        units = children(node.pid)
         assert len(units) == 2
         # Of a node that is killed nothing is left to disturb the next one.
         node.kill()
         node.wait()
-        awaited(lambda: not any(map(_is_alive, units)))
+        awaited(lambda: not any(map(runs, units)))
         node = _node(tmp_path / "data", config)
         sent = sent_on(player, sent, 100)
         check(player, sent)
-        units = _children(node.pid)
+        units = children(node.pid)
         node.terminate()
         assert node.wait(60) == 0
-        assert not any(map(_is_alive, units))
+        assert not any(map(runs, units))
     finally:
         node.kill()
         node.wait()
         for unit in units:
-            if _is_alive(unit):
+            if runs(unit):
                 os.kill(unit, signal.SIGKILL)
         player.close()
 

@@ -22,6 +22,7 @@ from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
 from tests.halting import halt
+from tests.proc import children, runs
 
 ROOT = Path(__file__).parents[3]
 EVENTS = "/v1/streams/payments/events"
@@ -141,24 +142,16 @@ def test_a_server_that_is_killed_takes_its_node_with_it(kafka: str, tmp_path: Pa
     settings.write_text(f'[engine]\ntransport = "kafka"\n[cluster]\nbroker = "{kafka}"\n')
     with _serving(tmp_path, "--config", str(settings)) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
-        (node,) = _children(process.pid)
-        (unit,) = _children(node)
+        (node,) = children(process.pid)
+        (unit,) = children(node)
         process.kill()
-        until(lambda: not _runs(node) and not _runs(unit))
-
-
-def _runs(process_id: int) -> bool:
-    """Whether a process is there and more than an entry that nobody has asked after."""
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+        until(lambda: not runs(node) and not runs(unit))
 
 
 def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: Path, event: Event) -> None:
     with _serving(tmp_path, "--broker", kafka) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
-        (unit,) = [unit for node in _children(process.pid) for unit in _children(node)]
+        (unit,) = [unit for node in children(process.pid) for unit in children(node)]
         with ThreadPoolExecutor(_ARRAYS) as pool:
             halt(unit)
             try:
@@ -184,13 +177,6 @@ def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: P
 def _states(client: httpx.Client) -> set[str]:
     (stream,) = client.get("/v1/status").json()["streams"]
     return {each["state"] for each in stream["tasks"]}
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return found
 
 
 def _gauge(client: httpx.Client, name: str) -> float:
