@@ -14,7 +14,7 @@ from frontend.door.windows import Windows
 from frontend.kafka.asked import Asked
 from frontend.problems import ProblemError
 from railgun.engine.noting import note_batch
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_output import Outgoing, Output, OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
@@ -51,7 +51,7 @@ class Answering:
         self._asked = 0
         self._ended = False
         # Why nothing was written the last time: tried again many times a second, it says so once.
-        self._held_up_by = ""
+        self._held_up_by: object = None
         self.dead_letters = 0
         self._thread = threading.Thread(target=self._run, name=f"output-{stream}", daemon=True)
         self._thread.start()
@@ -61,12 +61,25 @@ class Answering:
         """Whether positions are written with the answers."""
         return self._output.commits
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody uses the output any more."""
+        return not self._thread.is_alive()
+
     def close(self) -> None:
-        """Write no more."""
+        """Write no more. A thread that does not come back from the output is left to it."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        self._thread.join()
+        while not (self.is_over or self._output.is_stuck):
+            self._thread.join(_IDLE_S)
+
+    def check(self) -> None:
+        """Raises TransportUnavailableError where nothing will be written any more."""
+        if self._output.is_stuck:
+            raise TransportUnavailableError(
+                self._out, "a transaction does not come to its end", "It is begun anew by itself"
+            )
 
     def ask(self, run: Run) -> bool:
         """Publish a run's events; False where that is not possible now. From any thread."""
@@ -167,10 +180,10 @@ class Answering:
         written: list[Run] = []
         try:
             self._output.write(select, self._reading)
-            written, self._held_up_by = runs, ""
+            written, self._held_up_by = runs, None
         except OutputAbortedError as error:
-            if str(error) != self._held_up_by:
-                self._held_up_by = str(error)
+            if error.kind != self._held_up_by:
+                self._held_up_by = error.kind
                 _log.warning("%s: answers are not written for now: %s", self._stream, error)
             with self._changed:
                 self._changed.wait(_ABORTED_S)

@@ -97,7 +97,8 @@ class StreamInput:
             try:
                 self._open(output)
             finally:
-                output.close()
+                if self._answering is None or self._answering.is_over:
+                    output.close()
         except TransportError as error:
             self.failed(str(error))
         except Exception as error:  # noqa: BLE001 - it is begun anew
@@ -129,6 +130,7 @@ class StreamInput:
     def _read(self, reading: GroupReading, answering: Answering) -> None:
         full_since_s = 0.0
         while not self._stopping.is_set():
+            answering.check()
             self._check_alive(reading, answering)
             self._commit(reading)
             self._look_for_ends(reading)

@@ -1,6 +1,7 @@
 """Records that go out together with the positions of what they were made from: one after the other, or as one."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -14,8 +15,12 @@ from railgun.messaging.kafka_handing import hand_over
 from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
 
-# A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long.
+# A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long and up
+# to as long again: a broker looks every ten seconds.
 TRANSACTION_MS = 10_000
+# Later than it should have by so much, librdkafka will not come back: where the group's broker left the cluster for a
+# moment, as when it starts again, it waits without end to send positions (2.16; its issues 5456 and 5511).
+_STUCK_S = 5.0
 _FLUSH_S = 0.5
 _AGAIN_S = 0.05
 _BY_KEY = -1
@@ -33,7 +38,11 @@ class Outgoing(NamedTuple):
 
 
 class OutputAbortedError(Exception):
-    """Nothing of it was written; it may be tried again."""
+    """Nothing of it was written; it may be tried again. kind: the same for the same cause, however it is told."""
+
+    def __init__(self, text: str, kind: object = None) -> None:
+        super().__init__(text)
+        self.kind = text if kind is None else kind
 
 
 class Output(Protocol):
@@ -43,6 +52,10 @@ class Output(Protocol):
     """
 
     commits: bool
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether `write` does not return: another one has to be made, and this one left as it is."""
 
     def write(
         self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
@@ -60,6 +73,7 @@ class PlainOutput:
     """Records only: what is committed afterwards may be lost in a crash, and they are written again."""
 
     commits = False
+    is_stuck = False
 
     def __init__(self, settings: KafkaSettings, is_stopping: Callable[[], bool]) -> None:
         self._place, self._is_stopping = settings.broker, is_stopping
@@ -115,6 +129,8 @@ class TransactionalOutput:
 
     def __init__(self, settings: KafkaSettings, name: str) -> None:
         self._place, self._timeout_s = name, settings.answer_timeout_s
+        # When librdkafka has to have come back, of what it is asked now.
+        self._back_s = math.inf
         self._complaints = Complaints()
         configuration = {
             **settings.producer(),
@@ -127,6 +143,10 @@ class TransactionalOutput:
         }
         self._producer = made(settings.broker, lambda: Producer(configuration))
         self._ask(lambda: self._producer.init_transactions(self._timeout_s))
+
+    @property
+    def is_stuck(self) -> bool:
+        return time.monotonic() > self._back_s
 
     def write(
         self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
@@ -164,16 +184,19 @@ class TransactionalOutput:
         """Ask until there is an answer: what was asked may have come to pass."""
         deadline = time.monotonic() + self._timeout_s
         while True:
+            self._back_s = time.monotonic() + self._timeout_s + _STUCK_S
             try:
                 ask()
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 if cause.txn_requires_abort():
-                    raise OutputAbortedError(text_of(cause)) from error
+                    raise OutputAbortedError(text_of(cause), cause.code()) from error
                 if not cause.retriable() or time.monotonic() > deadline:
                     raise as_transport_error(self._place, cause, self._complaints.last) from error
-                time.sleep(_AGAIN_S)
+            finally:
+                self._back_s = math.inf
+            time.sleep(_AGAIN_S)
 
 
 def _parts(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:

@@ -12,6 +12,7 @@ import pytest
 from frontend.door.answers import Answering
 from frontend.door.window import Run
 from frontend.door.windows import Windows
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka_output import OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
@@ -34,6 +35,7 @@ class HeldOutput:
     """Takes what is written."""
 
     commits = True
+    is_stuck = False
 
     def __init__(self) -> None:
         self.written = threading.Event()
@@ -49,14 +51,27 @@ class HeldOutput:
 class AbortedOutput(HeldOutput):
     """Takes nothing the first times."""
 
-    def __init__(self, reasons: list[str]) -> None:
+    def __init__(self, reasons: list[OutputAbortedError]) -> None:
         super().__init__()
         self.reasons = reasons
 
     def write(self, select: Callable[[], object], reading: object) -> None:
         if self.reasons:
-            raise OutputAbortedError(self.reasons.pop(0))
+            raise self.reasons.pop(0)
         super().write(select, reading)
+
+
+class StuckOutput(HeldOutput):
+    """Does not come back before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def write(self, select: Callable[[], object], reading: object) -> None:
+        self.is_stuck = True
+        super().write(select, reading)
+        self.let_go.wait()
 
 
 def means_of(exchange: Any) -> Any:
@@ -92,7 +107,14 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
     window = windows.of(0)
     assert window is not None
     nothing: Any = None
-    output = AbortedOutput(["no member", "no member", "no member", "another generation"])
+    output = AbortedOutput(
+        [
+            OutputAbortedError("no member"),
+            OutputAbortedError("no member"),
+            OutputAbortedError("another generation after 1 ms", 22),
+            OutputAbortedError("another generation after 2 ms", 22),
+        ]
+    )
     reading: Any = SimpleNamespace(session_s=1800.0)
     with caplog.at_level(logging.WARNING, "railgun.frontend"):
         answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
@@ -103,5 +125,28 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
             answering.close()
     assert [each.getMessage().rpartition(": ")[2] for each in caplog.records] == [
         "no member",
-        "another generation",
+        "another generation after 1 ms",
     ]
+
+
+def test_an_output_that_does_not_come_back_is_left_behind() -> None:
+    windows, output = Windows("t", 10, len), StuckOutput()
+    windows.assigned([0])
+    window = windows.of(0)
+    assert window is not None
+    nothing: Any = None
+    reading: Any = SimpleNamespace(session_s=1800.0)
+    answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
+    try:
+        answering.check()
+        windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
+        assert output.written.wait(WAIT_S)
+        with pytest.raises(TransportUnavailableError):
+            answering.check()
+        answering.close()
+        assert not answering.is_over
+    finally:
+        output.let_go.set()
+    output.is_stuck = False
+    answering.close()
+    assert answering.is_over
