@@ -50,6 +50,7 @@ class GroupReading:
     def __init__(self, settings: KafkaSettings, group: str, topic: str, owner: Owner) -> None:
         self._topic, self._owner = topic, owner
         self._complaints = Complaints()
+        self._raised: BaseException | None = None
         configuration: dict[str, Any] = {
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
@@ -58,7 +59,7 @@ class GroupReading:
             "partition.assignment.strategy": "cooperative-sticky",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": False,
-            "on_commit": self._on_commit,
+            "on_commit": self._guarded(self._on_commit),
             "error_cb": self._complaints,
         }
         self.session_s = float(configuration["session.timeout.ms"]) / 1000
@@ -74,9 +75,9 @@ class GroupReading:
         self._member: str | None = None
         self._consumer.subscribe(
             [topic],
-            on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
+            on_assign=self._guarded(self._on_assign),
+            on_revoke=self._guarded(self._on_revoke),
+            on_lost=self._guarded(self._on_lost),
         )
 
     def poll(self, timeout_s: float, max_records: int) -> list[Message]:
@@ -94,6 +95,7 @@ class GroupReading:
             return []
         # Asked for several with a timeout, it would wait for all of them.
         more = self._good(self._consumer.consume(max_records - 1, 0))
+        self._raise()
         messages, self._held = self._held + more, []
         return messages
 
@@ -131,6 +133,7 @@ class GroupReading:
     def close(self) -> None:
         """Leave the group; what is still had is revoked first."""
         self._consumer.close()
+        self._raise()
 
     def _hold(self, timeout_s: float) -> None:
         """Wait for a record, which is held: its partition may go before it is handed on."""
@@ -139,6 +142,25 @@ class GroupReading:
             self.metadata = self._membership()
         if message is not None:
             self._held += self._good([message])
+        self._raise()
+
+    def _guarded(self, told: Callable[..., None]) -> Callable[..., None]:
+        """What a callback of librdkafka raises is raised once its caller is back: confluent_kafka (2.16) makes a
+        SystemError of what it does not expect there, or ends the process.
+        """
+
+        def guarded(*said: object) -> None:
+            try:
+                told(*said)
+            except BaseException as error:  # noqa: BLE001 - it is raised all the same
+                self._raised = self._raised or error
+
+        return guarded
+
+    def _raise(self) -> None:
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
 
     def _good(self, messages: list[Message]) -> list[Message]:
         errors = [error for error in map(Message.error, messages) if error is not None]
@@ -179,7 +201,11 @@ class GroupReading:
 
     def _membership(self) -> Any:
         """Who this member is now; None where it is none, or already another: of nobody, a broker takes any position."""
-        metadata, member = self._consumer.consumer_group_metadata(), self._consumer.memberid()
+        try:
+            metadata, member = self._consumer.consumer_group_metadata(), self._consumer.memberid()
+        except (KafkaException, RuntimeError):
+            # One that is being closed does not say any more.
+            return None
         return metadata if member and member == self._member and member.encode() in metadata else None
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
@@ -227,8 +253,7 @@ class GroupReading:
             self._consumer.resume(begun)
             self._consumer.incremental_unassign(begun)
         except KafkaException as error:
-            # One that is being closed may have given up all by itself. What leaves a callback of librdkafka has
-            # to be an error that was caught in Python: one just as C raised it ends the process (confluent_kafka 2.16).
+            # One that is being closed may have given up all by itself.
             if error.args[0].code() != KafkaError._DESTROY:
                 raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
 

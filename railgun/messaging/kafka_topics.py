@@ -34,6 +34,8 @@ REFRESH_S = 10.0
 _REFRESH_LIMIT_S = 1.0
 _FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _AFTER_LAST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+# What is said of a time after which there is none.
+_NO_RECORD = -1
 
 
 class KafkaTopics:
@@ -130,7 +132,7 @@ class KafkaTopics:
                 for spec in specs
             ]
             try:
-                return [each.result().offset for each in asked]
+                return [_said(spec, each.result().offset) for spec, each in zip(specs, asked)]
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 self.forget(where.topic)
@@ -240,6 +242,15 @@ class KafkaTopics:
             # What the client has to say of its connections comes when it is asked for.
             self._client.poll(0)
             raise as_transport_error(place, error.args[0], self.complaints.last) from error
+
+
+def _said(spec: OffsetSpec, offset: int) -> int:
+    """An offset as the leader said it. Raises KafkaException where it said none: of a broker that had just been killed
+    and started again, librdkafka (2.16) was seen to give that as an answer without an error.
+    """
+    if offset < 0 and (spec in (_FIRST, _AFTER_LAST) or offset != _NO_RECORD):
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+    return offset
 
 
 def _configuration(settings: TopicSettings) -> dict[str, str]:

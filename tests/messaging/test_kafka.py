@@ -5,10 +5,12 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from typing import cast
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -26,6 +28,7 @@ from railgun.messaging.errors import (
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_admin import shared_admin
 from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_topics import KafkaTopics
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
 from railgun.task.processor import TaskProcessor
 from railgun.unit.shadow import Shadow, close_all
@@ -355,3 +358,42 @@ def test_settings_pass_through_but_for_those_that_are_relied_on(kafka: str) -> N
             KafkaSettings("h:1", pass_through={key: value})
     with pytest.raises(TransportRefusedError, match="No such configuration property"):
         KafkaTransport(KafkaSettings(kafka, pass_through={"no.such.thing": 1}))
+
+
+class _Forgetful:
+    """An administrator whose broker says nothing of offsets, and no error, the first so many times."""
+
+    def __init__(self, client: AdminClient, silences: int) -> None:
+        self._client, self._silences = client, silences
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def list_offsets(self, asked: Any, **more: Any) -> Any:
+        if self._silences == 0:
+            return self._client.list_offsets(asked, **more)
+        self._silences -= 1
+        silent: Future[SimpleNamespace] = Future()
+        silent.set_result(SimpleNamespace(offset=OFFSET_INVALID))
+        return dict.fromkeys(asked, silent)
+
+
+def test_an_offset_that_is_none_is_asked_for_again(
+    kafka: str, t: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task whose log seemed to end before its state was stopped for good."""
+    with KafkaTransport(KafkaSettings(kafka, answer_timeout_s=1.0, pass_through=_QUICK)) as transport:
+        transport.create_topic(t, 1)
+        transport.append(t, 0, [b"a", b"b"])
+        topics = transport._topics
+        client = topics._client
+        for ask in (
+            lambda: transport.end_offset(t, 0),
+            lambda: transport.start_offset(t, 0) + 2,
+            lambda: transport.offset_at(t, 0, 1 << 42),
+        ):
+            monkeypatch.setattr(KafkaTopics, "_client", _Forgetful(client, 3))
+            assert ask() == 2
+        monkeypatch.setattr(KafkaTopics, "_client", _Forgetful(client, 1 << 30))
+        with pytest.raises(TransportUnavailableError, match="eader"):
+            transport.end_offset(t, 0)

@@ -281,3 +281,50 @@ def test_what_goes_from_one_that_is_another_member_by_now_is_lost(kafka: str, to
             assert first.was_shut_out
             assert first.could_finish is None
             assert first.reading.metadata is None
+
+
+class Failing(Member):
+    """One whose owner asks something that C refuses, in the words of C, when it is told of partitions."""
+
+    def __init__(self, broker: str, topic: str) -> None:
+        self.closed = Consumer({"bootstrap.servers": broker, "group.id": topic})
+        self.closed.close()
+        self.fails_when = ""
+        super().__init__(broker, topic)
+
+    def assigned(self, partitions: list[int]) -> None:
+        super().assigned(partitions)
+        self._fail("assigned")
+
+    def revoked(self, partitions: list[int]) -> None:
+        super().revoked(partitions)
+        self._fail("revoked")
+
+    def _fail(self, when: str) -> None:
+        if self.fails_when == when:
+            self.closed.assignment()
+
+
+def test_what_fails_while_partitions_come_is_raised_to_who_polls(kafka: str, topic: str) -> None:
+    with Failing(kafka, topic) as member:
+        member.fails_when = "assigned"
+        with pytest.raises(RuntimeError, match="closed"):
+            until(lambda: False, member)
+        until(lambda: sum(map(len, member.read.values())) == 2 * _RECORDS, member)
+
+
+def test_what_fails_while_partitions_go_is_raised_to_who_leaves(kafka: str, topic: str) -> None:
+    member = Failing(kafka, topic)
+    until(lambda: len(member.partitions) == 2, member)
+    member.fails_when = "revoked"
+    with pytest.raises(RuntimeError, match="closed"):
+        member.reading.close()
+    with Member(kafka, topic) as other:
+        until(lambda: len(other.partitions) == 2, other)
+
+
+def test_who_a_member_is_that_is_being_closed_is_not_known(kafka: str, topic: str) -> None:
+    member = Member(kafka, topic)
+    until(lambda: len(member.partitions) == 2 and member.reading.metadata is not None, member)
+    member.reading.close()
+    assert member.reading._membership() is None
