@@ -1,7 +1,7 @@
 """How a backend waits for the answers to a request's events, and what it says and notes where none come."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 import msgspec
@@ -18,21 +18,60 @@ _REASONS = {429: "full", 503: "unavailable"}
 async def answers_in_time(
     thread: ScoringThread, submission: Submission, recording: Recording
 ) -> list[Answer | None] | None:
-    """The answers to a submission; None where they take longer than it may. Raises the exception that it got."""
-    thread.submit(submission)
-    timer = asyncio.get_running_loop().call_later(submission.timeout_ms / 1000, _give_up, submission)
+    """The answers to a submission, whose waiter is a future; None where they take longer than it may. Raises the
+    exception that it got."""
+    answered = submission.answered
+    assert isinstance(answered, asyncio.Future)
+    timer = _begin(thread, submission)
     try:
-        answered = await submission.answered
+        answers: list[Answer | None] | None = await answered
     except asyncio.CancelledError:
         submission.abandoned = True
         raise
     finally:
         timer.cancel()
-    record = recording.stream(submission.stream)
-    record.stages["total"].add(perf_counter() - submission.arrived_s)
-    if answered is None:
-        record.refused["timeout"] += len(submission.texts)
-    return answered  # type: ignore[return-value]
+    _note(recording, submission, answers)
+    return answers
+
+
+class Told:
+    """The waiter of a submission of one event that no coroutine waits for.
+
+    late: the answers where none came in time.  tell: called once, in the event loop, with the answer or the exception.
+    """
+
+    __slots__ = ("_done", "_late", "_recording", "_submission", "_tell", "_timer")
+
+    def __init__(
+        self,
+        recording: Recording,
+        late: Callable[[Submission], list[Answer | None]],
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        self._recording, self._late, self._tell = recording, late, tell
+        self._done = False
+
+    def begin(self, thread: ScoringThread, submission: Submission) -> None:
+        """Have it scored: it is that whose waiter this is."""
+        self._submission = submission
+        self._timer = _begin(thread, submission)
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: object) -> None:
+        answers: list[Answer | None] | None = result  # type: ignore[assignment]
+        self._end()
+        _note(self._recording, self._submission, answers)
+        self._tell((self._late(self._submission) if answers is None else answers)[0])
+
+    def set_exception(self, exception: BaseException) -> None:
+        self._end()
+        self._tell(exception)
+
+    def _end(self) -> None:
+        self._done = True
+        self._timer.cancel()
 
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
@@ -71,7 +110,19 @@ def note_refused_request(
         recording.stream(stream).refused[reason] += 1
 
 
+def _begin(thread: ScoringThread, submission: Submission) -> asyncio.TimerHandle:
+    thread.submit(submission)
+    return asyncio.get_running_loop().call_later(submission.timeout_ms / 1000, _give_up, submission)
+
+
 def _give_up(submission: Submission) -> None:
     submission.abandoned = True
     if not submission.answered.done():
         submission.answered.set_result(None)
+
+
+def _note(recording: Recording, submission: Submission, answers: Sequence[Answer | None] | None) -> None:
+    record = recording.stream(submission.stream)
+    record.stages["total"].add(perf_counter() - submission.arrived_s)
+    if answers is None:
+        record.refused["timeout"] += len(submission.texts)

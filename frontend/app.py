@@ -30,11 +30,11 @@ from frontend.openapi import describe
 from frontend.problems import ProblemError, problem, refusal
 from frontend.registry import registry
 from frontend.request_body import Body, GoneError, check_length
-from frontend.scoring_route import ScoringRoute
+from frontend.scoring_route import ScoringRoute, stream_of
+from frontend.single_events import SingleEvents
 from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
-_STREAMS, _EVENTS = "/v1/streams/", "/events"
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -57,6 +57,7 @@ class Application:
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
+        self.single_events = SingleEvents(backend, settings, self.in_flight)
         self._pages = _pages(backend)
         self._plain = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
 
@@ -85,7 +86,7 @@ class Application:
             pass
 
         # The routes that come last, of a stream that nobody can have registered.
-        path = f"{_STREAMS}-/deepening"
+        path = "/v1/streams/-/deepening"
         scope = {
             "type": "http",
             "method": "GET",
@@ -98,12 +99,11 @@ class Application:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path.startswith(_STREAMS) and path.endswith(_EVENTS):
-            stream = path[len(_STREAMS) : -len(_EVENTS)]
-            if stream and "/" not in stream:
-                _check_method(scope, "POST")
-                await self._scoring(stream, scope, receive, send)
-                return
+        stream = stream_of(path)
+        if stream is not None:
+            _check_method(scope, "POST")
+            await self._scoring(stream, scope, receive, send)
+            return
         plain = self._plain.get(path)
         if plain is None:
             await self._page(scope, receive, send)

@@ -1,6 +1,6 @@
 """The seam between HTTP and what scores: an engine in this process, or one behind a broker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,6 +59,20 @@ class Backend(Protocol):
         An event that is refused (400, 422), or not answered in time (504), has its own problem in its place and harms
         no other.  metrics: only these, which the stream has; None: all.  reply: False: events that were taken get
         None in their place.  in_order: of the request that these are a part of, scored after the parts before.
+        """
+
+    def submit(
+        self,
+        stream: str,
+        text: JsonText,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        """`score` of one event, for who waits in no coroutine.
+
+        tell: called once in the event loop, later, with the answer or the exception; never where this raises.
         """
 
     def refused(self, stream: str, status: int) -> None:

@@ -1,25 +1,31 @@
 """One connection of a client: uvicorn's, with what it lacks: limits of heads, of connections, and of patience.
 
-Nothing here costs a timer per request: one sweep a second looks at all connections.
+Nothing here costs a timer per request: one sweep a second looks at all connections. Requests that are plainly single
+events are not made into messages for the application, which costs more than all else that is done for them here.
 """
 
 import asyncio
 import select
+from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontend.asgi import AT_WORK, PROBLEM_TYPE, encoder
+from frontend.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
 from frontend.problems import RETRY_AFTER_S, problem
+from frontend.single_events import SingleEvents, Target
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
 """Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
 """How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+_WHOLE_S = 1.0
+"""How long the body of a single event may take before the application minds it, which limits bodies in time."""
 
 
 class _Stage(Enum):
@@ -28,11 +34,25 @@ class _Stage(Enum):
     BODY = 2
 
 
+class _Answering:
+    """What uvicorn asks of a request that is answered beside the application."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    more_body = False
+    # Nobody waits for it.
+    message_event = asyncio.Event()
+
+    def __init__(self) -> None:
+        self.keep_alive = True
+        self.disconnected = self.response_complete = False
+
+
 class Connection(HttpToolsProtocol):
-    """limit, patience_s: set by `connection_type`."""
+    """limit, patience_s, single_events: set by `connection_type`."""
 
     limit = 1024
     patience_s = 75.0
+    single_events: SingleEvents
 
     def __init__(
         self,
@@ -47,6 +67,9 @@ class Connection(HttpToolsProtocol):
         self._framing_bytes = self._body_bytes = 0
         self._unsent_bytes, self._unsent_s = 0, self._since_s
         self._discarding_s: float | None = None
+        # Of a request that may be a single event: where it goes, and what is there of its body.
+        self._target: Target | None = None
+        self._text = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -77,25 +100,47 @@ class Connection(HttpToolsProtocol):
         self._enter(_Stage.HEAD)
 
     def on_headers_complete(self) -> None:
-        super().on_headers_complete()
         self._enter(_Stage.BODY)
+        if self._is_free() and self.parser.get_method() == b"POST":
+            self._target = self.single_events.target(self.url, self.headers)
+        if self._target is None:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes -= len(body)
         self._body_bytes += len(body)
-        super().on_body(body)
+        if self._target is None:
+            super().on_body(body)
+        else:
+            self._text += body
 
     def on_message_complete(self) -> None:
         self._enter(_Stage.IDLE)
+        target = self._target
+        if target is not None:
+            cycle = _Answering()
+            if self.single_events.score(target, self._text, partial(self._answer, cycle)):
+                self._target, self._text = None, b""
+                self.cycle = cycle  # type: ignore[assignment]
+                return
+            self._leave_to_application()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        """As uvicorn's, but for its timer: the sweep ends connections that are kept for nothing."""
         # However long the answer took: the client's time begins now.
         self._heard_s = self.loop.time()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
-    def timeout_keep_alive_handler(self) -> None:
-        self._close_unread()
+    def shutdown(self) -> None:
+        if self._target is not None:
+            self._leave_to_application()
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
@@ -104,7 +149,9 @@ class Connection(HttpToolsProtocol):
         """End the connection where the client has kept it waiting for too long."""
         if self.transport.is_closing():
             return
-        answered = self.cycle is None or self.cycle.response_complete
+        if self._target is not None and now_s - self._since_s > _WHOLE_S:
+            self._leave_to_application()
+        answered = self._target is None and (self.cycle is None or self.cycle.response_complete)
         if self._is_answering():
             self._heard_s = now_s
         if self._stage is _Stage.HEAD and now_s - self._since_s > HEAD_S:
@@ -124,6 +171,44 @@ class Connection(HttpToolsProtocol):
             self._framing_bytes = self._body_bytes = 0
             self._discarding_s = None
 
+    def _is_free(self) -> bool:
+        """May the next request be answered at once, and the connection stay as it is then?"""
+        return (
+            (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+            and self.parser.get_http_version() == "1.1"
+        )
+
+    def _leave_to_application(self) -> None:
+        """The request whose head, and what there is of its body, was kept here."""
+        text, self._target, self._text = self._text, None, b""
+        super().on_headers_complete()
+        if text:
+            super().on_body(text)
+
+    def _answer(
+        self, cycle: _Answering, status: int, body: bytes, content_type: bytes, headers: Sequence[Header]
+    ) -> None:
+        """As uvicorn does it for an application."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        content = [STATUS_LINE[status]]
+        for name, value in (
+            *self.server_state.default_headers,
+            (b"content-type", content_type),
+            (b"content-length", b"%d" % len(body)),
+            *headers,
+        ):
+            content += (name, b": ", value, b"\r\n")
+        content += (b"\r\n", body) if cycle.keep_alive else (b"connection: close\r\n\r\n", body)
+        self.transport.write(b"".join(content))
+        cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
     def _is_answering(self) -> bool:
         """Is the server at work on what has arrived, or not reading what it could?"""
         if self.cycle is None or self.cycle.response_complete:
@@ -137,9 +222,6 @@ class Connection(HttpToolsProtocol):
         """Close, unless something has come that the loop has not got round to read: the client would find its request
         reset.
         """
-        if self.transport.is_closing():
-            # A reset leaves uvicorn's timer running; its socket has no descriptor any more.
-            return
         arrived = select.poll()
         arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if not arrived.poll(0):
@@ -173,6 +255,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def connection_type(limit: int, patience_s: float) -> type[Connection]:
+def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
     """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
-    return type("Connection", (Connection,), {"limit": limit, "patience_s": patience_s})
+    own = {"limit": limit, "patience_s": patience_s, "single_events": single_events}
+    return type("Connection", (Connection,), own)

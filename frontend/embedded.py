@@ -9,7 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
+from frontend.answers_in_time import Told, answers_in_time, note_refused_request, unanswered
 from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
@@ -107,12 +107,32 @@ class EmbeddedBackend:
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
+        thread = self._scoring()
+        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
+        answers = await answers_in_time(thread, submission, self.recording)
+        return self._late(submission) if answers is None else answers
+
+    def submit(
+        self,
+        stream: str,
+        text: JsonText,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        thread = self._scoring()
+        told = Told(self.recording, self._late, tell)
+        told.begin(thread, Submission.of(stream, [text], metrics, timeout_ms, reply=True, answered=told))
+
+    def _scoring(self) -> ScoringThread:
         self._the_engine()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
-        answers = await answers_in_time(self._thread, submission, self.recording)
-        return unanswered(submission, self._views.get(stream)) if answers is None else answers
+        return self._thread
+
+    def _late(self, submission: Submission) -> list[Answer | None]:
+        return unanswered(submission, self._views.get(submission.stream))
 
     def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
         """In the scoring thread."""

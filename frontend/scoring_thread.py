@@ -1,15 +1,17 @@
 """One thread that scores whatever has arrived over all requests: one event or thousands at a time."""
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Self
+from typing import Protocol, Self
 
 from railgun.engine.intake import JsonText
 
+_log = logging.getLogger("railgun.frontend")
 BATCH_EVENTS_MAX = 2_048
 BATCH_BYTES_MAX = 8 << 20
 SMALL_EVENTS_MAX = 16
@@ -27,6 +29,19 @@ class InOrder:
     is_small: bool = False
 
 
+class Waiter(Protocol):
+    """Who is told the outcome of a submission, in the event loop's thread: a future, say."""
+
+    def done(self) -> bool:
+        """Whether it was told already."""
+
+    def set_result(self, result: object, /) -> None:
+        """The answers; None once its time is over."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """What came instead."""
+
+
 @dataclass(slots=True, eq=False)
 class Submission:
     """Events of one request, or the next of one: `in_order`.
@@ -42,7 +57,7 @@ class Submission:
     metrics: tuple[str, ...] | None
     reply: bool
     timeout_ms: int
-    answered: asyncio.Future[object]
+    answered: Waiter
     taken: bool = False
     arrived_s: float = field(default_factory=perf_counter)
     abandoned: bool = False
@@ -57,11 +72,11 @@ class Submission:
         timeout_ms: int,
         *,
         reply: bool,
+        answered: Waiter | None = None,
         in_order: InOrder | None = None,
     ) -> Self:
-        """One that waits in the event loop that runs."""
+        """One that is not asked for yet. answered: without it a future of the event loop that runs."""
         chosen = None if metrics is None else tuple(metrics)
-        answered = asyncio.get_running_loop().create_future()
         return cls(
             stream,
             texts,
@@ -69,7 +84,7 @@ class Submission:
             chosen,
             reply,
             timeout_ms,
-            answered,
+            answered or asyncio.get_running_loop().create_future(),
             in_order=in_order or InOrder(),
         )
 
@@ -163,7 +178,10 @@ def deliver(outcomes: list[Outcome]) -> None:
     for submission, outcome in outcomes:
         if submission.answered.done():
             continue
-        if isinstance(outcome, BaseException):
-            submission.answered.set_exception(outcome)
-        else:
-            submission.answered.set_result(outcome)
+        try:
+            if isinstance(outcome, BaseException):
+                submission.answered.set_exception(outcome)
+            else:
+                submission.answered.set_result(outcome)
+        except Exception:  # noqa: BLE001 - the others are told all the same
+            _log.exception("an answer cannot be given")

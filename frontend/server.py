@@ -193,7 +193,9 @@ class Service:
         settings = self._settings
         return uvicorn.Config(
             self.application,
-            http=connection_type(settings.connections_limit, settings.keep_alive_s),
+            http=connection_type(
+                settings.connections_limit, settings.keep_alive_s, self.application.single_events
+            ),
             ws="none",
             lifespan="off",
             interface="asgi3",

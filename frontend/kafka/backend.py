@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import answers_in_time, note_refused_request, unanswered
+from frontend.answers_in_time import Told, answers_in_time, note_refused_request, unanswered
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.door.inputs import Inputs
 from frontend.door.recorded import RecordedReplies
@@ -27,7 +27,7 @@ from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
 from frontend.problems import refusal
-from frontend.scoring_thread import InOrder, ScoringThread
+from frontend.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
@@ -239,17 +239,37 @@ class KafkaBackend(NoDeepening):
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
-        parts = self._ready()
+        thread = self._publishing()
+        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
+        answers = await answers_in_time(thread, request, self.recording)
+        return self._late(request) if answers is None else answers
+
+    def submit(
+        self,
+        stream: str,
+        text: JsonText,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        thread = self._publishing()
+        told = Told(self.recording, self._late, tell)
+        told.begin(thread, Request.of(stream, [text], metrics, timeout_ms, reply=True, answered=told))
+
+    def _publishing(self) -> ScoringThread:
+        self._ready()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
-        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
-        answers = await answers_in_time(self._thread, request, self.recording)
-        if answers is not None:
-            return answers
-        if request.asked is not None and self._requests is not None:
+        return self._thread
+
+    def _late(self, submission: Submission) -> list[Answer | None]:
+        assert isinstance(submission, Request)
+        if submission.asked is not None and self._requests is not None:
             # Some of the events may be answered, if not all.
-            return self._requests.answers(request)
-        return unanswered(request, parts.doors.now.views.get(stream))
+            return self._requests.answers(submission)
+        parts = self._parts
+        return unanswered(submission, None if parts is None else parts.doors.now.views.get(submission.stream))
 
     # --- streams and metrics -----------------------------------------------------------------------
 

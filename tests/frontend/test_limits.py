@@ -1,8 +1,6 @@
 """Bounds: sizes, what is in flight, connections, patience; and that what is over is let go again."""
 
 import json
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -296,28 +294,6 @@ def test_what_has_come_and_is_not_read_yet_keeps_a_connection(
             client.post(EVENTS, json.dumps(event()).encode())
             assert client.response().status == 200
             assert held.wait(10)
-
-
-def test_patience_with_a_client_that_reset_its_connection(
-    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    end, ended = connection.Connection.timeout_keep_alive_handler, threading.Event()
-
-    def noted(self: connection.Connection) -> None:
-        try:
-            end(self)
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(connection.Connection, "timeout_keep_alive_handler", noted)
-    with payments.serve(keep_alive_s=0.3) as server:
-        with RawClient(server.address) as client:
-            client.post(EVENTS, json.dumps(event()).encode())
-            assert client.response().status == 200
-            # Closed so, it resets the connection.
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        assert ended.wait(10)
-    assert not [each.getMessage() for each in caplog.records if each.exc_info]
 
 
 def test_the_rest_of_a_refused_body_is_not_read_for_ever(
