@@ -61,17 +61,26 @@ class Told:
 
     def set_result(self, result: object) -> None:
         answers: list[Answer | None] | None = result  # type: ignore[assignment]
-        self._end()
-        _note(self._recording, self._submission, answers)
-        self._tell((self._late(self._submission) if answers is None else answers)[0])
+        submission = self._end()
+        _note(self._recording, submission, answers)
+        said: Answer | BaseException | None
+        try:
+            (said,) = self._late(submission) if answers is None else answers
+        except Exception as error:  # noqa: BLE001 - who waits is told, whatever it is
+            said = error
+        self._tell(said)
 
     def set_exception(self, exception: BaseException) -> None:
         self._end()
         self._tell(exception)
 
-    def _end(self) -> None:
+    def _end(self) -> Submission:
+        """The submission, let go of: the two know each other, which only a collection of garbage would find."""
         self._done = True
         self._timer.cancel()
+        submission = self._submission
+        del self._submission, self._timer
+        return submission
 
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:

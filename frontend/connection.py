@@ -70,11 +70,19 @@ class Connection(HttpToolsProtocol):
         # Of a request that may be a single event: where it goes, and what is there of its body.
         self._target: Target | None = None
         self._text = b""
+        # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
+        self._running: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.limit:
             self._refuse(503, f"at most {self.limit} connections are taken; try again a little later")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -137,6 +145,10 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def shutdown(self) -> None:
         if self._target is not None:
             self._leave_to_application()
@@ -148,13 +160,16 @@ class Connection(HttpToolsProtocol):
     def sweep(self, now_s: float) -> None:
         """End the connection where the client has kept it waiting for too long."""
         if self.transport.is_closing():
+            # It waits for the client to take what it was sent last.
+            if not self._is_sent(now_s):
+                self.transport.abort()
             return
         if self._target is not None and now_s - self._since_s > _WHOLE_S:
             self._leave_to_application()
         answered = self._target is None and (self.cycle is None or self.cycle.response_complete)
         if self._is_answering():
             self._heard_s = now_s
-        if self._stage is _Stage.HEAD and now_s - self._since_s > HEAD_S:
+        if self._stage is _Stage.HEAD and answered and now_s - self._since_s > HEAD_S:
             self._refuse(408, f"the headers did not arrive within {HEAD_S:g} s")
         elif self._stage is _Stage.BODY and answered:
             self._discard(now_s)

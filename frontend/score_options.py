@@ -10,6 +10,8 @@ from railgun.catalog.errors import meant
 from railgun.language.errors import nearest
 
 TIMEOUT_MS_MAX = 3_600_000
+KNOWN_BYTES_MAX = 1024
+"""Longer queries, and URLs, are read each time: whoever asks could have much memory kept for them."""
 _PARAMETERS = ("metrics", "reply", "timeout_ms")
 
 
@@ -22,9 +24,12 @@ class ScoreOptions:
     timeout_ms: int | None = None
 
 
-@lru_cache(maxsize=1024)
 def read_options(query: bytes) -> ScoreOptions:
     """Read a query string. Raises ProblemError (422)."""
+    return (_known_options if len(query) <= KNOWN_BYTES_MAX else _options)(query)
+
+
+def _options(query: bytes) -> ScoreOptions:
     if not query:
         return ScoreOptions()
     metrics: tuple[str, ...] | None = None
@@ -48,6 +53,9 @@ def read_options(query: bytes) -> ScoreOptions:
                 hint = f"did you mean {near}?" if near else f"there are {', '.join(_PARAMETERS)}"
                 raise _wrong(name[:80], f"there is no such parameter; {hint}")
     return ScoreOptions(metrics, reply, timeout_ms)
+
+
+_known_options = lru_cache(maxsize=1024)(_options)
 
 
 def check_metrics(options: ScoreOptions, view: StreamView) -> None:

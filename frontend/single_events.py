@@ -15,7 +15,7 @@ from frontend.asgi import JSON_TYPE, PROBLEM_TYPE, Header, encoder
 from frontend.backend import Answer, Backend
 from frontend.in_flight import InFlight
 from frontend.problems import Problem, ProblemError, refusal
-from frontend.score_options import ScoreOptions, check_metrics, read_options
+from frontend.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.scoring_route import stream_of
 from railgun.config.settings import HttpSettings
 
@@ -61,7 +61,7 @@ class SingleEvents:
                 return None
         if kind not in _JSON_TYPES or length is None or int(length) > self._body_limit_bytes:
             return None
-        return _target(url)
+        return (_known_target if len(url) <= KNOWN_BYTES_MAX else _target)(url)
 
     def score(self, target: Target, text: bytes, reply: Reply) -> bool:
         """Have an event scored. reply: called in the event loop, once.  False: it is the application's."""
@@ -81,21 +81,24 @@ class SingleEvents:
                 timeout_ms=options.timeout_ms or self._timeout_ms,
                 tell=partial(self._tell, stream, size_bytes, reply),
             )
-        except BaseException as error:
+        except Exception:  # noqa: BLE001 - the application finds the same, and says it
             self._in_flight.release(1, size_bytes)
-            if isinstance(error, ProblemError):
-                return False
-            raise
+            return False
         return True
 
     def _tell(self, stream: str, size_bytes: int, reply: Reply, found: Answer | BaseException | None) -> None:
         self._in_flight.release(1, size_bytes)
-        if isinstance(found, Problem):
-            reply(found.status, encoder.encode(found), PROBLEM_TYPE, ())
-            return
         if not isinstance(found, BaseException):
-            reply(200, encoder.encode(found), JSON_TYPE, ())
-            return
+            status, content_type = (
+                (found.status, PROBLEM_TYPE) if isinstance(found, Problem) else (200, JSON_TYPE)
+            )
+            try:
+                body = encoder.encode(found)
+            except Exception as error:  # noqa: BLE001 - the client is told, whatever it is
+                found = error
+            else:
+                reply(status, body, content_type, ())
+                return
         if not isinstance(found, ProblemError):
             _log.error("a defect: an event of %s", stream, exc_info=found)
             found = refusal(500, "a defect of this program; the server's log shows where")
@@ -103,7 +106,6 @@ class SingleEvents:
         reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
 
 
-@lru_cache(maxsize=1024)
 def _target(url: bytes) -> Target | None:
     try:
         parsed = httptools.parse_url(url)
@@ -113,3 +115,6 @@ def _target(url: bytes) -> Target | None:
         return None
     stream = None if "%" in path else stream_of(path)
     return None if stream is None or not options.reply else Target(stream, options)
+
+
+_known_target = lru_cache(maxsize=1024)(_target)

@@ -1,14 +1,26 @@
 """Single events go a shorter way than other requests: what clients get is the same, however bytes arrive."""
 
+import asyncio
+import gc
 import json
 import random
+import socket
+import struct
+import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from frontend import connection, single_events
+from frontend.answers_in_time import Told
+from frontend.asgi import encoder
+from frontend.problems import Problem
+from frontend.scoring_thread import ScoringThread, Submission
 from frontend.single_events import BODY_BYTES_MAX, SingleEvents
+from railgun.telemetry.recording import Recording
 from tests.frontend.conftest import Payments
 from tests.frontend.raw_client import RawClient, Response, chunked, head
 from tests.frontend.serving import Server, until
@@ -308,3 +320,161 @@ def test_a_connection_that_says_nothing_is_ended(payments: Payments, event: Even
         began_s = time.monotonic()
         assert client.is_ended()
         assert time.monotonic() - began_s > 0.5
+
+
+# --- defects ---------------------------------------------------------------------------------------
+
+
+def is_idle(server: Server) -> bool:
+    in_flight = server.service.application.in_flight
+    return (in_flight.events, in_flight.size_bytes) == (0, 0)
+
+
+def fails(*_: object, **__: object) -> Any:
+    raise RuntimeError("a defect")
+
+
+class NoReplies:
+    """An encoder that fails with replies."""
+
+    def encode(self, found: object) -> bytes:
+        return encoder.encode(found) if isinstance(found, Problem) else fails()
+
+
+@pytest.mark.parametrize("timeout_ms", [100, 30_000])
+def test_a_defect_is_answered(
+    payments: Payments,
+    event: Event,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    timeout_ms: int,
+) -> None:
+    """Whether there is no answer to make of what was scored, or none of what was not."""
+    with payments.serve(timeout_ms=timeout_ms) as running, RawClient(running.address) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(single_events, "encoder", NoReplies())
+            broken.setattr(running.backend, "_late", fails)
+            if timeout_ms == 100:
+                payments.gate.shut()
+            client.post(EVENTS, json.dumps(event()).encode())
+            assert client.response().status == 500
+        assert is_idle(running)
+        assert [each for each in caplog.records if each.exc_info and "a defect" in each.getMessage()]
+        payments.gate.open()
+        client.post(EVENTS + "?timeout_ms=30000", json.dumps(event()).encode())
+        assert client.response().status == 200
+
+
+def test_what_cannot_be_submitted_is_the_applications(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with payments.serve() as running, RawClient(running.address) as client:
+        monkeypatch.setattr(running.backend, "submit", fails)
+        client.post(EVENTS, json.dumps(event()).encode())
+        assert client.response().status == 200
+        assert is_idle(running)
+
+
+def test_what_was_told_is_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only once garbage is collected, which would look through what is under way for that."""
+
+    class Client:
+        def __call__(self, found: object) -> None:
+            pass
+
+    async def told() -> weakref.ref[Client]:
+        client = Client()
+        monkeypatch.setattr(ScoringThread, "submit", lambda self, submission: None)
+        waiter = Told(Recording(), lambda submission: [None], client)
+        submission = Submission.of("s", [b"{}"], None, 60_000, reply=True, answered=waiter)
+        waiter.begin(ScoringThread.__new__(ScoringThread), submission)
+        waiter.set_result([None])
+        return weakref.ref(client)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(told())() is None
+    finally:
+        gc.enable()
+
+
+def test_long_urls_are_not_kept(shared: Server, event: Event, counted: Counted) -> None:
+    query = "?metrics=n7" + ",n7" * 1_000
+    kept = single_events._known_target.cache_info().currsize
+    [found] = asked(shared, request_of(EVENTS + query, json.dumps(event()).encode()))
+    assert list(json.loads(found.body)["metrics"]) == ["n7"]
+    assert counted.taken == 1
+    assert single_events._known_target.cache_info().currsize == kept
+
+
+def test_a_head_that_is_late_waits_for_the_answer_before(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_S", 0.1)
+    with payments.serve() as running, RawClient(running.address) as client:
+        payments.gate.shut()
+        sent = event()
+        client.post(EVENTS, json.dumps(sent).encode())
+        payments.gate.wait_for_event()
+        client.send(b"POST /v1")
+        time.sleep(2.5)
+        payments.gate.open()
+        found = client.response()
+        assert (found.status, json.loads(found.body).get("id")) == (200, sent["tx_id"])
+        assert client.response().status == 408
+        assert client.is_ended()
+
+
+def test_a_client_that_goes_before_the_answers_to_several_requests(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is gone once it has the first of them, while the second is at the application."""
+    answer, lose, lost = (
+        connection.Connection._answer,
+        connection.Connection.connection_lost,
+        threading.Event(),
+    )
+
+    def answered(self: connection.Connection, *arguments: Any) -> None:
+        payments.gate.shut()
+        answer(self, *arguments)
+
+    def losing(self: connection.Connection, exc: Exception | None) -> None:
+        lose(self, exc)
+        lost.set()
+
+    with payments.serve() as running:
+        payments.gate.shut()
+        with RawClient(running.address) as client:
+            client.send(b"".join(request_of(EVENTS, json.dumps(event()).encode()) for _ in range(4)))
+            until(lambda: running.service.application.in_flight.events == 1)
+            monkeypatch.setattr(connection.Connection, "_answer", answered)
+            monkeypatch.setattr(connection.Connection, "connection_lost", losing)
+            payments.gate.open()
+            assert client.response().status == 200
+            # Closed so, it resets the connection.
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert lost.wait(10)
+        payments.gate.open()
+        until(lambda: is_idle(running))
+    assert not [each.getMessage() for each in caplog.records if each.exc_info]
+
+
+def test_a_last_answer_that_is_not_taken_is_not_kept_for_ever(payments: Payments, event: Event) -> None:
+    with payments.serve(keep_alive_s=1.0, connections_limit=1) as running:
+        until(lambda: not running.service.application.in_flight.events)
+        running.service._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        until(lambda: is_taken(running, event()))
+        with RawClient(running.address) as client:
+            card = event()["card"]
+            body = json.dumps([event(card=card) for _ in range(8_000)]).encode()
+            client.post(EVENTS, body, JSON, "Connection: close")
+            assert client.socket.recv(1)
+            until(lambda: is_taken(running, event()))
+
+
+def is_taken(server: Server, event: dict[str, Any]) -> bool:
+    with RawClient(server.address) as client:
+        client.post(EVENTS, json.dumps(event).encode())
+        return client.response().status == 200
