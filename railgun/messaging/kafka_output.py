@@ -18,6 +18,8 @@ from railgun.messaging.transport import Headers
 # A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long and up
 # to as long again: a broker looks every ten seconds.
 TRANSACTION_MS = 10_000
+# How long positions may take to be sent: what comes after that is refused.
+_POSITIONS_S = TRANSACTION_MS / 1000
 # Later than it should have by so much, librdkafka will not come back: where the group's broker left the cluster for a
 # moment, as when it starts again, it waits without end to send positions (2.16; its issues 5456 and 5511).
 _STUCK_S = 5.0
@@ -167,7 +169,10 @@ class TransactionalOutput:
                 while place and self._producer.flush(_FLUSH_S):
                     pass
                 _hand_over(self._producer, part)
-            self._ask(lambda: self._producer.send_offsets_to_transaction(offsets, member, self._timeout_s))
+            self._ask(
+                lambda: self._producer.send_offsets_to_transaction(offsets, member, _POSITIONS_S),
+                _POSITIONS_S,
+            )
             self._ask(lambda: self._producer.commit_transaction(self._timeout_s))
         except OutputAbortedError:
             self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
@@ -180,11 +185,12 @@ class TransactionalOutput:
         with contextlib.suppress(KafkaException):
             self._producer.close()
 
-    def _ask(self, ask: Callable[[], None]) -> None:
-        """Ask until there is an answer: what was asked may have come to pass."""
+    def _ask(self, ask: Callable[[], None], within_s: float | None = None) -> None:
+        """Ask until there is an answer: what was asked may have come to pass. within_s: how long it takes at most each
+        time, where that is not the time for any question."""
         deadline = time.monotonic() + self._timeout_s
         while True:
-            self._back_s = time.monotonic() + self._timeout_s + _STUCK_S
+            self._back_s = time.monotonic() + (within_s or self._timeout_s) + _STUCK_S
             try:
                 ask()
                 return

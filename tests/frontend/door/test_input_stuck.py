@@ -48,9 +48,10 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Silent]]:
             if not made:
                 made.append(Silent(self._producer))
                 replaced: Any = made[0]
-                self._producer, self._timeout_s = replaced, 0.5
+                self._producer = replaced
 
     monkeypatch.setattr(inputs, "TransactionalOutput", FirstIsSilent)
+    monkeypatch.setattr(kafka_output, "_POSITIONS_S", 2.0)
     monkeypatch.setattr(kafka_output, "_STUCK_S", 0.0)
     yield made
     for each in made:
