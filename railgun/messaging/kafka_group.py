@@ -44,7 +44,7 @@ class GroupReading:
 
     session_s: after so long without a sign of life the group gives its partitions to others.
     metadata: who this member is, for a producer's transaction, as of the last rebalance that it heard the end of; None
-    during one.  Any thread may look at it.
+    during one, except while partitions are being given up.  Any thread may look at it.
     """
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, owner: Owner) -> None:
@@ -116,10 +116,10 @@ class GroupReading:
                 return
             found = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
-            raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
+            raise self._as_transport_error(error.args[0]) from error
         for each in found or ():
             if each.error is not None:
-                raise as_transport_error(self._topic, each.error, self._complaints.last)
+                raise self._as_transport_error(each.error)
 
     def position(self, partition: int, offset: int) -> KafkaTopicPartition:
         """A position as a transaction wants it."""
@@ -167,7 +167,7 @@ class GroupReading:
         if not errors:
             return messages
         for error in errors:
-            raised = as_transport_error(self._topic, error, self._complaints.last)
+            raised = self._as_transport_error(error)
             if not is_passing(error):
                 raise raised
             _log.warning("%s: %s", self._topic, raised)
@@ -180,7 +180,7 @@ class GroupReading:
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if not is_passing(cause):
-                raise as_transport_error(self._topic, cause, self._complaints.last) from error
+                raise self._as_transport_error(cause) from error
             self._begin_s = monotonic() + _BEGIN_AGAIN_S
         else:
             self._unbegun.clear()
@@ -222,7 +222,7 @@ class GroupReading:
         try:
             consumer.incremental_assign(found)
         except KafkaException as error:
-            raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
+            raise self._as_transport_error(error.args[0]) from error
         self._owner.assigned(own)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
@@ -255,7 +255,10 @@ class GroupReading:
         except KafkaException as error:
             # One that is being closed may have given up all by itself.
             if error.args[0].code() != KafkaError._DESTROY:
-                raise as_transport_error(self._topic, error.args[0], self._complaints.last) from error
+                raise self._as_transport_error(error.args[0]) from error
+
+    def _as_transport_error(self, error: KafkaError) -> TransportError:
+        return as_transport_error(self._topic, error, self._complaints.last)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:

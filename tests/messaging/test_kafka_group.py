@@ -238,14 +238,9 @@ def test_partitions_that_move_while_nothing_is_read(kafka: str, topic: str) -> N
         until(lambda: all(len(each) == _RECORDS for each in first.read.values()), first)
         first.reading.commit({0: _RECORDS, 1: _RECORDS}, wait=True)
         with Member(kafka, topic) as second:
-
-            def is_shared() -> bool:
-                first.reading.rest()
-                return len(first.partitions) == len(second.partitions) == 1
-
-            until(is_shared, second)
+            rest_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             # What was read before is written without reading on.
-            until(lambda: first.reading.rest() is None and first.reading.metadata is not None, second)
+            rest_until(lambda: first.reading.metadata is not None, first, second)
             first.poll()
         until(lambda: len(first.partitions) == 2, first)
         write_to(kafka, topic)
@@ -257,16 +252,11 @@ def test_records_that_were_held_of_a_partition_that_went(kafka: str, topic: str)
         while len({each.partition() for each in first.reading._held}) < 2:
             first.reading._hold(_STEADY_S)
         with Member(kafka, topic) as second:
-
-            def is_shared() -> bool:
-                first.reading.rest()
-                return len(first.partitions) == len(second.partitions) == 1
-
-            until(is_shared, second)
+            rest_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             (gone,) = second.partitions
             until(lambda: len(second.read[gone]) == _RECORDS, second)
             second.reading.commit({gone: _RECORDS}, wait=True)
-        until(lambda: first.reading.rest() is None and len(first.partitions) == 2)
+        rest_until(lambda: len(first.partitions) == 2, first)
         until(lambda: len(first.read[1 - gone]) == _RECORDS, first)
         steady(first)
         assert first.read == {gone: [], 1 - gone: list(range(_RECORDS))}
