@@ -27,7 +27,7 @@ from frontend.deepening import deepening
 from frontend.docs_page import docs_page
 from frontend.in_flight import InFlight
 from frontend.openapi import describe
-from frontend.problems import ProblemError, problem, refusal
+from frontend.problems import ProblemError, of_defect, problem, refusal
 from frontend.registry import registry
 from frontend.request_body import Body, GoneError, check_length
 from frontend.scoring_route import ScoringRoute, stream_of
@@ -74,7 +74,7 @@ class Application:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.started:
                 raise
-            await answer_problem(send, refusal(500, "a defect of this program; the server's log shows where"))
+            await answer_problem(send, of_defect())
 
     async def warm_up(self) -> None:
         """Have the framework make its routes, which it puts off to the first request: events would wait for that."""

@@ -24,6 +24,7 @@ FRAMING_SHARE_MAX = 16
 """Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
 """How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+_CLOSE: Header = (b"connection", b"close")
 _WHOLE_S = 1.0
 """How long the body of a single event may take before the application minds it, which limits bodies in time."""
 
@@ -209,16 +210,15 @@ class Connection(HttpToolsProtocol):
         """As uvicorn does it for an application."""
         if cycle.disconnected or self.transport.is_closing():
             return
-        content = [STATUS_LINE[status]]
-        for name, value in (
+        described = [
             *self.server_state.default_headers,
             (b"content-type", content_type),
-            (b"content-length", b"%d" % len(body)),
+            _length(body),
             *headers,
-        ):
-            content += (name, b": ", value, b"\r\n")
-        content += (b"\r\n", body) if cycle.keep_alive else (b"connection: close\r\n\r\n", body)
-        self.transport.write(b"".join(content))
+        ]
+        if not cycle.keep_alive:
+            described.append(_CLOSE)
+        self.transport.write(_response(status, described, body))
         cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()
@@ -262,12 +262,22 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, status: int, detail: str) -> None:
         """Answer beside any application, and close."""
         body = encoder.encode(problem(status, detail))
-        head = [STATUS_LINE[status], b"content-type: ", PROBLEM_TYPE, b"\r\n"]
-        if status == 503:
-            head.append(b"retry-after: %d\r\n" % RETRY_AFTER_S)
-        head.append(b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body))
-        self.transport.write(b"".join((*head, body)))
+        passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
+        described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
+        self.transport.write(_response(status, described, body))
         self.transport.close()
+
+
+def _length(body: bytes) -> Header:
+    return b"content-length", b"%d" % len(body)
+
+
+def _response(status: int, headers: Sequence[Header], body: bytes) -> bytes:
+    content = [STATUS_LINE[status]]
+    for name, value in headers:
+        content += (name, b": ", value, b"\r\n")
+    content += (b"\r\n", body)
+    return b"".join(content)
 
 
 def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:

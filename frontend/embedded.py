@@ -9,20 +9,20 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import Told, answers_in_time, note_refused_request, unanswered
+from frontend.answers_in_time import note_refused_request, unanswered
 from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem
+from frontend.in_thread import InThread
 from frontend.installs import Installs
 from frontend.pace import Pace
 from frontend.problems import refusal
 from frontend.replies import replies_of
-from frontend.scoring_thread import InOrder, Outcome, ScoringThread, Submission
+from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, UnknownNameError, none_begun
 from railgun.engine.folder import LOG
-from railgun.engine.intake import JsonText
 from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus
 from railgun.registry.evolution import unknown_name
@@ -36,7 +36,7 @@ _STARTING = Readiness(False, "starting: the data is being recovered")
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
 
-class EmbeddedBackend:
+class EmbeddedBackend(InThread):
     """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop."""
 
     may_leave_start = False
@@ -97,35 +97,7 @@ class EmbeddedBackend:
 
     # --- events ------------------------------------------------------------------------------------
 
-    async def score(
-        self,
-        stream: str,
-        texts: Sequence[JsonText],
-        *,
-        metrics: Sequence[str] | None = None,
-        timeout_ms: int,
-        reply: bool = True,
-        in_order: InOrder | None = None,
-    ) -> list[Answer | None]:
-        thread = self._scoring()
-        submission = Submission.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
-        answers = await answers_in_time(thread, submission, self.recording)
-        return self._late(submission) if answers is None else answers
-
-    def submit(
-        self,
-        stream: str,
-        text: JsonText,
-        *,
-        metrics: Sequence[str] | None = None,
-        timeout_ms: int,
-        tell: Callable[[Answer | BaseException | None], None],
-    ) -> None:
-        thread = self._scoring()
-        told = Told(self.recording, self._late, tell)
-        told.begin(thread, Submission.of(stream, [text], metrics, timeout_ms, reply=True, answered=told))
-
-    def _scoring(self) -> ScoringThread:
+    def _ready_thread(self) -> ScoringThread:
         self._the_engine()
         if self._thread is None:
             raise refusal(503, self._standing.reason)

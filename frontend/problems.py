@@ -53,6 +53,11 @@ def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
     return ProblemError(problem(status, detail, errors), headers)
 
 
+def of_defect() -> ProblemError:
+    """The exception for what should not have happened; whoever makes it logs that."""
+    return refusal(500, "a defect of this program; the server's log shows where")
+
+
 def of_event(status: int, error: EventRefusedError) -> Problem:
     """The problem of one event that was refused."""
     return problem(status, str(error), [FieldError(*each) for each in error.errors])

@@ -14,7 +14,7 @@ import httptools
 from frontend.asgi import JSON_TYPE, PROBLEM_TYPE, Header, encoder
 from frontend.backend import Answer, Backend
 from frontend.in_flight import InFlight
-from frontend.problems import Problem, ProblemError, refusal
+from frontend.problems import Problem, ProblemError, of_defect
 from frontend.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.scoring_route import stream_of
 from railgun.config.settings import HttpSettings
@@ -101,7 +101,7 @@ class SingleEvents:
                 return
         if not isinstance(found, ProblemError):
             _log.error("a defect: an event of %s", stream, exc_info=found)
-            found = refusal(500, "a defect of this program; the server's log shows where")
+            found = of_defect()
         self._backend.refused(stream, found.problem.status)
         reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
 

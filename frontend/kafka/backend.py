@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import Told, answers_in_time, note_refused_request, unanswered
+from frontend.answers_in_time import note_refused_request, unanswered
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.door.inputs import Inputs
 from frontend.door.recorded import RecordedReplies
 from frontend.door.route import Means
 from frontend.door.schemas import Schemas
 from frontend.engine_problems import as_problem
+from frontend.in_thread import InThread
 from frontend.kafka.broker_wait import BrokerWait
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.doors import Doors
@@ -27,14 +28,13 @@ from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.warming_up import warm_up
 from frontend.problems import refusal
-from frontend.scoring_thread import InOrder, ScoringThread, Submission
+from frontend.scoring_thread import ScoringThread, Submission
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.explaining import explained
-from railgun.engine.intake import JsonText
 from railgun.engine.status import MetricStatus
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
@@ -85,13 +85,14 @@ class _Parts:
     replies: RecordedReplies
 
 
-class KafkaBackend(NoDeepening):
+class KafkaBackend(InThread, NoDeepening):
     """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
 
     Used in one event loop; `start` waits for the broker, however long that takes.
     """
 
     may_leave_start = True
+    submission_type = Request
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class KafkaBackend(NoDeepening):
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka)
         self._changes = Changes(lambda: self._wait.reason)
-        self.recording = Recording()
+        self._recording = Recording()
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""
@@ -204,6 +205,11 @@ class KafkaBackend(NoDeepening):
         """Tasks are read where they are: in units."""
         return None
 
+    @property
+    def recording(self) -> Recording:
+        """What the front-end notes for monitoring."""
+        return self._recording
+
     def disk(self) -> DiskReading | None:
         """There is nothing of it on this disk."""
         return None
@@ -229,35 +235,7 @@ class KafkaBackend(NoDeepening):
 
     # --- events ------------------------------------------------------------------------------------
 
-    async def score(
-        self,
-        stream: str,
-        texts: Sequence[JsonText],
-        *,
-        metrics: Sequence[str] | None = None,
-        timeout_ms: int,
-        reply: bool = True,
-        in_order: InOrder | None = None,
-    ) -> list[Answer | None]:
-        thread = self._publishing()
-        request = Request.of(stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order)
-        answers = await answers_in_time(thread, request, self.recording)
-        return self._late(request) if answers is None else answers
-
-    def submit(
-        self,
-        stream: str,
-        text: JsonText,
-        *,
-        metrics: Sequence[str] | None = None,
-        timeout_ms: int,
-        tell: Callable[[Answer | BaseException | None], None],
-    ) -> None:
-        thread = self._publishing()
-        told = Told(self.recording, self._late, tell)
-        told.begin(thread, Request.of(stream, [text], metrics, timeout_ms, reply=True, answered=told))
-
-    def _publishing(self) -> ScoringThread:
+    def _ready_thread(self) -> ScoringThread:
         self._ready()
         if self._thread is None:
             raise refusal(503, self._standing.reason)
