@@ -59,7 +59,9 @@ class LogDatabase:
         with self.failures("open"):
             if folder.is_dir():
                 check_files(DiskFiles(), folder)
-            self._db = Rdict(str(folder), log_options())
+            options = log_options()
+            # Named, so that these count, not those that the database was made with.
+            self._db = Rdict(str(folder), options, column_families={"default": options})
 
     def get(self, key: bytes) -> bytes | None:
         """A value, or None."""

@@ -8,7 +8,7 @@ from railgun.state.resident import Resident
 from railgun.state.store import Store
 
 # Tombstones of a committed epoch that one step deletes at most.
-_SETTLE_LIMIT = 256
+_SETTLE_LIMIT = 64
 
 
 class Checkpointer:
@@ -27,7 +27,7 @@ class Checkpointer:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._prepared: Future[bytes] | None = None
         self._commit: Future[None] | None = None
-        self._is_settled = True
+        self._is_settled = False  # a recovery leaves tombstones
         for resident in self._residents:
             resident.set_epoch(self._epoch)
 
@@ -55,6 +55,7 @@ class Checkpointer:
         """
         if self.is_in_flight:
             raise EpochOrderError(f"the checkpoint of epoch {self._closing} is still in flight")
+        self._store.let_compact()
         self._closing, self._meta = self._epoch, meta
         self._epoch += 1
         if make_durable is not None:

@@ -33,7 +33,10 @@ class StoreLimits:
 
 
 def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
-    """The database in a folder, made when there is none. One column family, so that one WAL orders all."""
+    """The database in a folder, made when there is none. One column family, so that one WAL orders all.
+
+    It does not compact until it is told to.
+    """
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     # Four of them, so that a burst does not have to wait for the flush of the one before.
@@ -51,13 +54,16 @@ def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
     options.set_bytes_per_sync(_MIB)
     options.set_wal_bytes_per_sync(_MIB // 2)
     options.set_max_background_jobs(2)
+    options.set_disable_auto_compactions(True)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(_MIB)
     options.set_stats_dump_period_sec(0)
     _refuse_headless(folder)
     with failures(folder, "open"):
         check_files(files, folder)
-        database = Rdict(str(folder), options)
+        # Named, because otherwise a database that is there already keeps the options it was made with: its memory
+        # would be that of its first start, and its cache RocksDB's own default.
+        database = Rdict(str(folder), options, column_families={"default": options})
     database.set_write_options(WriteOptions())
     return database
 

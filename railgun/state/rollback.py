@@ -5,7 +5,8 @@ bytes per key, what it wrote in which epoch; an undo entry whose key no write of
 over.  A wrong guess restores what is there already.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from railgun.state import keys
 from railgun.state.errors import StoreCorruptionError
 from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entry
-from reservoir.compiled import address, jit, ld8, ld32, sti64
+from reservoir.compiled import address, jit, ld8, ld32, ld64, sti64
 
 MARK_BYTES = 4
 _MARKS = 1 << 22
@@ -29,25 +30,29 @@ def mark_of(key: bytes) -> bytes:
 
 
 @jit
-def _overwritten(value: int, size_bytes: int, marks: int, found: int) -> Any:
-    """Offsets, from `found` on, of the entries of an undo value whose keys are marked; how many, or CUT_SHORT."""
+def _overwritten(values: int, ends: int, n_values: int, marks: int, found: int) -> Any:
+    """Offsets, from `found` on, of the entries whose keys are marked, of undo values that lie one after another; how
+    many, or CUT_SHORT.
+    """
     at, n = np.int64(0), np.int64(0)
-    while at < size_bytes:
-        if at + _ENTRY_BYTES > size_bytes:
-            return _CUT_SHORT
-        key_bytes = np.int64(ld8(value + at)) | np.int64(ld8(value + at + 1)) << 8
-        old_bytes = np.int64(ld32(value + at + 2))
-        end = at + _ENTRY_BYTES + key_bytes + (0 if old_bytes == ABSENT_LENGTH else old_bytes)
-        if end > size_bytes:
-            return _CUT_SHORT
-        mark = np.int64(0)
-        last = value + at + _ENTRY_BYTES + key_bytes - 1
-        for k in range(min(int(key_bytes), MARK_BYTES)):
-            mark |= np.int64(ld8(last - k)) << (8 * k)
-        if ld8(marks + (mark & (_MARKS - 1))) != 0:
-            sti64(found + 8 * n, at)
-            n += 1
-        at = end
+    for v in range(n_values):
+        value_end = np.int64(ld64(ends + 8 * v))
+        while at < value_end:
+            if at + _ENTRY_BYTES > value_end:
+                return _CUT_SHORT
+            key_bytes = np.int64(ld8(values + at)) | np.int64(ld8(values + at + 1)) << 8
+            old_bytes = np.int64(ld32(values + at + 2))
+            end = at + _ENTRY_BYTES + key_bytes + (0 if old_bytes == ABSENT_LENGTH else old_bytes)
+            if end > value_end:
+                return _CUT_SHORT
+            mark = np.int64(0)
+            last = values + at + _ENTRY_BYTES + key_bytes - 1
+            for k in range(min(int(key_bytes), MARK_BYTES)):
+                mark |= np.int64(ld8(last - k)) << (8 * k)
+            if ld8(marks + (mark & (_MARKS - 1))) != 0:
+                sti64(found + 8 * n, at)
+                n += 1
+            at = end
     return n
 
 
@@ -55,23 +60,34 @@ class WrittenKeys:
     """What writes have said of the keys of each epoch. listed: (key in the store, marks) of those writes."""
 
     def __init__(self, listed: Iterable[tuple[bytes, bytes]]) -> None:
-        self._by_epoch: dict[int, npt.NDArray[np.uint8]] = {}
-        for key, marks in listed:
-            found = self._by_epoch.setdefault(keys.epoch_of(key), np.zeros(_MARKS, np.uint8))
-            found[np.frombuffer(marks, ">u4") & (_MARKS - 1)] = 1
+        self._by_epoch = {
+            epoch: _table(b"".join(marks for _, marks in of_epoch))
+            for epoch, of_epoch in groupby(listed, lambda item: keys.epoch_of(item[0]))
+        }
 
-    def overwritten(self, folder: Path, epoch: int, value: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """(key, old value) of an undo value, where the key may have been written in its epoch.
+    def overwritten(
+        self, folder: Path, epoch: int, values: Sequence[bytes]
+    ) -> Iterator[tuple[bytes, bytes | None]]:
+        """(key, old value) of undo values of an epoch, where the key may have been written in it.
 
         All of them where no write has said anything.  Raises StoreCorruptionError.
         """
         marks = self._by_epoch.get(epoch)
         if marks is None:
-            marks = np.ones(_MARKS, np.uint8)
-        content = np.frombuffer(value, np.uint8)
-        found = np.zeros(len(value) // _ENTRY_BYTES + 1, np.int64)
-        n = int(_overwritten(address(content), len(value), address(marks), address(found)))
+            marks = self._by_epoch[epoch] = np.ones(_MARKS, np.uint8)
+        content = b"".join(values)
+        ends = np.cumsum([len(value) for value in values], dtype=np.int64)
+        found = np.zeros(len(content) // _ENTRY_BYTES + 1, np.int64)
+        in_content = address(np.frombuffer(content, np.uint8))
+        n = int(_overwritten(in_content, address(ends), len(values), address(marks), address(found)))
         if n == _CUT_SHORT:
             raise StoreCorruptionError(folder, "recover", f"an undo entry of epoch {epoch} is cut short")
         for at in found[:n].tolist():
-            yield undo_entry(folder, value, at)[:2]
+            yield undo_entry(folder, content, at)[:2]
+
+
+def _table(marks: bytes) -> npt.NDArray[np.uint8]:
+    """(_MARKS,) uint8: 1 at each mark that occurs."""
+    table = np.zeros(_MARKS, np.uint8)
+    table[np.frombuffer(marks, ">u4") & (_MARKS - 1)] = 1
+    return table

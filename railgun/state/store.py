@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -53,6 +53,7 @@ class Store:
             self._lock.release()
             raise
         self._is_closed = False
+        self._may_compact = False
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
         self._number = 0
@@ -74,7 +75,8 @@ class Store:
     def recover(self) -> tuple[int, bytes] | None:
         """Undo the epochs that did not commit, newest first; (epoch, meta) of the last one that did, or None.
 
-        Idempotent, and safe to be cut off anywhere: undo entries go once all of them have been restored.
+        Idempotent, and safe to be cut off anywhere: undo entries go once all of them have been restored. Tombstones
+        of the last epochs are left for `settle`: many of them may be, and whoever recovers is waited for.
         Raises StoreCorruptionError, having changed nothing, where a commit is gone that was durable.
         """
         stored = self._read_meta()
@@ -83,8 +85,7 @@ class Store:
         for _ in self.recovery_steps(committed):
             pass
         self._committed = committed
-        while not self.settle(1 << 20):
-            pass
+        self.settle(0)
         return stored
 
     def _check_end(self, committed: int) -> None:
@@ -97,8 +98,8 @@ class Store:
         """The steps of undoing every epoch after `committed`, one write each: for tests to stop between."""
         ranges = [(make(committed + 1, 0), keys.after(make(0, 0)[:1])) for make in _OF_EPOCHS]
         written = WrittenKeys(items(self._database, self.folder, *ranges[0]))
-        for key, value in items_backwards(self._database, self.folder, *ranges[1]):
-            batch = self._undone(written.overwritten(self.folder, keys.epoch_of(key), value), committed)
+        for epoch, values in _together(items_backwards(self._database, self.folder, *ranges[1])):
+            batch = self._undone(written.overwritten(self.folder, epoch, values), committed)
             if not batch.is_empty():
                 self._write(batch)
                 yield
@@ -268,6 +269,17 @@ class Store:
             raise self._failed from error
         self._committed = epoch
 
+    def let_compact(self) -> None:
+        """From now on RocksDB may compact. Until then it does not: while a task is opened, which the next event waits
+        for, merging what was flushed before the end would take a processor.
+        """
+        if not self._may_compact:
+            try:
+                self._database.set_options({"disable_auto_compactions": "false"})
+            except Exception as error:
+                raise failure(self.folder, "set options", error) from error
+            self._may_compact = True
+
     def settle(self, limit: int) -> bool:
         """Delete what the committed epochs leave behind: undo entries, then up to about `limit` tombstones.
 
@@ -317,15 +329,30 @@ class Store:
     def _undone(self, entries: Iterable[tuple[bytes, bytes | None]], committed: int) -> WriteBatch:
         batch = WriteBatch(raw_mode=True)
         for key, old in entries:
-            if old is None:
-                batch.delete(key)
-                continue
-            epoch, body = self._stored(key, old)
-            if body is None and epoch <= committed:
+            if old is None or self._is_grave(key, old, committed):
                 batch.delete(key)
             else:
                 batch.put(key, old)
         return batch
 
+    def _is_grave(self, key: bytes, value: bytes, committed: int) -> bool:
+        """A tombstone of a committed epoch, which nothing has to say any more."""
+        epoch, body = self._stored(key, value)
+        return body is None and epoch <= committed
+
     def _first_item(self, prefix: bytes, stop: bytes) -> tuple[bytes, bytes] | None:
         return next(items(self._database, self.folder, prefix, stop), None)
+
+
+def _together(found: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, list[bytes]]]:
+    """(epoch, values) of items that follow each other: those of an epoch in parts of about BATCH_BYTES."""
+    for epoch, of_epoch in groupby(found, lambda item: keys.epoch_of(item[0])):
+        values, size_bytes = list[bytes](), 0
+        for _, value in of_epoch:
+            values.append(value)
+            size_bytes += len(value)
+            if size_bytes >= BATCH_BYTES:
+                yield epoch, values
+                values, size_bytes = [], 0
+        if values:
+            yield epoch, values

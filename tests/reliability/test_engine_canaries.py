@@ -153,7 +153,7 @@ def test_a_stale_slot_after_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_undo_that_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WrittenKeys, "overwritten", lambda self, folder, epoch, value: iter(()))
+    monkeypatch.setattr(WrittenKeys, "overwritten", lambda self, folder, epoch, values: iter(()))
     assert_caught(tmp_path, replace(SWEEPING, trickle_bytes=1 << 10, checkpoint_interval_s=0.0))
 
 

@@ -40,7 +40,7 @@ def test_without_a_bug_the_walk_passes(tmp_path: Path, seed: int) -> None:
 
 
 def test_an_undo_that_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WrittenKeys, "overwritten", lambda written, folder, epoch, value: iter(()))
+    monkeypatch.setattr(WrittenKeys, "overwritten", lambda written, folder, epoch, values: iter(()))
     find_the_bug(tmp_path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from railgun.state import keys
+from railgun.state.checkpoint import Checkpointer
 from railgun.state.end_marker import END_MARK
 from railgun.state.errors import (
     EpochOrderError,
@@ -19,6 +20,7 @@ from railgun.state.errors import (
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
 from railgun.state.undo import UNDO_ENTRY, undo_entries
+from tests.reservoir.test_retention import wait_until
 from tests.state.live_copy import live_copy
 
 LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
@@ -155,7 +157,11 @@ def filled(folder: Path, rng: random.Random) -> tuple[Store, dict[bytes, bytes]]
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_recovery_may_be_cut_off_after_each_step(tmp_path: Path, seed: int) -> None:
+def test_recovery_may_be_cut_off_after_each_step(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One undo value in each of them."""
+    monkeypatch.setattr("railgun.state.store.BATCH_BYTES", 1)
     store, committed = filled(tmp_path / "state", random.Random(seed))
     store.close()
     steps = 0
@@ -176,8 +182,48 @@ def test_recovery_leaves_nothing_of_the_epochs_it_undid(tmp_path: Path) -> None:
     store, committed = filled(tmp_path / "state", random.Random(5))
     store.close()
     store = opened_store(store.folder)
-    assert names(store, keys.UNDO) == names(store, keys.WRITTEN) == names(store, keys.GRAVES) == []
+    assert names(store, keys.UNDO) == names(store, keys.WRITTEN) == []
+    assert {keys.epoch_of(key) for key in names(store, keys.GRAVES)} == {1}, "of the committed epoch"
+    while not store.settle(1):
+        pass
+    assert names(store, keys.GRAVES) == []
     assert len(names(store, b"r")) == len(committed), "tombstones of a committed epoch are gone"
+    store.close()
+
+
+def test_what_a_recovery_leaves_goes_with_the_first_steps_after_it(tmp_path: Path) -> None:
+    store, committed = filled(tmp_path / "state", random.Random(6))
+    store.close()
+    store = opened_store(store.folder)
+    assert names(store, keys.GRAVES)
+    Checkpointer(store, []).finish()
+    assert names(store, keys.GRAVES) == []
+    assert len(names(store, b"r")) == len(committed)
+    store.close()
+
+
+def test_a_store_opened_again_has_the_options_of_now(tmp_path: Path) -> None:
+    """Not those that it was made with, which RocksDB keeps in a file."""
+    for cache_bytes in (8 << 20, 24 << 20):
+        store = Store(tmp_path, StoreLimits(block_cache_bytes=cache_bytes))
+        assert store._database.property_int_value("rocksdb.block-cache-capacity") == cache_bytes
+        store.close()
+
+
+def test_nothing_is_compacted_before_the_first_checkpoint(tmp_path: Path) -> None:
+    def tables() -> int:
+        return sum(int(store._database.property_value(f"rocksdb.num-files-at-level{k}") or 0) for k in (0, 1))
+
+    store = opened_store(tmp_path)
+    for number in range(8):
+        store.write([(b"r%d" % number, b"x", 1, 0)])
+        store._database.flush()
+    assert tables() == 8
+    checkpointer = Checkpointer(store, [])
+    checkpointer.begin(b"")
+    wait_until(lambda: tables() < 8)
+    assert tables() < 8
+    checkpointer.finish()
     store.close()
 
 
