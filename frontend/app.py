@@ -2,16 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, Protocol
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from starlette.exceptions import HTTPException
-from starlette.routing import Match
-
-import railgun
 from frontend.asgi import (
     Message,
     Receive,
@@ -19,16 +13,11 @@ from frontend.asgi import (
     Send,
     answer,
     answer_problem,
-    encoder,
     header,
 )
 from frontend.backend import Backend
-from frontend.deepening import deepening
-from frontend.docs_page import docs_page
 from frontend.in_flight import InFlight
-from frontend.openapi import describe
-from frontend.problems import ProblemError, of_defect, problem, refusal
-from frontend.registry import registry
+from frontend.problems import ProblemError, of_defect, problem, refusal, wrong_method
 from frontend.request_body import Body, GoneError, check_length
 from frontend.scoring_route import ScoringRoute, stream_of
 from frontend.single_events import SingleEvents
@@ -58,7 +47,8 @@ class Application:
         self.stopping = asyncio.Event()
         self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
         self.single_events = SingleEvents(backend, settings, self.in_flight)
-        self._pages = _pages(backend)
+        self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
+        self._preparing = threading.Lock()
         self._plain = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,26 +66,13 @@ class Application:
                 raise
             await answer_problem(send, of_defect())
 
-    async def warm_up(self) -> None:
-        """Have the framework make its routes, which it puts off to the first request: events would wait for that."""
+    def prepare(self) -> None:
+        """Make the pages, which takes half a second, on any thread. Until then they wait; events need not."""
+        with self._preparing:
+            if self._pages is None:
+                from frontend.pages import pages_of
 
-        async def receive() -> Message:
-            return {"type": "http.request", "body": b""}
-
-        async def send(message: Message) -> None:
-            pass
-
-        # The routes that come last, of a stream that nobody can have registered.
-        path = "/v1/streams/-/deepening"
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": [],
-        }
-        await self(scope, receive, send)
+                self._pages = pages_of(self._backend)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -140,20 +117,17 @@ class Application:
             async def replay() -> Message:
                 return whole.pop() if whole else await receive()
 
+            if self._pages is None:
+                await asyncio.to_thread(self.prepare)
+            assert self._pages is not None
             await self._pages(scope, replay, send)
 
 
 def _check_method(scope: Scope, *allowed: str) -> None:
     """Raise ProblemError (405) for another method."""
     if scope["method"] not in allowed:
-        shown = _wrong_method(scope["method"], scope["path"], allowed)
+        shown = wrong_method(scope["method"], scope["path"], allowed)
         raise ProblemError(problem(405, shown), [(b"allow", ", ".join(allowed).encode())])
-
-
-def _wrong_method(method: str, path: str, allowed: Sequence[str]) -> str:
-    *most, last = allowed
-    listed = f"{', '.join(most)} or {last}" if most else last
-    return f"{path[:200]} takes {listed}, not {method[:40]}"
 
 
 class _Answering:
@@ -165,69 +139,3 @@ class _Answering:
     async def __call__(self, message: Message) -> None:
         self.started = True
         await self._send(message)
-
-
-def _pages(backend: Backend) -> FastAPI:
-    pages = FastAPI(
-        title="Railgun",
-        version=railgun.__version__,
-        description="Exact sliding-window metrics for every event.",
-        # A redirect would have clients send bodies twice, or drop them.
-        redirect_slashes=False,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-    )
-    pages.include_router(registry(backend))
-    pages.include_router(deepening(backend))
-    pages.add_exception_handler(ProblemError, _on_problem)
-    pages.add_exception_handler(HTTPException, _on_http_error)
-
-    @cache
-    def description() -> dict[str, Any]:
-        return describe(pages)
-
-    @pages.get("/openapi.json", include_in_schema=False)
-    async def openapi() -> JSONResponse:
-        return JSONResponse(description())
-
-    @pages.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(description()))
-
-    return pages
-
-
-async def _on_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ProblemError)
-    headers = {name.decode(): value.decode() for name, value in error.headers}
-    return Response(encoder.encode(error.problem), error.problem.status, headers, "application/problem+json")
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: routes and methods that there are not."""
-    assert isinstance(error, HTTPException)
-    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
-    shown, detail = f"{request.method} {request.url.path[:200]}", str(error.detail)
-    if error.status_code == 404:
-        detail = f"there is no {shown}; /docs lists what there is"
-        if request.url.path.endswith("/"):
-            detail = f"there is no {shown}: no route ends in a slash; /docs lists what there is"
-    elif error.status_code == 405:
-        # The framework names the methods of one route; the same path may have others.
-        methods = sorted(_methods(request))
-        headers["allow"] = ", ".join(methods)
-        detail = _wrong_method(request.method, request.url.path, methods)
-    body = problem(error.status_code, detail)
-    return Response(encoder.encode(body), body.status, headers, "application/problem+json")
-
-
-def _methods(request: Request) -> set[str]:
-    """The methods that a path has."""
-    tried = ("GET", "POST", "PATCH", "DELETE")
-    routes = request.app.routes
-    return {
-        method
-        for method in tried
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
-    }

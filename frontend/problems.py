@@ -53,6 +53,13 @@ def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
     return ProblemError(problem(status, detail, errors), headers)
 
 
+def wrong_method(method: str, path: str, allowed: Sequence[str]) -> str:
+    """The detail of a 405."""
+    *most, last = allowed
+    listed = f"{', '.join(most)} or {last}" if most else last
+    return f"{path[:200]} takes {listed}, not {method[:40]}"
+
+
 def of_defect() -> ProblemError:
     """The exception for what should not have happened; whoever makes it logs that."""
     return refusal(500, "a defect of this program; the server's log shows where")

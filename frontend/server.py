@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import pyarrow as pa
 import uvicorn
 import uvloop
 from prometheus_client.registry import Collector
@@ -33,6 +32,7 @@ from railgun.unit.start import LoggedStart
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
+_LONG_START_S = 10.0
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
 COLLECTIONS = (10_000, 2, 5)
 """When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
@@ -69,7 +69,7 @@ def open_engine(
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
     with ThreadPoolExecutor(1, "kernels") as pool:
-        loading = pool.submit(_load_all)
+        loading = pool.submit(load_all)
         engine = configured.open_engine(settings, LoggedStart())
     try:
         if not loading.result():
@@ -84,13 +84,6 @@ def open_engine(
         engine.close()
         raise
     return engine
-
-
-def _load_all() -> bool:
-    """Load every kernel, and what else the first events would wait for. False: kernels have to be compiled."""
-    # Arrow looks for pandas when it is first given Python's values, and imports it where it is installed.
-    pa.array([0])
-    return load_all()
 
 
 def listen(settings: HttpSettings) -> socket.socket:
@@ -175,19 +168,23 @@ class Service:
         return 1
 
     async def _start(self, server: "_Server") -> None:
+        begun_s = asyncio.get_running_loop().time()
         try:
             await self._backend.start()
-            await self.application.warm_up()
         except BaseException:
             server.stop()
             raise
-        # What is there by now stays as long as the server runs: collections need not look at it again.
-        gc.collect()
+        # What is there by now stays as long as the server runs: collections need not look at it again, nor now: the
+        # garbage of a start is a megabyte, and to find it takes longer than to listen.
+        if asyncio.get_running_loop().time() - begun_s > _LONG_START_S:
+            gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTIONS)
         gc.enable()
         if self._on_ready is not None and not server.should_exit:
             self._on_ready(self.url)
+        await asyncio.to_thread(self.application.prepare)
+        gc.freeze()
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from railgun.arrow_alone import without_pandas
 from railgun.config.loading import flags_given, load_settings
 from railgun.config.settings import Settings
 from railgun.logs.setup import logging_as
@@ -44,6 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()
     stop_when_asked(stopped)
+    without_pandas()
     parent = Parent(stopped)
     place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
     with logging_as(settings.logging):
