@@ -333,14 +333,15 @@ class Reservoir:
 
         seqs, ids, count = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)], 0
         for chunk in sorted(range(self._index.base, self._index.next), key=greatest, reverse=True):
-            if count >= rows:
-                seqs = [np.concatenate(seqs)]
-                if rows == 0 or greatest(chunk) < np.partition(seqs[0], -rows)[-rows]:
-                    break
+            if count >= rows and (
+                rows == 0 or greatest(chunk) < np.partition(np.concatenate(seqs), -rows)[-rows]
+            ):
+                break
             seqs.append(self._source.seqs(chunk))
             ids.append(self._source.ids(chunk))
             count += len(seqs[-1])
-        return np.concatenate(seqs), np.concatenate(ids)
+        # The latest chunk last, which is by seq where no event came late.
+        return np.concatenate(seqs[::-1]), np.concatenate(ids[::-1])
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
         """Every row kept, in (time, seq) order, chunk by chunk, the open region last. Slow."""

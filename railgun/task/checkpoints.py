@@ -22,8 +22,9 @@ _SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
 _PATIENCE_S = 5.0
 # In how small shares the least of a slice is written at most: less in one write would not take less time.
 _LEAST_SHARES = 8
-# What a record costs a recovery beside its processing: rows that were in memory are read from the disk.
-_COLD_ROW_S = 4e-6
+# What a record costs a recovery beside its processing: its row, and that of an event that leaves, which were in memory,
+# are read from the disk.
+_COLD_ROWS_S = 10e-6
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -99,7 +100,7 @@ class CheckpointWork:
         if now_s - self._ended_s >= settings.checkpoint_interval_s:
             return True
         busy_s = task.busy_s - self._begun_busy_s
-        again_s = busy_s + (task.position - self._begun_position) * _COLD_ROW_S
+        again_s = busy_s + (task.position - self._begun_position) * _COLD_ROWS_S
         if again_s < settings.replay_s:
             return False
         passed_s, at_work_s = now_s - self._begun_s, busy_s + task.upkeep_s - self._begun_upkeep_s

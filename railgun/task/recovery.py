@@ -121,9 +121,12 @@ def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
     """The duplicate memory from the sealed acceptances that lie before the journal."""
     first = task.journal.first_offset
     seqs, ids = task.reservoir.recent_ids(dedup_events)
-    order = np.argsort(seqs, kind="stable")
-    order = order[seqs[order] < (meta.position if first is None else first)][-dedup_events:]
-    task.admission.recall(ids[order, 0], ids[order, 1])
+    if np.any(seqs[1:] < seqs[:-1]):  # as a rule not: events come about as their times do
+        order = np.argsort(seqs, kind="stable")
+        seqs, ids = seqs[order], ids[order]
+    end = int(np.searchsorted(seqs, meta.position if first is None else first))
+    begin = max(0, end - dedup_events)
+    task.admission.recall(ids[begin:end, 0], ids[begin:end, 1])
 
 
 def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
