@@ -26,6 +26,7 @@ class Checkpointer:
         self._meta = b""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._prepared: Future[bytes] | None = None
+        self._is_prepared = False  # and did not fail
         self._commit: Future[None] | None = None
         self._is_settled = False  # a recovery leaves tombstones
         for resident in self._residents:
@@ -68,8 +69,9 @@ class Checkpointer:
         if not self.is_in_flight:
             self._settle()
             return False
-        if self._prepared is not None and self._prepared.done():
+        if not self._is_prepared and self._prepared is not None and self._prepared.done():
             self._prepared.result()
+            self._is_prepared = True
         if self._commit is None:
             if not self._write_pending(limit_bytes):
                 return False
@@ -110,6 +112,7 @@ class Checkpointer:
         for resident in self._residents:
             resident.committed(self._closing)
         self._closing, self._prepared, self._commit = 0, None, None
+        self._is_prepared = False
         self._is_settled = False
         return True
 

@@ -73,11 +73,12 @@ class CheckpointWork:
         """A slice of a checkpoint in flight. What a byte costs varies: what it overwrites is read."""
         task, checkpointer = self._task, self._task.checkpointer
         is_writing, begun_s = not checkpointer.is_committing, task.now()
-        share_bytes = max(self._slice_bytes // share, self._least_bytes() // _LEAST_SHARES)
+        least_bytes = self._least_bytes()
+        share_bytes = max(self._slice_bytes // share, least_bytes // _LEAST_SHARES)
         is_durable = checkpointer.step(max(1, share_bytes))
         slice_s = (task.now() - begun_s) * share
         if is_writing and slice_s > _SLICE_S:
-            self._slice_bytes = max(self._least_bytes(), self._slice_bytes // 2)
+            self._slice_bytes = max(least_bytes, self._slice_bytes // 2)
         elif is_writing and slice_s < _SLICE_S / 4:
             self._slice_bytes = min(2 * self._slice_bytes, task.settings.trickle_bytes)
         return is_durable

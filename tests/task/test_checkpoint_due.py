@@ -53,7 +53,7 @@ def test_where_much_would_be_done_again_it_comes_earlier(tmp_path: Path) -> None
 
 
 def test_rows_that_a_recovery_would_have_to_read_count(tmp_path: Path) -> None:
-    settings = TaskSettings(checkpoint_interval_s=10.0, replay_s=0.01)
+    settings = TaskSettings(checkpoint_interval_s=10.0, replay_s=0.025)
     assert began_after_s(tmp_path, 0.0, settings=settings, at_once=100) == pytest.approx(2.5, abs=0.25)
 
 

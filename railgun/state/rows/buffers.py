@@ -81,7 +81,8 @@ class ImageBuffer:
     def take(self) -> list[Image]:
         """All images in it, the oldest first; they are gone then."""
         images = self.leave().take(None)
-        self.bind(self._piece)
+        for word in (BUFFER_COUNT, BUFFER_USED):
+            self._context[self._at + word // 8] = 0
         return images
 
 

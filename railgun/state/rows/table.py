@@ -63,6 +63,7 @@ class EntityTable:
         self._job = LoadJob(self._memory, self._groups, store)
         self.reader = RowReader(self._memory, self._groups, store)
         self._pending = np.zeros(2, np.int64)
+        self._pending_address = address(self._pending)
         self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
         self._loaded = 0
         self._renewing = np.zeros(2, np.int64)
@@ -250,7 +251,7 @@ class EntityTable:
 
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
         """Writes the images itself, to keep them for the next epoch at once; returns none."""
-        gather_pending(self.context, address(self._pending), old_epoch, limit_bytes, _PENDING_SLOTS)
+        gather_pending(self.context, self._pending_address, old_epoch, limit_bytes, _PENDING_SLOTS)
         self._room.write_pending()
         return []
 
