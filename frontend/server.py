@@ -32,11 +32,11 @@ from railgun.unit.start import LoggedStart
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
-_LONG_START_S = 10.0
 """How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
 COLLECTIONS = (10_000, 2, 5)
 """When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
 under way are gone by then and not looked through in vain; what is oldest half as often."""
+_LONG_START_S = 10.0
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -169,11 +169,8 @@ class Service:
 
     async def _start(self, server: "_Server") -> None:
         begun_s = asyncio.get_running_loop().time()
-        try:
+        with _stopped_by_failure(server):
             await self._backend.start()
-        except BaseException:
-            server.stop()
-            raise
         # What is there by now stays as long as the server runs: collections need not look at it again, nor now: the
         # garbage of a start is a megabyte, and to find it takes longer than to listen.
         if asyncio.get_running_loop().time() - begun_s > _LONG_START_S:
@@ -181,9 +178,12 @@ class Service:
         gc.freeze()
         gc.set_threshold(*COLLECTIONS)
         gc.enable()
-        if self._on_ready is not None and not server.should_exit:
+        if server.should_exit:
+            return
+        if self._on_ready is not None:
             self._on_ready(self.url)
-        await asyncio.to_thread(self.application.prepare)
+        with _stopped_by_failure(server):
+            await asyncio.to_thread(self.application.prepare)
         gc.freeze()
 
     def _config(self) -> uvicorn.Config:
@@ -232,6 +232,16 @@ class _Server(uvicorn.Server):
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)
+
+
+@contextlib.contextmanager
+def _stopped_by_failure(server: _Server) -> Iterator[None]:
+    """What fails in the block ends the server: `run` raises it."""
+    try:
+        yield
+    except BaseException:
+        server.stop()
+        raise
 
 
 @contextlib.contextmanager

@@ -25,6 +25,9 @@ from reservoir.files import DiskFiles, Files
 # A write holds the interpreter lock: more in one batch would be a stall.
 BATCH_BYTES = 256 * 1024
 
+# So many times the buffer may be written before RocksDB compacts: eight tables, in each of which a reading looks.
+_BUFFERS_UNCOMPACTED = 2
+
 # What is listed by epoch. Graves last: they outlive the commit.
 _OF_EPOCHS = (keys.written_key, keys.undo_key, keys.graves_key)
 
@@ -48,12 +51,14 @@ class Store:
         try:
             with failures(folder, "open"):
                 self._end = EndMarker(files, folder / END_MARK)
-            self._database = open_database(folder, limits or StoreLimits(), files)
+            limits = limits or StoreLimits()
+            self._database = open_database(folder, limits, files)
         except BaseException:
             self._lock.release()
             raise
         self._is_closed = False
         self._may_compact = False
+        self._compacts_after_bytes = _BUFFERS_UNCOMPACTED * limits.write_buffer_bytes
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
         self._number = 0
@@ -237,6 +242,8 @@ class Store:
         self._number += 1
         self.written_bytes += batch.size_bytes
         self._write(batch.sealed(self._number))
+        if self.written_bytes > self._compacts_after_bytes:
+            self.let_compact()
 
     def _write(self, batch: WriteBatch) -> None:
         if self._failed is not None:
@@ -271,7 +278,8 @@ class Store:
 
     def let_compact(self) -> None:
         """From now on RocksDB may compact. Until then it does not: while a task is opened, which the next event waits
-        for, merging what was flushed before the end would take a processor.
+        for, merging what was flushed before the end would take a processor. Where much is written before the first
+        checkpoint, or there never is one, it begins by itself.
         """
         if not self._may_compact:
             try:

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
+from frontend.backend import Backend
+from frontend.pages import pages_of
 from frontend.server import open_engine
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
@@ -63,6 +66,33 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append).close()
     assert told == ["kernels are being compiled, which takes a minute or a few, once", "compiled"]
+
+
+def test_pages_asked_for_while_they_are_made_wait(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events do not."""
+    may_be_made, made = threading.Event(), list[object]()
+
+    def slowly(backend: Backend) -> FastAPI:
+        made.append(backend)
+        assert may_be_made.wait(PATIENCE_S)
+        return pages_of(backend)
+
+    monkeypatch.setattr("frontend.pages.pages_of", slowly)
+    with payments.serve() as running, ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(running.client.get, "/v1/streams") for _ in range(2)]
+        assert running.score("payments", event())["metrics"]["n7"] == 1
+        assert not any(each.done() for each in asked)
+        may_be_made.set()
+        assert [each.result().status_code for each in asked] == [200, 200]
+    assert len(made) == 1
+
+
+def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontend.pages.pages_of", lambda backend: 1 / 0)
+    with pytest.raises(ZeroDivisionError), server(tmp_path / "data", wait=False) as running:
+        until(lambda: is_closed(running.address))
 
 
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:

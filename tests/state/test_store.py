@@ -227,6 +227,19 @@ def test_nothing_is_compacted_before_the_first_checkpoint(tmp_path: Path) -> Non
     store.close()
 
 
+def test_where_much_is_written_compaction_waits_for_no_checkpoint(store: Store) -> None:
+    """There may be none for long, or never: tables would pile up, and each reading looks in all of them."""
+
+    def tables() -> int:
+        return int(store._database.property_value("rocksdb.num-files-at-level0") or 0)
+
+    key = 0
+    while store.written_bytes <= 4 * LIMITS.write_buffer_bytes:
+        store.write([(b"r%d" % (key := key + 1), random.Random(key).randbytes(4096), 1, 0)])
+    wait_until(lambda: tables() < 8)
+    assert tables() < 8
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_between_any_two_writes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny batches, and a copy of the folder before each one of them: all recover the last commit."""

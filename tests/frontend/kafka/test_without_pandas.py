@@ -1,0 +1,23 @@
+"""A front-end of a cluster starts without pandas, installed or not."""
+
+import subprocess
+import sys
+
+_CHILD = """
+import sys
+import frontend.kafka.serving as serving
+from frontend.kafka.warming_up import warm_up
+from railgun.config.settings import Settings
+
+def backend(*arguments, **more):
+    warm_up()
+    sys.exit("pandas was imported" if "pandas" in sys.modules else 0)
+
+serving.listen, serving.KafkaBackend = lambda http: None, backend
+serving.serve_frontend(Settings())
+"""
+
+
+def test_arrow_does_not_import_it() -> None:
+    done = subprocess.run([sys.executable, "-c", _CHILD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
