@@ -26,7 +26,7 @@ from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
-from railgun.kernel_list import load_all
+from railgun.kernel_list import load, noted_kernels
 from railgun.kernels import compile_and_note, compiling_alone
 from railgun.unit.start import LoggedStart
 
@@ -68,16 +68,19 @@ def open_engine(
     settings: EngineSettings, definitions: Definitions | None, told: Callable[[str], None]
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
+    noted = noted_kernels()
+    if noted is None:
+        # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
+        _log.info(COMPILING)
+        told(COMPILING)
+        gc.enable()
+        with compiling_alone():
+            compile_and_note()
     with ThreadPoolExecutor(1, "kernels") as pool:
-        loading = pool.submit(load_all)
+        loading = pool.submit(load, noted or ())
         engine = configured.open_engine(settings, LoggedStart())
     try:
-        if not loading.result():
-            _log.info(COMPILING)
-            told(COMPILING)
-            gc.enable()
-            with compiling_alone():
-                compile_and_note()
+        loading.result()
         if definitions is not None:
             engine.apply(definitions, wait=False)
     except BaseException:

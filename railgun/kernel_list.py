@@ -25,23 +25,33 @@ Kernel = tuple[str, str, list[str] | None]
 
 
 def load_all() -> bool:
-    """Load every kernel that was noted, from the cache or, where it is not there any more, by compiling it.
+    """Load every kernel that was noted: see `noted_kernels`, `load`. False where none were."""
+    noted = noted_kernels()
+    if noted is None:
+        return False
+    load(noted)
+    return True
 
-    False where none were noted for these sources, this Numba and this processor, or not as they are noted now.
-    """
+
+def noted_kernels() -> list[Kernel] | None:
+    """None where none were noted for these sources, this Numba and this processor, or not as they are noted now."""
     try:
         noted: list[Kernel] = json.loads(_path().read_bytes())
     except (OSError, ValueError):
-        return False
+        return None
     if not all(hasattr(types, each) for _, _, arguments in noted for each in arguments or ()):
-        return False
+        return None
+    return noted
+
+
+def load(noted: Iterable[Kernel]) -> None:
+    """Load kernels from the cache or, where one is not there any more, by compiling it."""
     for module, name, arguments in noted:
         function: Any = getattr(importlib.import_module(module), name)
         if arguments is None:
             entry_address(function)
         else:
             function.compile(tuple(getattr(types, each) for each in arguments))
-    return True
 
 
 def note_all() -> bool:

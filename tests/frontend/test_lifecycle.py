@@ -18,6 +18,7 @@ from frontend.backend import Backend
 from frontend.pages import pages_of
 from frontend.server import open_engine
 from railgun.config.settings import EngineSettings
+from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.messaging.errors import TransportIOError
 from tests.frontend.conftest import PAYMENTS, Payments
@@ -60,12 +61,19 @@ def test_the_port_answers_while_it_starts(tmp_path: Path, event: Event) -> None:
 
 
 def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.server.load_all", lambda: False)
+    """And that is before the data is recovered, which needs them."""
+
+    def opened(*arguments: Any) -> Engine:
+        told.append("opened")
+        return open_configured(*arguments)
+
+    told, open_configured = list[str](), configured.open_engine
+    monkeypatch.setattr("frontend.server.noted_kernels", lambda: None)
     monkeypatch.setattr("frontend.server.compile_and_note", lambda: told.append("compiled"))
-    told: list[str] = []
+    monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append).close()
-    assert told == ["kernels are being compiled, which takes a minute or a few, once", "compiled"]
+    assert told == ["kernels are being compiled, which takes a minute or a few, once", "compiled", "opened"]
 
 
 def test_pages_asked_for_while_they_are_made_wait(
