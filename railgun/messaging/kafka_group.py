@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from random import sample
 from time import monotonic
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from railgun.messaging.kafka_settings import KafkaSettings
 
 _SESSION_MS, _HEARTBEAT_MS = 10_000, 1_000
 _REST_S = 0.05
-# How long whoever reads waits at first to be told where partitions begin, and when it asks again.
+# How long whoever reads waits at first to be told where partitions begin, and when it asks for all of them again.
 _BEGIN_S, _BEGIN_AGAIN_S = 0.2, 1.0
 
 _log = logging.getLogger("railgun.kafka")
@@ -68,7 +69,13 @@ class GroupReading:
         # Partitions of which it is not known yet where they begin. librdkafka is given them then, and not told to seek:
         # the answer to where they end, should it come afterwards, would make it go there (2.16).
         self._unbegun: set[int] = set()
+        # Those of them that are still to be asked for one by one, since nothing was said of all: an unfinished
+        # transaction over one position holds up the answer for the others. Shuffled: where such ones are neighbours, as
+        # they had one owner, all that do begin would come after them.
+        self._turn: list[int] = []
         self._begin_s, self._patience_s = 0.0, _BEGIN_S
+        # How long the answer for all was waited for, and whether there was one for any since.
+        self._together_s, self._is_answered = 0.0, False
         self._is_resting, self._is_member = False, False
         self.metadata: Any = None
         # As whom the partitions came that are had.
@@ -174,29 +181,50 @@ class GroupReading:
         return [each for each in messages if each.error() is None]
 
     def _begin(self) -> None:
-        """Read partitions of which it was not known where they begin."""
-        try:
-            self._consumer.incremental_assign(self._beginnings(sorted(self._unbegun)))
-        except KafkaException as error:
-            cause: KafkaError = error.args[0]
-            if not is_passing(cause):
-                raise self._as_transport_error(cause) from error
-            self._begin_s = monotonic() + _BEGIN_AGAIN_S
+        """Read partitions of which it was not known where they begin, each once that is known."""
+        until_s = monotonic() + _BEGIN_S
+        while self._unbegun and monotonic() < until_s:
+            asked = self._turn[:1] or sorted(self._unbegun)
+            try:
+                self._consumer.incremental_assign(self._beginnings(asked))
+            except KafkaException as error:
+                cause: KafkaError = error.args[0]
+                if not is_passing(cause):
+                    raise self._as_transport_error(cause) from error
+                self._ask_again(asked)
+                return
+            self._unbegun.difference_update(asked)
+            del self._turn[:1]
+            if self._patience_s > self._together_s:
+                # No wonder that there was no answer for all.
+                self._turn.clear()
+
+    def _ask_again(self, asked: list[int]) -> None:
+        """There was no answer for these: say which are next, and when. Meanwhile there is time to read."""
+        waited_s, are_all = self._patience_s, not self._turn
+        if len(asked) > 1:
+            self._turn = sample(asked, len(asked))
         else:
-            self._unbegun.clear()
+            del self._turn[:1]
+            if not self._is_answered:
+                # All reading waits: not for long at first, but a slow broker has to be heard in the end.
+                self._patience_s = min(2 * waited_s, _BEGIN_AGAIN_S)
+        if are_all:
+            self._together_s, self._is_answered = waited_s, False
+        self._begin_s = monotonic() + (waited_s if self._turn else _BEGIN_AGAIN_S)
 
     def _beginnings(self, partitions: list[int]) -> list[KafkaTopicPartition]:
         """Raises KafkaException where the broker does not say now, as while a transaction over one is under way."""
         asked = [KafkaTopicPartition(self._topic, each) for each in partitions]
-        # All reading waits: not for long at first, but a slow broker has to be heard in the end.
-        patience_s, self._patience_s = self._patience_s, min(2 * self._patience_s, _BEGIN_AGAIN_S)
-        found = self._consumer.committed(asked, patience_s)
+        asked_s = monotonic()
+        found = self._consumer.committed(asked, self._patience_s)
         for each in found:
             if each.error is not None:
                 raise KafkaException(each.error)
             if each.offset < 0:
                 each.offset = OFFSET_BEGINNING
-        self._patience_s = _BEGIN_S
+        self._patience_s = min(max(_BEGIN_S, 2 * (monotonic() - asked_s)), _BEGIN_AGAIN_S)
+        self._is_answered = True
         return found
 
     def _membership(self) -> Any:
@@ -216,8 +244,10 @@ class GroupReading:
         try:
             found = self._beginnings(own) if own else []
         except KafkaException:
-            # Asked again soon, which tells what does not pass.
+            # Asked again at once, one by one, which tells what does not pass.
             self._unbegun.update(own)
+            self._turn = sample(own, len(own)) + self._turn
+            self._together_s, self._is_answered, self._begin_s = self._patience_s, False, 0.0
             found = []
         try:
             consumer.incremental_assign(found)
@@ -238,6 +268,7 @@ class GroupReading:
     def _let_go(self, partitions: list[KafkaTopicPartition], tell: Callable[[list[int]], None]) -> None:
         own = [each.partition for each in partitions]
         self._unbegun.difference_update(own)
+        self._turn = [each for each in self._turn if each not in own]
         # Were they to come back meanwhile, others may have gone on after what is held.
         self._held = [each for each in self._held if each.partition() not in own]
         try:

@@ -65,12 +65,38 @@ class Slow:
 
     def __init__(self, consumer: Consumer, answer_s: float) -> None:
         self._consumer, self._answer_s = consumer, answer_s
+        self.asked = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._consumer, name)
 
     def committed(self, partitions: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
+        self.asked += 1
+        time.sleep(min(timeout_s, self._answer_s))
         if timeout_s < self._answer_s:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return [KafkaTopicPartition(each.topic, each.partition, _DONE) for each in partitions]
+
+
+class Unstable:
+    """A consumer that is not told where these partitions begin, since a transaction over them is under way.
+
+    asked: of which it wanted to know that, each time.  waited_s: for how long in vain."""
+
+    def __init__(self, consumer: Consumer, unstable: set[int]) -> None:
+        self._consumer, self.unstable = consumer, unstable
+        self.asked: list[list[int]] = []
+        self.waited_s = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    def committed(self, partitions: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
+        asked = [each.partition for each in partitions]
+        self.asked.append(asked)
+        if self.unstable.intersection(asked):
+            time.sleep(timeout_s)
+            self.waited_s += timeout_s
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         return [KafkaTopicPartition(each.topic, each.partition, _DONE) for each in partitions]
 
@@ -124,13 +150,16 @@ def topic(kafka: str) -> Iterator[str]:
         yield name
 
 
-def committed_in_a_transaction(kafka: str, topic: str, member: Member) -> Producer:
-    """Positions committed by one, and others by the next, which is left open."""
+def committed_in_a_transaction(
+    kafka: str, topic: str, member: Member, under_way: tuple[int, ...] = (0, 1)
+) -> Producer:
+    """Positions committed by one, and others by the next, which is left open over these partitions."""
     producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
     producer.init_transactions()
     for offset in (_DONE, _UNDER_WAY):
         producer.begin_transaction()
-        positions = [member.reading.position(partition, offset) for partition in (0, 1)]
+        partitions = (0, 1) if offset == _DONE else under_way
+        positions = [member.reading.position(partition, offset) for partition in partitions]
         producer.send_offsets_to_transaction(positions, member.reading.metadata)
         if offset == _DONE:
             producer.commit_transaction()
@@ -152,6 +181,54 @@ def test_a_transaction_under_way_while_the_group_changes(kafka: str, topic: str)
             until(lambda: any(second.read.values()) and any(third.read.values()), second, third)
             read = [offset for member in (second, third) for own in member.read.values() for offset in own]
             assert sorted(read) == sorted(2 * list(range(_DONE, _RECORDS)))
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_transaction_under_way_holds_up_only_its_own_partitions(
+    kafka: str, topic: str, *, is_committed: bool
+) -> None:
+    with Member(kafka, topic) as first:
+        until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
+        writer = committed_in_a_transaction(kafka, topic, first, under_way=(0,))
+    with Member(kafka, topic) as second:
+        begun_s = time.monotonic()
+        until(lambda: bool(second.read[1]), second)
+        # Its writer would be given up after a minute.
+        assert time.monotonic() - begun_s < _PATIENCE_S / 4
+        steady(second)
+        assert second.read == {0: [], 1: list(range(_DONE, _RECORDS))}
+        if is_committed:
+            writer.commit_transaction()
+        else:
+            writer.abort_transaction()
+        until(lambda: bool(second.read[0]), second)
+        steady(second)
+        goes_on_at = _UNDER_WAY if is_committed else _DONE
+        assert second.read == {0: list(range(goes_on_at, _RECORDS)), 1: list(range(_DONE, _RECORDS))}
+
+
+def test_partitions_begin_beside_some_that_do_not(kafka: str) -> None:
+    unstable = {0, 5, _MANY - 1}
+    with made(kafka, _MANY) as topic, Member(kafka, topic, _MANY) as first:
+        consumer: Any = Unstable(first.reading._consumer, set(unstable))
+        first.reading._consumer = consumer
+        until(lambda: all(first.read[each] for each in range(_MANY) if each not in unstable), first)
+        asked, waited_s, begun_s = len(consumer.asked), consumer.waited_s, time.monotonic()
+        # All of them, one by one, and those again that it was not told of.
+        assert asked < 2 * _MANY
+        steady(first)
+        steady(first)
+        steady(first)
+        # Most of the time is for reading: that of what has begun, too.
+        assert consumer.waited_s - waited_s <= (time.monotonic() - begun_s) / 2 + 0.5
+        assert all(unstable.issuperset(own) for own in consumer.asked[asked:])
+        assert not any(first.read[each] for each in unstable)
+        # One after the other.
+        for each in sorted(unstable, reverse=True):
+            consumer.unstable.remove(each)
+            until(lambda each=each: bool(first.read[each]), first)
+        steady(first)
+        assert first.read == {each: list(range(_DONE, _RECORDS)) for each in range(_MANY)}
 
 
 def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic: str) -> None:
@@ -231,6 +308,8 @@ def test_a_broker_that_takes_its_time(kafka: str) -> None:
         until(lambda: all(first.read.values()), first)
         steady(first)
         assert first.read == {each: list(range(_DONE, _RECORDS)) for each in range(_MANY)}
+        # Not one by one.
+        assert consumer.asked < _MANY / 2
 
 
 def test_partitions_that_move_while_nothing_is_read(kafka: str, topic: str) -> None:
