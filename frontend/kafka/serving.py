@@ -17,7 +17,6 @@ from frontend.kafka.exchange import Limits
 from frontend.kafka.front_end import FrontEnd, made_up
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
-from railgun.arrow_alone import without_pandas
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
 from railgun.messaging.kafka_passed import check_passed_through
@@ -46,7 +45,6 @@ def serve_frontend(
     check_passed_through(cluster.kafka)
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    without_pandas()
     beside = None if node is None else NodeBeside(node)
     backend = KafkaBackend(cluster, definitions, waits_for=None if beside is None else beside.is_ready)
     with contextlib.closing(listener):

@@ -43,9 +43,7 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
     gc.disable()
     try:
         from frontend.server import serve
-        from railgun.arrow_alone import without_pandas
 
-        without_pandas()
         return serve_until_stopped(arguments, serve, on_kafka=False)
     finally:
         gc.enable()

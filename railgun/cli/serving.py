@@ -55,6 +55,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
 
     Raises ConfigError, DefinitionError, UsageError, OSError, and what `serve` raises.
     """
+    from railgun.arrow_alone import without_pandas
     from railgun.catalog.definitions import load_definitions
     from railgun.config.loading import load_settings
     from railgun.logs.setup import logging_as
@@ -67,6 +68,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
         def on_ready(url: str) -> None:
             _say_serving(url, settings, on_kafka=on_kafka)
 
+        without_pandas()
         code = serve(settings, definitions=definitions, on_ready=on_ready)
         logging.getLogger("railgun.serve").info("stopped")
     return code

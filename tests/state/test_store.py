@@ -210,34 +210,32 @@ def test_a_store_opened_again_has_the_options_of_now(tmp_path: Path) -> None:
         store.close()
 
 
-def test_nothing_is_compacted_before_the_first_checkpoint(tmp_path: Path) -> None:
-    def tables() -> int:
-        return sum(int(store._database.property_value(f"rocksdb.num-files-at-level{k}") or 0) for k in (0, 1))
+def tables(store: Store) -> int:
+    """Those that have not been compacted, or only once."""
+    return sum(int(store._database.property_value(f"rocksdb.num-files-at-level{k}") or 0) for k in (0, 1))
 
+
+def test_nothing_is_compacted_before_the_first_checkpoint(tmp_path: Path) -> None:
     store = opened_store(tmp_path)
     for number in range(8):
         store.write([(b"r%d" % number, b"x", 1, 0)])
         store._database.flush()
-    assert tables() == 8
+    assert tables(store) == 8
     checkpointer = Checkpointer(store, [])
     checkpointer.begin(b"")
-    wait_until(lambda: tables() < 8)
-    assert tables() < 8
+    wait_until(lambda: tables(store) < 8)
+    assert tables(store) < 8
     checkpointer.finish()
     store.close()
 
 
 def test_where_much_is_written_compaction_waits_for_no_checkpoint(store: Store) -> None:
     """There may be none for long, or never: tables would pile up, and each reading looks in all of them."""
-
-    def tables() -> int:
-        return int(store._database.property_value("rocksdb.num-files-at-level0") or 0)
-
     key = 0
     while store.written_bytes <= 4 * LIMITS.write_buffer_bytes:
         store.write([(b"r%d" % (key := key + 1), random.Random(key).randbytes(4096), 1, 0)])
-    wait_until(lambda: tables() < 8)
-    assert tables() < 8
+    wait_until(lambda: tables(store) < 8)
+    assert tables(store) < 8
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,14 +7,14 @@ _CHILD = """
 import sys
 import frontend.kafka.serving as serving
 from frontend.kafka.warming_up import warm_up
-from railgun.config.settings import Settings
+from railgun.cli.main import main
 
 def backend(*arguments, **more):
     warm_up()
-    sys.exit("pandas was imported" if "pandas" in sys.modules else 0)
+    sys.exit(int("pandas" in sys.modules))
 
 serving.listen, serving.KafkaBackend = lambda http: None, backend
-serving.serve_frontend(Settings())
+sys.exit(main(["frontend"]))
 """
 
 
