@@ -1,4 +1,5 @@
-"""What every test shares: how hard Hypothesis looks, that a failure can be run again, one Kafka broker."""
+"""What every test shares: how hard Hypothesis looks, that a failure can be run again, an end to what hangs,
+one Kafka broker."""
 
 import signal
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from railgun.broker.local import LocalBroker
 from tests.broker import shared_broker
+from tests.watchdog import Teller, Watchdog
 
 settings.register_profile(
     "test", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
@@ -29,7 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell's background job ignores SIGINT, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(Watchdog(config))
     if _is_the_run(config):
+        config.pluginmanager.register(Teller(config))
         shared_broker.begin_run()
 
 
