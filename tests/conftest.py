@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from railgun.broker.local import LocalBroker
 from tests.broker import shared_broker
+from tests.broker.quick_broker import quick_broker
 from tests.watchdog import Teller, Watchdog
 
 settings.register_profile(
@@ -58,7 +59,7 @@ def kafka() -> str:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[LocalBroker]:
     """One that is nobody else's, not started yet."""
-    found = LocalBroker(tmp_path / "a folder\u00e9")
+    found = quick_broker(tmp_path / "a folder\u00e9")
     try:
         yield found
     finally:

@@ -1,5 +1,6 @@
 """The Java commands and the properties of a broker that is small, alone, and on loopback only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _MEMORY = (
     "-XX:MetaspaceSize=64m",
     "-XX:+UseSerialGC",
 )
+# For what ends soon: its code would be compiled a second time and not run any more.
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -70,13 +73,13 @@ def _escaped(value: str) -> str:
 def format_command(java: Path, jars: Path, cluster_id: str, properties_file: Path) -> list[str]:
     """Makes the data folder of a new broker."""
     options = ["-t", cluster_id, "--standalone", "-c", str(properties_file)]
-    return [*_java(java, jars), "kafka.tools.StorageTool", "format", *options]
+    return [*_java(java, jars, [QUICK_COMPILER]), "kafka.tools.StorageTool", "format", *options]
 
 
-def serve_command(java: Path, jars: Path, properties_file: Path) -> list[str]:
-    """Runs the broker until SIGTERM."""
-    return [*_java(java, jars), "kafka.Kafka", str(properties_file)]
+def serve_command(java: Path, jars: Path, properties_file: Path, options: Sequence[str] = ()) -> list[str]:
+    """Runs the broker until SIGTERM. options: more of them for Java."""
+    return [*_java(java, jars, options), "kafka.Kafka", str(properties_file)]
 
 
-def _java(java: Path, jars: Path) -> list[str]:
-    return [str(java), *_MEMORY, *_LOGGING, "-cp", f"{jars}/*"]
+def _java(java: Path, jars: Path, options: Sequence[str]) -> list[str]:
+    return [str(java), *_MEMORY, *_LOGGING, *options, "-cp", f"{jars}/*"]

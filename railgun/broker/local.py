@@ -8,7 +8,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +40,14 @@ class Status:
 
 
 class LocalBroker:
-    """A broker on loopback, and the folder of its data, log and pid file. All methods raise BrokerError."""
+    """A broker on loopback, and the folder of its data, log and pid file. All methods raise BrokerError.
 
-    def __init__(self, folder: Path) -> None:
+    java_options: more of them for the process that it is.
+    """
+
+    def __init__(self, folder: Path, java_options: Sequence[str] = ()) -> None:
         self.folder = folder.absolute()
+        self._java_options = java_options
         self._log = self.folder / "broker.log"
         self._properties = self.folder / "server.properties"
 
@@ -62,7 +66,8 @@ class LocalBroker:
             jars = install(java, say)
             self._prepare(java, jars, ports)
             say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
-            running = self._launch(serve_command(java, jars, self._properties), ports.client)
+            command = serve_command(java, jars, self._properties, self._java_options)
+            running = self._launch(command, ports.client)
         return self._status(running)
 
     def stop(self) -> bool:

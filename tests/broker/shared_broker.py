@@ -10,6 +10,7 @@ from pathlib import Path
 from railgun.broker.background import spawn
 from railgun.broker.local import LocalBroker
 from railgun.exclusive import exclusive
+from tests.broker.quick_broker import quick_broker
 
 # The folder of this run's broker and the process that the run is, for the workers that it starts.
 _FOLDER, _OWNER = "RAILGUN_TEST_BROKER_FOLDER", "RAILGUN_TEST_BROKER_OWNER"
@@ -41,15 +42,11 @@ def end_run() -> None:
 def address() -> str:
     """Where the broker of this run listens; started where it was not yet."""
     folder = Path(os.environ[_FOLDER])
-    broker = LocalBroker(folder)
     with exclusive(folder / "test.lock"):
+        broker = quick_broker(folder)
         status = broker.status()
         if status is None:
             status = broker.start(0, lambda line: sys.__stderr__ and print(line, file=sys.__stderr__))
             words = ("watch", os.environ[_OWNER], str(folder), sys.executable, str(Path(__file__).parents[2]))
             spawn(["/bin/sh", "-c", _WATCH, *words], folder / "watch.log")
     return status.address
-
-
-def unheard(line: str) -> None:
-    """Takes what a broker says of its start."""

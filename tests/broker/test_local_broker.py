@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,17 @@ from railgun.broker.commands import Ports, properties
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError
 from railgun.broker.local import LocalBroker
 from railgun.broker.pid_file import Running, start_ticks
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+    """As users have it, in the place of the tests' quick one."""
+    found = LocalBroker(tmp_path / "a folder\u00e9")
+    try:
+        yield found
+    finally:
+        found.stop()
 
 
 def test_its_life(broker: LocalBroker) -> None:

@@ -14,7 +14,7 @@ from railgun.messaging.errors import TransportFullError, TransportUnavailableErr
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 from tests.halting import halt
 
 _WHERE = TopicPartition("t", 0)

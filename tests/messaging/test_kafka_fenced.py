@@ -14,7 +14,7 @@ from railgun.broker.local import LocalBroker
 from railgun.messaging.kafka_errors import is_fenced
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_topics import KafkaTopics
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 
 _LIMIT_S = 60.0
 # It says too seldom that it runs: of 10 s it is fenced for about 8.

@@ -13,7 +13,7 @@ from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_output import Outgoing, TransactionalOutput
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 from tests.halting import halt
 from tests.proc import of_threads
 

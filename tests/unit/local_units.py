@@ -19,7 +19,7 @@ from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
 from railgun.unit.task_host import TaskHost
 
-QUICK = {"fetch.wait.max.ms": 10}
+QUICK = {"fetch.wait.max.ms": 30}
 # Of tasks of which many are open at a time, with checkpoints among the events of a short test.
 SMALL = TaskSettings(
     row_cache_bytes=4 * MIB,

@@ -15,7 +15,7 @@ from frontend.kafka import serving
 from railgun.broker.local import LocalBroker
 from railgun.unit import ending, supervisor
 from railgun.unit.ending import Ending
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.unit.cluster_player import ClusterPlayer

@@ -20,7 +20,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit import loop as unit_loop
 from railgun.unit.spread import TaskKey
 from railgun.wire.encode import encode_event
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 from tests.halting import halt
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle

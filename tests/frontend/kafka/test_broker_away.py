@@ -15,7 +15,7 @@ from railgun.catalog.stream_reading import stream_to_json
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
 from railgun.registry.topics import Topics
-from tests.broker.shared_broker import unheard
+from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import RunningFrontEnd, define, front_end
 from tests.frontend.serving import until

@@ -1,0 +1,57 @@
+"""Brokers for tests that are not about their start, which takes a quarter of the usual processor time here."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from railgun.broker.artifacts import KAFKA_VERSION
+from railgun.broker.commands import QUICK_COMPILER, Ports, format_command, properties
+from railgun.broker.installation import cache_folder, install
+from railgun.broker.java import find_java
+from railgun.broker.local import LocalBroker
+from railgun.exclusive import exclusive
+
+# Java takes its classes from an archive that another broker has left, and does without it where it does not fit.
+_FOLDER = f"kafka/{KAFKA_VERSION}-for-tests"
+_CLUSTER_ID = "A" * 22
+
+
+def quick_broker(folder: Path) -> LocalBroker:
+    """That of a folder, which need not be there yet; it is not started."""
+    prepared = _prepared()
+    if not (folder / "logs").exists():
+        shutil.copytree(prepared / "formatted", folder / "logs")
+    return LocalBroker(folder, _options(prepared))
+
+
+def unheard(line: str) -> None:
+    """Takes what a broker says of its start."""
+
+
+def _options(prepared: Path) -> list[str]:
+    return [QUICK_COMPILER, f"-XX:SharedArchiveFile={prepared / 'classes.jsa'}", "-Xlog:cds=off"]
+
+
+def _prepared() -> Path:
+    """The folder with the archive and with formatted storage; made once on a machine."""
+    found = cache_folder() / _FOLDER
+    with exclusive(found.parent / "for-tests.lock"):
+        if not found.is_dir():
+            with tempfile.TemporaryDirectory(dir=found.parent, prefix="making-") as folder:
+                _prepare(Path(folder) / "made")
+                (Path(folder) / "made").rename(found)
+    return found
+
+
+def _prepare(made: Path) -> None:
+    java, jars = find_java(), install(find_java(), unheard)
+    work = made.parent / "broker"
+    work.mkdir()
+    (work / "server.properties").write_text(properties(work / "logs", Ports(9092, 9093)), encoding="ascii")
+    formatting = format_command(java, jars, _CLUSTER_ID, work / "server.properties")
+    subprocess.run(formatting, check=True, capture_output=True, timeout=120)
+    shutil.copytree(work / "logs", made / "formatted")
+    broker = LocalBroker(work, [QUICK_COMPILER, f"-XX:ArchiveClassesAtExit={made / 'classes.jsa'}"])
+    broker.start(0, unheard)
+    broker.stop()
