@@ -13,7 +13,7 @@ from bench.report import Report
 
 INTERVAL_S = 10.0
 PACES_PER_S = {"recovery": 20_000, "recovery_full_load": 0}
-_PARTS = ("imports", "opening", "undo", "replay", "kernels")
+_PARTS = ("imports", "opening", "undo", "replay")
 
 
 def measure(report: Report) -> None:
@@ -52,6 +52,5 @@ def _killed(report: Report, data: Path, pace_per_s: int, after: random.Random) -
 
 def _parts(found: Sequence[dict[str, Any]]) -> str:
     means = {part: sum(each[f"{part}_s"] for each in found) / len(found) for part in _PARTS}
-    kernels_s = means.pop("kernels")
     said = ", ".join(f"{part} {seconds:.2f}" for part, seconds in means.items())
-    return f"{said} s on average; {kernels_s:.2f} s of these in loading kernels"
+    return f"{said} s on average"

@@ -48,8 +48,6 @@ class Clocks:
 
 def main(folder: str, scale: str, pace_per_s: str) -> None:
     """Open, answer one event, say how long what took; load what is missing; then events at the pace, until killed."""
-    from numba.core.caching import FunctionCache
-
     from railgun.engine.engine import Engine
     from railgun.state.store import Store
     from railgun.unit.task_log import TaskLog
@@ -58,7 +56,6 @@ def main(folder: str, scale: str, pace_per_s: str) -> None:
     clocks = Clocks()
     clocks.watch(Store, "recover", "undo_s")
     clocks.watch(TaskLog, "catch_up", "replay_s")
-    clocks.watch(FunctionCache, "load_overload", "kernels_s")
     share = min(1.0, float(scale))
     cards = max(1_000, int(_CARDS * share))
     payments = Payments(10**11, cards=cards, card_exponent=0.0, rate_per_s=2_000.0, rhythm=False)

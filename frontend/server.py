@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import uvicorn
@@ -26,9 +25,9 @@ from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
-from railgun.kernel_list import load, noted_kernels
-from railgun.kernels import compile_and_note, compiling_alone
+from railgun.kernels import compile_and_link, compiling_alone
 from railgun.unit.start import LoggedStart
+from reservoir.compiled import is_image
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
@@ -68,19 +67,15 @@ def open_engine(
     settings: EngineSettings, definitions: Definitions | None, told: Callable[[str], None]
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
-    noted = noted_kernels()
-    if noted is None:
+    if not is_image():
         # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
         _log.info(COMPILING)
         told(COMPILING)
         gc.enable()
         with compiling_alone():
-            compile_and_note()
-    with ThreadPoolExecutor(1, "kernels") as pool:
-        loading = pool.submit(load, noted or ())
-        engine = configured.open_engine(settings, LoggedStart())
+            compile_and_link()
+    engine = configured.open_engine(settings, LoggedStart())
     try:
-        loading.result()
         if definitions is not None:
             engine.apply(definitions, wait=False)
     except BaseException:

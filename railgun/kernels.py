@@ -4,7 +4,7 @@ A kernel is compiled when it is first called, and then found in the cache by eve
 them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
 scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
 Those that are only called now and then are compiled by name: an event would wait for them too.
-Which they were is noted; a server then loads them by name.
+An image is made of what was called (`reservoir.kernel_image`), which every later process begins with.
 """
 
 import subprocess
@@ -17,25 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from numba.core import types
 
 from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
-from railgun.kernel_list import cached_kernels, load_all, note_all
-from railgun.state.paged.access import absent_pages
-from railgun.state.paged.eviction import age_to_evict
-from railgun.state.paged.eviction import make_room as make_page_room
-from railgun.state.paged.ordered_map import om_scan
-from railgun.state.paged.ordered_map_graveyard import bury_step
-from railgun.state.rows.evict import evict_rows, evict_segment, gather_tombstones
-from railgun.state.rows.load import displace
-from railgun.state.rows.renew import leave_rows
-from railgun.state.rows.room import colder_class, is_turn, typical_age
-from railgun.task.admission import take_over
-from railgun.task.row_reset import reset_cells
+from railgun.kernel_list import cached_kernels, make_image
+from railgun.state.paged import access, eviction, ordered_map, ordered_map_graveyard
+from railgun.state.rows import evict, renew, room
+from railgun.state.rows import load as row_load
+from railgun.task import admission, row_reset
 from railgun.task.settings import TaskSettings
-from reservoir.compiled import cache_folder
-from reservoir.edges import frame_passed
+from reservoir import edges, kernel_image
+from reservoir.compiled import is_image, use_numba
+from reservoir.kernel_cache import cache_folder
 
 _STREAM = """
 [streams.warmup]
@@ -73,16 +66,21 @@ _SETTINGS = TaskSettings(chunk_events=64, sweep_interval_s=0.0)
 _CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete
 
-# What sweeps, evictions, dropped metrics and edges amid sealed chunks call, none of which can be had at will. Their
-# arguments are int64, but for those that are named.
-_RARE: tuple[Any, ...] = (
-    *(absent_pages, age_to_evict, make_page_room, bury_step),
-    *(evict_rows, evict_segment, gather_tombstones, displace, leave_rows, colder_class, is_turn, typical_age),
-    *(take_over, reset_cells, frame_passed),
+# What sweeps, evictions, dropped metrics and edges amid sealed chunks call, none of which can be had at will. By their
+# modules: who has what of them changes when Numba takes over. Their arguments are int64, but for those that are named.
+_RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (access, ("absent_pages",)),
+    (eviction, ("age_to_evict", "make_room")),
+    (ordered_map_graveyard, ("bury_step",)),
+    (evict, ("evict_rows", "evict_segment", "gather_tombstones")),
+    (row_load, ("displace",)),
+    (renew, ("leave_rows",)),
+    (room, ("colder_class", "is_turn", "typical_age")),
+    (admission, ("take_over",)),
+    (row_reset, ("reset_cells",)),
+    (edges, ("frame_passed",)),
 )
-_RARE_OTHERS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
-    (om_scan, (types.int64, types.int64, types.uint64, types.uint64, types.int64, types.int64)),
-)
+_OM_SCAN = ("int64", "int64", "uint64", "uint64", "int64", "int64")
 
 
 def definitions() -> str:
@@ -128,17 +126,28 @@ def compile_all() -> None:
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
-    for kernel in _RARE:
-        kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
-    for kernel, arguments in _RARE_OTHERS:
-        kernel.compile(arguments)
+    _compile_rare()
 
 
-def compile_and_note() -> bool:
-    """Call every kernel once, and note which they were. False: some had to be compiled; the next process can note."""
+def _compile_rare() -> None:
+    from numba.core import types
+
+    for module, names in _RARE:
+        for name in names:
+            kernel = getattr(module, name)
+            kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
+    scan: Any = ordered_map.om_scan
+    scan.compile(tuple(getattr(types, each) for each in _OM_SCAN))
+
+
+def compile_and_link() -> bool:
+    """Call every kernel once, by Numba, and make an image of them. False: some had to be compiled; the next process
+    can make one.
+    """
+    use_numba()
     before = cached_kernels()
     compile_all()
-    return cached_kernels() == before and note_all()
+    return cached_kernels() == before and make_image()
 
 
 @contextmanager
@@ -155,8 +164,8 @@ def compiling_alone() -> Iterator[None]:
 
 
 def main() -> None:
-    """Load all; or compile, saying so: it takes a minute or a few, once."""
-    if load_all():
+    """Nothing where there is an image; or compile, saying so: it takes a minute or a few, once."""
+    if is_image():
         return
     begun = time.perf_counter()
     found = cached_kernels()
@@ -164,8 +173,8 @@ def main() -> None:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
         sys.stderr.flush()
     with compiling_alone():
-        if not load_all() and not compile_and_note():
-            again = "from railgun.kernels import compile_and_note; compile_and_note()"
+        if not kernel_image.path().exists() and not compile_and_link():
+            again = "from railgun.kernels import compile_and_link; compile_and_link()"
             subprocess.run([sys.executable, "-c", again], check=True)
     if found < _FEW:
         sys.stderr.write(f"Compiled in {time.perf_counter() - begun:.0f} s.\n")

@@ -1,246 +1,173 @@
-"""How kernels are compiled: the one `jit`, its on-disk cache, and memory reached by address.
+"""How kernels are compiled and called: the one `jit`, what they are written with, and memory reached by address.
 
 Kernels take a few integers (addresses of numpy arrays) instead of dozens of arrays: unboxing an array
 costs Numba about 0.2 µs, which at one event per batch would be most of the time.  An address is a plain
 `int64`; the Python object that made the array keeps it alive for as long as the address is in use.
+
+Where this process has an image of all kernels that Python calls (`kernel_image`), `jit` gives what is in the image;
+Numba is not imported.  Should another kernel be called after all, all are made by Numba from then on (`use_numba`).
 
 Numba's cache does not notice that a function imported from another file has changed, so the cache folder
 is keyed by a hash of the files with kernels and of all that these import.
 """
 
 import ctypes
-import os
-import shutil
-import time
+import importlib
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from reservoir.kernel_sources import digest, kernel_sources
+from reservoir import kernel_image
+
+__all__ = (
+    "address",
+    "array_at",
+    "bits_f64",
+    "call_entry",
+    "clz64",
+    "copy_bytes",
+    "entry_address",
+    "entry_points",
+    "f64_bits",
+    "is_image",
+    "jit",
+    "ld8",
+    "ld16",
+    "ld32",
+    "ld64",
+    "ldi32",
+    "ldi64",
+    "load_be64",
+    "move_bytes",
+    "mulhi64",
+    "prefetch",
+    "st8",
+    "st32",
+    "st64",
+    "stack_words",
+    "sti32",
+    "sti64",
+    "store_be64",
+    "use_numba",
+    "view_u8",
+    "view_u64",
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_CACHES_KEPT = 4
-_KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
+_ROOMS = ("railgun", "reservoir", "frontend", "bench", "tests")
 
 
-@cache
-def cache_folder() -> Path:
-    """Where compiled kernels of these sources are kept; there once one has been compiled."""
-    base = os.environ.get("RAILGUN_KERNEL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
-        "railgun",
-        "kernels",
+class Later:
+    """Stands for what only Numba makes. Called from Python it has Numba make everything."""
+
+    def __init__(self) -> None:
+        self.made: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        use_numba()
+        return self.made(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # somebody looks what this is
+        use_numba()
+        return getattr(self.made, name)
+
+
+_image = kernel_image.load()
+_lock = threading.Lock()
+# Of a process with an image: every kernel as Python has it, and as what it is held since.
+_given: list[tuple[Callable[..., Any], Any]] = []
+
+if TYPE_CHECKING or _image is None:
+    from reservoir.intrinsics import (
+        bits_f64,
+        call_entry,
+        clz64,
+        copy_bytes,
+        f64_bits,
+        ld8,
+        ld16,
+        ld32,
+        ld64,
+        ldi32,
+        ldi64,
+        load_be64,
+        move_bytes,
+        mulhi64,
+        prefetch,
+        st8,
+        st32,
+        st64,
+        stack_words,
+        sti32,
+        sti64,
+        store_be64,
+        view_u8,
+        view_u64,
     )
-    return Path(base) / digest(kernel_sources())
-
-
-def _make_room(folder: Path) -> None:
-    """Before a new cache is begun: delete those of sources long gone, but for the latest few and the young."""
-    if folder.exists():
-        return
-    found = sorted(((_changed_s(path), path) for path in folder.parent.glob("*/")), reverse=True)
-    long_ago_s = time.time() - _KEPT_S
-    for changed_s, old in found[_CACHES_KEPT - 1 :]:
-        if changed_s < long_ago_s:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _changed_s(path: Path) -> float:
-    """When something was last compiled into a cache; another process may delete it meanwhile."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
-
-
-if "NUMBA_CACHE_DIR" not in os.environ:
-    _make_room(cache_folder())
-    os.environ["NUMBA_CACHE_DIR"] = str(cache_folder())
-
-import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when imported)
-from numba.core import cgutils, types  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
-
-_unliteral: Any = types.unliteral  # type: ignore[attr-defined]
-numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
+else:
+    bits_f64, call_entry, clz64, copy_bytes, f64_bits = (Later() for _ in range(5))
+    ld8, ld16, ld32, ld64, ldi32, ldi64, load_be64 = (Later() for _ in range(7))
+    move_bytes, mulhi64, prefetch, stack_words = (Later() for _ in range(4))
+    st8, st32, st64, sti32, sti64, store_be64, view_u8, view_u64 = (Later() for _ in range(8))
 
 
 def jit(function: F) -> F:
     """Compile a top-level function: cached on disk, without the interpreter lock, IEEE division."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
-    resolve = compiled.get_call_template
+    if _image is None or _is_numba:
+        from reservoir import numba_jit
 
-    def resolve_without_literals(args: Any, kws: Any) -> Any:
-        """Numba would compile a kernel again for every constant it is called with; LLVM inlines them anyway."""
-        plain = {name: _unliteral(kind) for name, kind in dict(kws).items()}
-        return resolve(tuple(_unliteral(kind) for kind in args), plain)
+        return numba_jit.jit(function)
+    held = _image.calls.get((function.__module__, function.__name__)) or Later()
+    _given.append((function, held))
+    return cast(F, held)
 
-    compiled.get_call_template = resolve_without_literals
-    return cast(F, compiled)
+
+_is_numba = _image is None
+
+
+def is_image() -> bool:
+    """Whether kernels are those of an image."""
+    return not _is_numba
+
+
+def use_numba() -> None:
+    """From now on every kernel is Numba's, wherever a module holds it by name.
+
+    What else holds one goes on with that of the image, which does the same.
+    """
+    global _is_numba
+    with _lock:
+        if _is_numba:
+            return
+        intrinsics, numba_jit = (
+            importlib.import_module(f"reservoir.{name}") for name in ("intrinsics", "numba_jit")
+        )
+        made = {}
+        for name, value in list(globals().items()):
+            if isinstance(value, Later):
+                made[id(value)] = value.made = getattr(intrinsics, name)
+        for function, held in _given:
+            made[id(held)] = numba_jit.jit(function)
+            if isinstance(held, Later):
+                held.made = made[id(held)]
+        _is_numba = True
+        for module_name, module in list(sys.modules.items()):
+            if module_name.split(".")[0] in _ROOMS:
+                for name, value in list(vars(module).items()):
+                    if id(value) in made:
+                        setattr(module, name, made[id(value)])
 
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """Byte address of the first element of a C-contiguous array. The caller keeps the array alive."""
     return int(array.__array_interface__["data"][0])
-
-
-def _pointer(llvm_type: Any) -> Any:
-    return llvm_type.as_pointer()
-
-
-def _loader(numba_type: Any) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def load(typingctx: Any, where: Any) -> Any:
-        signature = numba_type(types.int64)
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
-            return builder.load(pointer, align=1)
-
-        return signature, codegen
-
-    return load
-
-
-def _storer(numba_type: Any) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def store(typingctx: Any, where: Any, value: Any) -> Any:
-        signature = types.void(types.int64, numba_type)
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
-            builder.store(args[1], pointer, align=1)
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return store
-
-
-# Loads and stores at a byte address, aligned or not: ld64(addr) -> uint64, st64(addr, uint64), and so on.
-ld64, st64 = _loader(types.uint64), _storer(types.uint64)
-ldi64, sti64 = _loader(types.int64), _storer(types.int64)
-ld32, st32 = _loader(types.uint32), _storer(types.uint32)
-ldi32, sti32 = _loader(types.int32), _storer(types.int32)
-ld16 = _loader(types.uint16)
-ld8, st8 = _loader(types.uint8), _storer(types.uint8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _as_pointer(typingctx: Any, where: Any) -> Any:
-    signature = types.voidptr(types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-
-    return signature, codegen
-
-
-@jit
-def view_u64(where, n):  # type: ignore[no-untyped-def]
-    """The n uint64 at a byte address, as an array that owns nothing."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint64)
-
-
-@jit
-def view_u8(where, n):  # type: ignore[no-untyped-def]
-    """The n uint8 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def bits_f64(typingctx: Any, word: Any) -> Any:
-    """The double whose IEEE bits are this uint64."""
-    signature = types.float64(types.uint64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def f64_bits(typingctx: Any, value: Any) -> Any:
-    """The IEEE bits of a double, as uint64."""
-    signature = types.uint64(types.float64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.uint64))
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def clz64(typingctx: Any, word: Any) -> Any:
-    """Leading zero bits of a uint64 (64 for zero), as int64."""
-    signature = types.int64(types.uint64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], context.get_constant(types.boolean, 0))
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def mulhi64(typingctx: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of the 128-bit product of two uint64."""
-    signature = types.uint64(types.uint64, types.uint64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typingctx: Any, where: Any) -> Any:
-    """Ask for the cache line at a byte address, to be written soon; any address will do."""
-    signature = types.void(types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [builder.inttoptr(args[0], cgutils.voidptr_t), flag(1), flag(3), flag(1)])
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def copy_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
-    """Copy n bytes from one address to another; the two do not overlap."""
-    signature = types.void(types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointers = [builder.inttoptr(arg, cgutils.voidptr_t) for arg in args[:2]]
-        cgutils.raw_memcpy(builder, pointers[0], pointers[1], args[2], 1)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def move_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
-    """Copy n bytes from one address to another; the two may overlap."""
-    signature = types.void(types.int64, types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointers = [builder.inttoptr(arg, cgutils.voidptr_t) for arg in args[:2]]
-        cgutils.raw_memmove(builder, pointers[0], pointers[1], args[2], 1)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @cache
@@ -250,8 +177,14 @@ def entry_address(function: Callable[[int], int]) -> int:
     A kernel that calls it with `call_entry` does not take it in: what is rarely needed, and large, is compiled
     once, not again inside everything that can reach it.
     """
-    options = {"error_model": "numpy", "boundscheck": False}
-    entry = numba.cfunc("int64(int64)", nopython=True, cache=True, **options)(function)
+    if not _is_numba:
+        assert _image is not None
+        if found := _image.addresses.get((function.__module__, function.__name__)):
+            return int(found)
+        use_numba()
+    from reservoir import numba_jit
+
+    entry = numba_jit.entry_point(function)
     _ENTRIES.append(entry)
     return int(entry.address)
 
@@ -259,24 +192,9 @@ def entry_address(function: Callable[[int], int]) -> int:
 _ENTRIES: list[Any] = []  # keeps the code of entry points in memory
 
 
-def entry_points() -> list[Callable[[int], int]]:
-    """The functions that `entry_address` was asked for, in this process."""
-    return [entry.__wrapped__ for entry in _ENTRIES]
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def call_entry(typingctx: Any, where: Any, argument: Any) -> Any:
-    """Call the entry point at an address with one int64; its int64."""
-    signature = types.int64(types.int64, types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        word = ir.IntType(64)
-        pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
-        return builder.call(pointer, [args[1]])
-
-    return signature, codegen
+def entry_points() -> list[Any]:
+    """What Numba made of the functions that `entry_address` was asked for, in this process."""
+    return list(_ENTRIES)
 
 
 def array_at(where: int, n: int, dtype: type[np.generic]) -> np.ndarray[Any, Any]:

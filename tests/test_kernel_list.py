@@ -1,4 +1,4 @@
-"""The kernels that are noted are those that events meet: loading them leaves nothing to load or compile later."""
+"""The kernels in the image are those that events meet: a process that has it never needs Numba."""
 
 import json
 import subprocess
@@ -8,20 +8,30 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numba.core import types
 
 from railgun import kernel_list
 from railgun.interpreter.plain import _put
-from railgun.kernel_list import load_all, loaded_kernels, note_all
+from railgun.kernel_list import loaded_kernels, make_image
 from railgun.kernels import compile_all
+from reservoir import kernel_image
+from reservoir.compiled import use_numba
 
-_LOADED_THEN_CALLED = """
+_WITHOUT_NUMBA = """
+import json, sys
+from railgun import kernels
+from reservoir.compiled import is_image
+kernels._compile_rare = lambda: None
+kernels.compile_all()
+print(json.dumps([is_image(), "numba" in sys.modules]))
+"""
+_BY_NUMBA = """
 import json
-from railgun.kernel_list import load_all, loaded_kernels, note_all
+from railgun.kernel_list import loaded_kernels
 from railgun.kernels import compile_all
-was_noted, loaded = load_all(), loaded_kernels()
+from reservoir.compiled import use_numba
+use_numba()
 compile_all()
-print(json.dumps([was_noted, note_all(), loaded, loaded_kernels()]))
+print(json.dumps(loaded_kernels()))
 """
 
 
@@ -30,17 +40,19 @@ def _new_process(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=True).stdout
 
 
-def test_what_was_noted_is_all_that_is_called() -> None:
+def test_what_is_linked_is_all_that_is_called() -> None:
     _new_process("-m", "railgun.kernels")
-    was_noted, could_note, loaded, called = json.loads(_new_process("-c", _LOADED_THEN_CALLED))
-    assert was_noted
-    assert could_note
-    assert loaded == called
+    assert json.loads(_new_process("-c", _WITHOUT_NUMBA)) == [True, False]
+    called = {(module, name) for module, name, _ in json.loads(_new_process("-c", _BY_NUMBA))}
+    image = kernel_image.load()
+    assert image is not None
+    assert image.calls.keys() | image.addresses.keys() == called
     # Those that only other kernels call are hundreds.
-    assert 40 < len(loaded) < 100
+    assert 40 < len(called) < 100
 
 
 def test_kernels_and_entry_points_are_told_once_each() -> None:
+    use_numba()
     compile_all()
     found = [json.dumps(each) for each in loaded_kernels()]
     assert len(found) == len(set(found))
@@ -53,28 +65,23 @@ def test_kernels_and_entry_points_are_told_once_each() -> None:
 
 def test_kernels_of_kernels_are_left_out() -> None:
     """A process that compiles them has them too, with arguments that have no plain names."""
+    use_numba()
+    from numba.core import types
+
     _put((0, 0), 0, np.uint64(1), np.uint8(0))
-    assert _put.overloads
     names = {each for _, _, arguments in loaded_kernels() for each in arguments or ()}
     assert names <= set(dir(types))
 
 
 @pytest.mark.parametrize("misses", [{}, {"int64": 1}])
-def test_only_a_process_that_compiled_nothing_notes(
+def test_only_a_process_that_compiled_nothing_links(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, misses: dict[str, int]
 ) -> None:
-    place = tmp_path / "cache" / "note.json"
+    use_numba()
+    place = tmp_path / "cache" / "kernels.image"
     function = SimpleNamespace(stats=SimpleNamespace(cache_misses=misses), overloads={})
-    monkeypatch.setattr(kernel_list, "_path", lambda: place)
+    monkeypatch.setattr(kernel_image, "path", lambda: place)
     monkeypatch.setattr(kernel_list, "_functions", lambda: [function])
-    assert note_all() == (not misses)
+    monkeypatch.setattr(kernel_list, "entry_points", list)
+    assert make_image() == (not misses)
     assert place.exists() == (not misses)
-
-
-def test_without_a_note_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(kernel_list, "_path", lambda: tmp_path / "none.json")
-    assert not load_all()
-    (tmp_path / "none.json").write_text('[["railgun.interpreter.run", "run", ["UniTuple(int64 x 2)"]]]')
-    assert not load_all()
-    (tmp_path / "none.json").write_bytes(b'[["railgun.inter')
-    assert not load_all()

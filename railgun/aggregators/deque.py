@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.entries import VALUE_OFFSET, is_after, write_entry
-from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.trees import (
     FOUND_VALUE,
     FOUND_WORDS,
@@ -28,7 +27,7 @@ from railgun.aggregators.trees import (
 )
 from railgun.aggregators.values import GREATER, LESS, compare_arrival
 from railgun.state.paged.ordered_map import om_at_or_above, om_below, om_last
-from reservoir.compiled import jit, ld64
+from reservoir.compiled import jit, ld64, stack_words
 
 u = np.uint64
 

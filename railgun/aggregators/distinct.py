@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.trees import FOUND_WORDS
 from railgun.state.paged.ordered_map import om_count, om_get, om_insert
-from reservoir.compiled import jit, ld64
+from reservoir.compiled import jit, ld64, stack_words
 
 u = np.uint64
 

@@ -21,7 +21,6 @@ from railgun.aggregators.exact.narrow import (
 )
 from railgun.aggregators.exact.ratio import one_divisor
 from railgun.aggregators.exact.rounding import INFINITY_BITS, round_limbs
-from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.exact.short_variance import short_variance
 from railgun.aggregators.exact.variance import WORK_LIMBS, variance
 from railgun.aggregators.wide_double import (
@@ -34,7 +33,7 @@ from railgun.aggregators.wide_double import (
     reset_wide,
     wide_total,
 )
-from reservoir.compiled import jit, ld64, mulhi64, st64
+from reservoir.compiled import jit, ld64, mulhi64, st64, stack_words
 
 u = np.uint64
 

@@ -11,10 +11,9 @@ from railgun.aggregators.exact.division import divide_word
 from railgun.aggregators.exact.limbs import add_shifted, magnitude, multiply_word
 from railgun.aggregators.exact.ratio import one_divisor
 from railgun.aggregators.exact.rounding import round_limbs
-from railgun.aggregators.exact.scratch import stack_words
 from railgun.aggregators.exact.short_variance import short_variance
 from railgun.aggregators.exact.variance import WORK_LIMBS, variance
-from reservoir.compiled import bits_f64, jit, ld64, mulhi64, st64
+from reservoir.compiled import bits_f64, jit, ld64, mulhi64, st64, stack_words
 
 u = np.uint64
 

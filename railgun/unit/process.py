@@ -7,15 +7,11 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from railgun.config.settings import Settings
-from railgun.kernel_list import load_all
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.transport import TopicSettings
@@ -58,8 +54,6 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
     RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
-        # Loaded while the broker is asked: the first events shall not wait for that.
-        _kernels_loading() as loading,
         KafkaTransport(fairly(kafka)) as transport,
         KafkaRegistry(
             kafka,
@@ -74,7 +68,6 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
-        loading.result()
         try:
             while not stopped.is_set():
                 loop.round()
@@ -94,12 +87,6 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
             transport.close(CLOSED_WITHIN_S)
             raise
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
-
-
-@contextmanager
-def _kernels_loading() -> Iterator["Future[bool]"]:
-    with ThreadPoolExecutor(1, "kernels") as pool:
-        yield pool.submit(load_all)
 
 
 def _made(

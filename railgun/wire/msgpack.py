@@ -10,11 +10,9 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
 from railgun.wire.schema import STRING_LIMIT_BYTES
-from reservoir.compiled import jit, ld8
+from reservoir.compiled import jit, ld8, load_be64
 
 
 class Status(IntEnum):
@@ -46,31 +44,6 @@ FLOAT64 = 0xCB
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _EIGHT = np.uint64(8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def load_be64(typingctx: Any, where: Any) -> Any:
-    """The uint64 in the eight big-endian bytes at an address of any alignment."""
-    signature = types.uint64(types.int64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(args[0], context.get_value_type(types.uint64).as_pointer())
-        return builder.bswap(builder.load(pointer, align=1))
-
-    return signature, codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def store_be64(typingctx: Any, where: Any, word: Any) -> Any:
-    """Store a uint64 as eight big-endian bytes at an address of any alignment."""
-    signature = types.void(types.int64, types.uint64)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(args[0], context.get_value_type(types.uint64).as_pointer())
-        builder.store(builder.bswap(args[1]), pointer, align=1)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @jit

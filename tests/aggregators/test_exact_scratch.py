@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.exact.limbs import clear
-from railgun.aggregators.exact.scratch import stack_words
-from reservoir.compiled import jit, ld64, st64
+from reservoir.compiled import jit, ld64, st64, stack_words
 
 _FEW = 3
 _MORE = 40

@@ -68,8 +68,8 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
         return open_configured(*arguments)
 
     told, open_configured = list[str](), configured.open_engine
-    monkeypatch.setattr("frontend.server.noted_kernels", lambda: None)
-    monkeypatch.setattr("frontend.server.compile_and_note", lambda: told.append("compiled"))
+    monkeypatch.setattr("frontend.server.is_image", lambda: False)
+    monkeypatch.setattr("frontend.server.compile_and_link", lambda: told.append("compiled"))
     monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append).close()

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from reservoir.compiled import _CACHES_KEPT, _KEPT_S, _make_room
+from reservoir.kernel_cache import _CACHES_KEPT, _KEPT_S, _make_room
 
 
 def test_only_old_caches_beyond_the_latest_few_are_deleted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from reservoir import kernel_sources
+from reservoir.compiled import use_numba
 from reservoir.kernel_sources import digest, sources
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,7 @@ def test_every_file_a_kernel_calls_into_is_among_them() -> None:
         importlib.import_module(
             ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         )
+    use_numba()
     found = set(kernel_sources.kernel_sources())
     kernels = 0
     for module in [

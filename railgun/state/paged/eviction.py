@@ -49,7 +49,7 @@ from railgun.state.paged.layout import (
 )
 from railgun.state.paged.outbox import outbox_full, post_image, post_old
 from railgun.state.status import DONE, DRAIN, ROOM
-from reservoir.compiled import copy_bytes, jit, ld32, ldi64, sti64
+from reservoir.compiled import copy_bytes, jit, ld32, ldi64, stack_words, sti64
 
 _SAMPLES = 64
 _PAGE_WORK_BYTES = 256
@@ -72,7 +72,7 @@ def _next_random(ctx: int) -> Any:
 @jit
 def age_to_evict(ctx: int) -> Any:
     """The age that about a quarter of the pages have reached, from a sample; at least the protected one."""
-    ages = np.empty(_SAMPLES, np.int64)
+    ages = stack_words(_SAMPLES)  # the greatest first
     n = 0
     for _ in range(4 * _SAMPLES):
         slab = _next_random(ctx) % ldi64(ctx + SLABS)
@@ -81,12 +81,16 @@ def age_to_evict(ctx: int) -> Any:
         if size_class >= 0 and carved > 0:
             page = block_at(ctx, slab, size_class, _next_random(ctx) % carved)
             if kind_of(page) != FREE and n < _SAMPLES:
-                ages[n] = _age(ctx, page)
+                age, place = _age(ctx, page), n
+                while place > 0 and ldi64(ages + 8 * (place - 1)) < age:
+                    sti64(ages + 8 * place, ldi64(ages + 8 * (place - 1)))
+                    place -= 1
+                sti64(ages + 8 * place, age)
                 n += 1
     protected = ldi64(ctx + PROTECTED)
     if n == 0:
         return protected
-    return max(protected, np.sort(ages[:n])[n - 1 - n // _EVICTED_PART])
+    return max(protected, ldi64(ages + 8 * (n // _EVICTED_PART)))
 
 
 @jit

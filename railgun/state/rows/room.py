@@ -28,10 +28,11 @@ from railgun.state.rows.evict import OUT_FULL, RELEASED, evict_rows, evict_segme
 from railgun.state.rows.memory import RowMemory
 from railgun.state.rows.slots import class_record, segment_base, segment_record
 from railgun.state.store import Store
-from reservoir.compiled import jit, ld64, ldi64
+from reservoir.compiled import jit, ld64, ldi64, stack_words, sti64
 
 _SAMPLED_SEGMENTS = 8
 _SAMPLED_SLOTS = 8
+_SAMPLES = _SAMPLED_SEGMENTS * _SAMPLED_SLOTS
 
 # A segment changes class when its rows were last used more than this many times longer ago.
 _COLDER = 2
@@ -42,7 +43,7 @@ def typical_age(ctx: int, index: int) -> Any:
     """Median of the ages, in stamps, of some rows of a class spread over its segments; 0 without rows."""
     record = class_record(ctx, index)
     segments = ldi64(ctx + ROWS_SEGMENT_COUNT)
-    ages = np.zeros(_SAMPLED_SEGMENTS * _SAMPLED_SLOTS, np.int64)
+    ages = stack_words(_SAMPLES)
     count = 0
     stride = max(ldi64(record + CLASS_HELD) // _SAMPLED_SEGMENTS, 1)
     met = 0
@@ -52,7 +53,7 @@ def typical_age(ctx: int, index: int) -> Any:
         if ldi64(segment + SEGMENT_CLASS) != index:
             continue
         met += 1
-        if met % stride != 0 or count + _SAMPLED_SLOTS > ages.size:
+        if met % stride != 0 or count + _SAMPLED_SLOTS > _SAMPLES:
             continue
         carved = ldi64(segment + SEGMENT_CARVED)
         for j in range(min(_SAMPLED_SLOTS, carved)):
@@ -62,12 +63,12 @@ def typical_age(ctx: int, index: int) -> Any:
                 stamp = ld64(row + ROW_TAGS) >> np.uint64(32)
                 age = np.int64((ld64(ctx + ROWS_STAMP) - stamp) & LOW32)
                 place = count
-                while place > 0 and ages[place - 1] > age:
-                    ages[place] = ages[place - 1]
+                while place > 0 and ldi64(ages + 8 * (place - 1)) > age:
+                    sti64(ages + 8 * place, ldi64(ages + 8 * (place - 1)))
                     place -= 1
-                ages[place] = age
+                sti64(ages + 8 * place, age)
                 count += 1
-    return ages[count // 2] if count else np.int64(0)
+    return ldi64(ages + 8 * (count // 2)) if count else np.int64(0)
 
 
 @jit

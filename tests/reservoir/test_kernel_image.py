@@ -1,0 +1,121 @@
+"""Kernels of an image, as Python calls them: what they take, what they give, and an image that is not whole."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import railgun.kernels
+from reservoir import kernel_image
+from reservoir.compiled import address, use_numba
+from reservoir.siphash import siphash128
+
+_SIPHASH = ("reservoir.siphash", "siphash128")
+
+
+@pytest.fixture(scope="module")
+def image() -> kernel_image.Image:
+    railgun.kernels.main()
+    found = kernel_image.load()
+    assert found is not None
+    return found
+
+
+def test_integers_of_any_kind(image: kernel_image.Image) -> None:
+    call = image.calls[_SIPHASH]
+    data = np.frombuffer(b"some bytes to be hashed.", np.uint8)
+    given = call(address(data), 24, 1, 2)
+    assert given == call(np.int64(address(data)), np.int32(24), np.uint64(1), 2)
+    assert given != call(address(data), 23, 1, 2)
+    assert [type(each) for each in given] == [int, int]
+    use_numba()
+    assert given == siphash128(address(data), 24, np.uint64(1), np.uint64(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ((), TypeError),
+        ((0, 0, 0), TypeError),
+        ((0,) * 5, TypeError),
+        ((0, 0, 0, 0.0), TypeError),
+        ((0, 0.5, 0, 0), TypeError),
+        ((0, "x", 0, 0), TypeError),
+        ((0, None, 0, 0), TypeError),
+        ((0, 2**63, 0, 0), OverflowError),
+        ((0, -(2**63) - 1, 0, 0), OverflowError),
+        ((0, 0, -1, 0), OverflowError),
+        ((0, 0, 2**64, 0), OverflowError),
+    ],
+)
+def test_anything_else_is_refused(
+    image: kernel_image.Image, arguments: tuple[Any, ...], kind: type[Exception]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(kind):
+            image.calls[_SIPHASH](*arguments)
+        # Numba in the process takes nothing from the image.
+        use_numba()
+        again = kernel_image.load()
+        assert again is not None
+        image = again
+
+
+def test_numbers_that_could_be_an_error_are_none(image: kernel_image.Image) -> None:
+    """-1 is how CPython's conversions say that there is one."""
+    data = np.frombuffer(b"some bytes to be hashed.", np.uint8)
+    given = image.calls[_SIPHASH](address(data), 24, 2**64 - 1, 2**64 - 1)
+    use_numba()
+    assert given == siphash128(address(data), 24, np.uint64(2**64 - 1), np.uint64(2**64 - 1))
+
+
+@pytest.mark.parametrize("damage", ["none", "gone", "cut", "bit", "line", "empty"])
+def test_an_image_that_is_not_whole_is_none(
+    image: kernel_image.Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    data = bytearray(kernel_image.path().read_bytes())
+    if damage == "cut":
+        del data[-100:]
+    elif damage == "bit":
+        data[-1000] ^= 1
+    elif damage == "line":
+        data[10] ^= 1
+    elif damage == "empty":
+        data.clear()
+    place = tmp_path / "kernels.image"
+    if damage != "gone":
+        place.write_bytes(data)
+    monkeypatch.setattr(kernel_image, "path", lambda: place)
+    assert (kernel_image.load() is None) == (damage != "none")
+
+
+_SWITCHED = """
+import sys
+from railgun.interpreter import plain
+from railgun.state.rows import room
+from reservoir import compiled, siphash
+from reservoir.compiled import ld64
+import numpy as np
+assert compiled.is_image() and "numba" not in sys.modules
+held, later = siphash.siphash128, plain._put
+data = np.frombuffer(b"some bytes to be hashed.", np.uint8)
+before = held(compiled.address(data), 24, 1, 2)
+assert type(held).__name__ == "builtin_function_or_method" and type(later) is compiled.Later
+assert later.py_func.__name__ == "_put"
+assert not compiled.is_image() and "numba" in sys.modules
+assert siphash.siphash128.py_func.__name__ == "siphash128"
+assert ld64 is not compiled.ld64 and plain._put is later.made
+one = np.uint64
+assert before == held(compiled.address(data), 24, 1, 2)
+assert before == siphash.siphash128(compiled.address(data), 24, one(1), one(2))
+"""
+
+
+def test_numba_takes_over_where_another_kernel_is_called(image: kernel_image.Image) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SWITCHED], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr
