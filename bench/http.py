@@ -32,21 +32,27 @@ _SHARED_WINDOWS = 5
 _ADDED_FLOOR_S = 20.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
 _KILLED_RATE_PER_S, _KILLED_LINES = 5_000, 50
+# What `make bench-quick` takes.
+_FIGURES_FROM = 0.02
 
 
 class Scaled:
-    """Seconds and events of a bench at a scale, with floors below which a figure says nothing."""
+    """Seconds and events of a bench at a scale, with floors below which a figure says nothing.
+
+    At a scale below _FIGURES_FROM they are lower too: it is for trying whether the bench runs.
+    """
 
     def __init__(self, scale: float) -> None:
         self._scale = scale
+        self._floors = min(1.0, scale / _FIGURES_FROM)
 
     def seconds(self, at_scale_1: float, floor: float = 3.0) -> float:
         """For this long."""
-        return max(min(floor, at_scale_1), at_scale_1 * self._scale)
+        return max(min(floor * self._floors, at_scale_1), at_scale_1 * self._scale)
 
     def events(self, at_scale_1: int, floor: int = 20_000) -> int:
         """So many."""
-        return max(floor, int(at_scale_1 * self._scale))
+        return max(int(floor * self._floors), int(at_scale_1 * self._scale))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench.children import ChildFailedError
-from bench.http import CASES
+from bench.http import CASES, Scaled
 from bench.http_run import check
 from bench.load.latencies import Latencies
 from bench.load.outcome import Outcome
@@ -34,6 +34,11 @@ def test_the_command_ends_with_one_line_of_json() -> None:
     assert said["bench"] == "http"
     assert said["figures"]["ready_after_kill_s"] > 0
     assert said["figures"]["metrics_added_p999_ratio"] > 0
+
+
+def test_figures_have_floors_from_the_quick_benchs_scale_up() -> None:
+    assert [Scaled(scale).seconds(30.0, 20.0) for scale in (1.0, 0.02, 0.002)] == [30.0, 20.0, 2.0]
+    assert [Scaled(scale).events(1_000_000) for scale in (1.0, 0.02, 0.002)] == [1_000_000, 20_000, 2_000]
 
 
 @pytest.mark.parametrize("limit_per_s", [1_000, 1_499, 1_501, 6_000, 99_999])

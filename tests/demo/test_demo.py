@@ -20,8 +20,8 @@ from railgun.demo.run import Later, Progress, check
 from railgun.demo.server import Server, ServerError
 
 ROOT = Path(__file__).parents[2]
-EVENTS = 4_500
-"""More than come one by one, so that there are batches too."""
+EVENTS, SINGLE_EVENTS = 4_500, 500
+"""How many there are, and how many of them come one by one."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def test_it_says_that_all_are_equal(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("railgun.demo.run.SINGLE_EVENTS", SINGLE_EVENTS)
     assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7"]) == 0
     said = capsys.readouterr().out
     verdict = re.search(r"(\d+) of (\d+) equal", said)
@@ -167,6 +168,7 @@ def test_it_says_the_same_through_topics(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("railgun.demo.run.SINGLE_EVENTS", SINGLE_EVENTS)
     assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7", "--kafka"]) == 0
     said = capsys.readouterr().out
     verdict = re.search(r"(\d+) of (\d+) equal", said)

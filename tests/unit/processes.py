@@ -58,7 +58,7 @@ chunk_cache_bytes = "4MiB"
 block_cache_bytes = "4MiB"
 write_buffer_bytes = "4MiB"
 [kafka]
-fetch.wait.max.ms = 10
+fetch.wait.max.ms = 30
 reconnect.backoff.max.ms = 200
 """,
         encoding="utf-8",

@@ -25,7 +25,7 @@ class TopicTail:
                 "group.id": "tail",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 10,
+                "fetch.wait.max.ms": 30,
             }
         )
         self._consumer.assign([KafkaTopicPartition(topic, each, 0) for each in range(partitions)])
