@@ -5,6 +5,7 @@ third of the time of all that a server imports.
 """
 
 import asyncio
+import warnings
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,10 @@ from frontend.docs_page import docs_page
 from frontend.openapi import describe
 from frontend.problems import ProblemError, problem, wrong_method
 from frontend.registry import registry
+
+# The framework makes each parameter's type in a way that its library of types warns of, and hides that: from one thread
+# at a time, while several servers of a process may make their pages at once.
+warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
 def pages_of(backend: Backend) -> FastAPI:

@@ -22,6 +22,8 @@ from railgun.messaging.transport import FOREVER
 
 _LOOK_S = 1.0
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
+# To finish what is under way, to leave the group, to give up a transaction.
+_END_S = 40.0
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -44,13 +46,14 @@ class Inputs:
         return dict(self._running)
 
     def close(self) -> None:
-        """End all; what is under way is finished first."""
+        """End all; what is under way is finished first. One that does not come back from the broker is left to it."""
         self._stopped.set()
         self._thread.join()
         for each in self._running.values():
             each.stop()
+        deadline = monotonic() + _END_S
         for each in self._running.values():
-            each.join()
+            each.join(max(0.0, deadline - monotonic()))
 
     def _run(self) -> None:
         while True:

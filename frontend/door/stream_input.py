@@ -74,9 +74,9 @@ class StreamInput:
         """Read no more; what is under way is finished."""
         self._stopping.set()
 
-    def join(self) -> None:
+    def join(self, within_s: float | None = None) -> None:
         """Wait for its end."""
-        self._thread.join()
+        self._thread.join(within_s)
 
     def lags(self) -> dict[int, int]:
         """By partition the records that wait to be read, as far as is known."""

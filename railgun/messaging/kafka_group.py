@@ -1,7 +1,9 @@
 """Reading a topic as a member of a consumer group, which shares the topic's partitions among its members."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from random import sample
 from time import monotonic
 from typing import Any, Protocol
@@ -17,6 +19,8 @@ _SESSION_MS, _HEARTBEAT_MS = 10_000, 1_000
 _REST_S = 0.05
 # How long whoever reads waits at first to be told where partitions begin, and when it asks for all of them again.
 _BEGIN_S, _BEGIN_AGAIN_S = 0.2, 1.0
+# What is written meanwhile, and the last positions, take a few seconds.
+_LEAVE_S = 10.0
 
 _log = logging.getLogger("railgun.kafka")
 
@@ -297,8 +301,22 @@ class GroupReading:
 
 
 def leave(member: GroupReading) -> None:
-    """Let go of a member whatever became of the broker."""
+    """Let go of a member whatever became of the broker. Where that is away while positions are on their way to it,
+    librdkafka waits without end (2.16; its issue 3740), and is left to it."""
+    left: Future[None] = Future()
+
+    def close() -> None:
+        try:
+            member.close()
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+            left.set_exception(error)
+        else:
+            left.set_result(None)
+
+    threading.Thread(target=close, name="leaving", daemon=True).start()
     try:
-        member.close()
+        left.result(_LEAVE_S)
     except (KafkaException, TransportError) as error:
         _log.warning("the group could not be left in order: %s", error)
+    except TimeoutError:
+        _log.warning("the group could not be left within %g s; it gives the partitions to others", _LEAVE_S)

@@ -1,6 +1,5 @@
 """Records that go out together with the positions of what they were made from: one after the other, or as one."""
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import NamedTuple, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka_closing import close_writer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made, text_of
 from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_handing import hand_over
@@ -182,8 +182,7 @@ class TransactionalOutput:
             raise OutputAbortedError(str(error)) from error
 
     def close(self) -> None:
-        with contextlib.suppress(KafkaException):
-            self._producer.close()
+        close_writer(self._producer)
 
     def _ask(self, ask: Callable[[], None], within_s: float | None = None) -> None:
         """Ask until there is an answer: what was asked may have come to pass. within_s: how long it takes at most each

@@ -8,6 +8,7 @@ from typing import Final, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.errors import WriterFencedError
+from railgun.messaging.kafka_closing import close_writer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import TopicPartition
@@ -90,8 +91,7 @@ class KafkaSoleWriter:
 
     def close(self) -> None:
         """Let go of the connection."""
-        with contextlib.suppress(KafkaException):
-            self._producer.close()
+        close_writer(self._producer)
 
     def _raised(self, error: KafkaError) -> Exception:
         if error.code() in _FENCED:

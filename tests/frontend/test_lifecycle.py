@@ -103,6 +103,26 @@ def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.Mo
         until(lambda: is_closed(running.address))
 
 
+_WARNED_OF = """
+import warnings
+from frontend.pages import pages_of
+warnings.simplefilter = lambda *_, **__: None
+pages_of(None)
+"""
+
+
+def test_what_another_thread_does_with_warnings_keeps_no_pages_from_being_made() -> None:
+    """As where it puts back what there was while the framework hides some."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _WARNED_OF],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None:
     sent = event()
     with ThreadPoolExecutor(1) as pool, payments.serve() as running:

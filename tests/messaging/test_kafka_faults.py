@@ -12,7 +12,9 @@ import pytest
 from railgun.broker.local import LocalBroker, Status
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_output import TransactionalOutput
 from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import Entry, TopicPartition
 from tests.broker.quick_broker import unheard
 from tests.halting import halt
@@ -103,6 +105,27 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
         os.kill(status.pid, signal.SIGCONT)
     with pytest.raises(TransportUnavailableError):
         future.result(0)
+
+
+@pytest.mark.parametrize("kind", [TransactionalOutput, KafkaSoleWriter])
+def test_a_transaction_is_left_to_a_broker_that_does_not_answer(
+    broker: LocalBroker, kind: type[TransactionalOutput | KafkaSoleWriter]
+) -> None:
+    status = broker.start(0, unheard)
+    settings = KafkaSettings(status.address)
+    with KafkaTransport(settings) as transport:
+        transport.create_topic("t", 1)
+    writer = kind(settings, "writer")
+    writer._producer.begin_transaction()
+    writer._producer.produce("t", b"never", partition=0)
+    assert not writer._producer.flush(30)
+    halt(status.pid)
+    # What hangs in C hears of no limit.
+    closing = threading.Thread(target=writer.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    os.kill(status.pid, signal.SIGCONT)
+    assert not closing.is_alive()
 
 
 def test_topics_are_asked_for_no_longer_than_an_answer_may_take(

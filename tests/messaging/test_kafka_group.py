@@ -1,9 +1,11 @@
 """Where a member of a group begins to read, whatever its partitions went through before it had them."""
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -13,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_group import GroupReading, leave
+from tests.messaging.in_time import in_time
 from tests.unit.local_units import quick_settings
 
 _RECORDS, _DONE, _UNDER_WAY = 10, 5, 8
@@ -140,7 +143,7 @@ def write_to(kafka: str, topic: str, partitions: int = 2) -> None:
     for partition in range(partitions):
         for number in range(_RECORDS):
             producer.produce(topic, str(number).encode(), partition=partition)
-    producer.flush()
+    assert not producer.flush(_PATIENCE_S)
 
 
 @pytest.fixture
@@ -150,20 +153,26 @@ def topic(kafka: str) -> Iterator[str]:
         yield name
 
 
+def transaction(kafka: str, topic: str, member: Member, positions: Mapping[int, int]) -> Producer:
+    """One over positions, by partition, that is open."""
+
+    def begin() -> Producer:
+        writer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+        writer.init_transactions(_PATIENCE_S)
+        writer.begin_transaction()
+        wanted = [member.reading.position(*each) for each in positions.items()]
+        writer.send_offsets_to_transaction(wanted, member.reading.metadata, _PATIENCE_S)
+        return writer
+
+    return in_time(begin)
+
+
 def committed_in_a_transaction(
     kafka: str, topic: str, member: Member, under_way: tuple[int, ...] = (0, 1)
 ) -> Producer:
     """Positions committed by one, and others by the next, which is left open over these partitions."""
-    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
-    producer.init_transactions()
-    for offset in (_DONE, _UNDER_WAY):
-        producer.begin_transaction()
-        partitions = (0, 1) if offset == _DONE else under_way
-        positions = [member.reading.position(partition, offset) for partition in partitions]
-        producer.send_offsets_to_transaction(positions, member.reading.metadata)
-        if offset == _DONE:
-            producer.commit_transaction()
-    return producer
+    transaction(kafka, topic, member, {0: _DONE, 1: _DONE}).commit_transaction(_PATIENCE_S)
+    return transaction(kafka, topic, member, dict.fromkeys(under_way, _UNDER_WAY))
 
 
 def test_a_transaction_under_way_while_the_group_changes(kafka: str, topic: str) -> None:
@@ -177,7 +186,7 @@ def test_a_transaction_under_way_while_the_group_changes(kafka: str, topic: str)
             assert second.could_finish
             steady(second, third)
             assert second.read == third.read == {0: [], 1: []}
-            writer.abort_transaction()
+            writer.abort_transaction(_PATIENCE_S)
             until(lambda: any(second.read.values()) and any(third.read.values()), second, third)
             read = [offset for member in (second, third) for own in member.read.values() for offset in own]
             assert sorted(read) == sorted(2 * list(range(_DONE, _RECORDS)))
@@ -198,9 +207,9 @@ def test_a_transaction_under_way_holds_up_only_its_own_partitions(
         steady(second)
         assert second.read == {0: [], 1: list(range(_DONE, _RECORDS))}
         if is_committed:
-            writer.commit_transaction()
+            writer.commit_transaction(_PATIENCE_S)
         else:
-            writer.abort_transaction()
+            writer.abort_transaction(_PATIENCE_S)
         until(lambda: bool(second.read[0]), second)
         steady(second)
         goes_on_at = _UNDER_WAY if is_committed else _DONE
@@ -240,13 +249,7 @@ def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic:
             steady(first)
             (kept,) = first.partitions
             assert first.reading.metadata is not None
-            producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
-            producer.init_transactions()
-            producer.begin_transaction()
-            producer.send_offsets_to_transaction(
-                [first.reading.position(kept, _DONE)], first.reading.metadata
-            )
-            producer.commit_transaction()
+            transaction(kafka, topic, first, {kept: _DONE}).commit_transaction(_PATIENCE_S)
             # A member's own connection answers nothing while the group waits for others.
             beside = Consumer({"bootstrap.servers": kafka, "group.id": topic})
             (found,) = beside.committed([KafkaTopicPartition(topic, kept)], _PATIENCE_S)
@@ -397,3 +400,14 @@ def test_who_a_member_is_that_is_being_closed_is_not_known(kafka: str, topic: st
     until(lambda: len(member.partitions) == 2 and member.reading.metadata is not None, member)
     member.reading.close()
     assert member.reading._membership() is None
+
+
+def test_a_group_that_cannot_be_left_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    let_go = threading.Event()
+    member: Any = SimpleNamespace(close=let_go.wait)
+    monkeypatch.setattr("railgun.messaging.kafka_group._LEAVE_S", 0.1)
+    leave(member)
+    let_go.set()
+    assert "the group could not be left within 0.1 s" in caplog.text

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from frontend.door import inputs
 from frontend.door.answers import Answering
 from frontend.door.window import Run
 from frontend.door.windows import Windows
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TransportClosedError, TransportUnavailableError
 from railgun.messaging.kafka_output import OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
@@ -150,3 +151,22 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
     output.is_stuck = False
     answering.close()
     assert answering.is_over
+
+
+def test_an_input_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that asks something of a broker that is away."""
+
+    def topics() -> object:
+        raise TransportClosedError("broker")
+
+    monkeypatch.setattr(inputs, "_END_S", 0.1)
+    came_back = threading.Event()
+    stuck: Any = SimpleNamespace(stop=lambda: None, join=came_back.wait)
+    transport: Any = SimpleNamespace(topics=topics)
+    opened = inputs.Inputs(means_of(None), transport)
+    opened._running["s"] = stuck
+    closing = threading.Thread(target=opened.close, daemon=True)
+    closing.start()
+    closing.join(WAIT_S)
+    came_back.set()
+    assert not closing.is_alive()
