@@ -22,11 +22,12 @@ from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
 from railgun.kernel_list import cached_kernels, make_image
 from railgun.state.paged import access, eviction, ordered_map, ordered_map_graveyard
-from railgun.state.rows import evict, renew, room
+from railgun.state.rows import evict, renew, room, scan
 from railgun.state.rows import load as row_load
 from railgun.task import admission, row_reset
 from railgun.task.settings import TaskSettings
-from reservoir import edges, kernel_image
+from railgun.wire import reply_kernel, rfc3339, texts
+from reservoir import edges, gather, kernel_image
 from reservoir.compiled import is_image, use_numba
 from reservoir.kernel_cache import cache_folder
 
@@ -66,10 +67,11 @@ _SETTINGS = TaskSettings(chunk_events=64, sweep_interval_s=0.0)
 _CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete
 
-# What sweeps, evictions, dropped metrics and edges amid sealed chunks call, none of which can be had at will. By their
-# modules: who has what of them changes when Numba takes over. Their arguments are int64, but for those that are named.
+# What sweeps, evictions, dropped metrics and edges amid sealed chunks call, none of which can be had at will, and what
+# replies of nodes, times as text and keys that are longs need. By their modules: who has what of them changes when
+# Numba takes over. Their arguments are int64, but for those that are named.
 _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (access, ("absent_pages",)),
+    (access, ("absent_pages", "page_address")),
     (eviction, ("age_to_evict", "make_room")),
     (ordered_map_graveyard, ("bury_step",)),
     (evict, ("evict_rows", "evict_segment", "gather_tombstones")),
@@ -78,7 +80,12 @@ _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (room, ("colder_class", "is_turn", "typical_age")),
     (admission, ("take_over",)),
     (row_reset, ("reset_cells",)),
+    (scan, ("copy_rows",)),
+    (reply_kernel, ("encode_reply", "record_bytes", "select_rows")),
+    (rfc3339, ("parse_column", "parse_rfc3339")),
+    (texts, ("_write_longs",)),
     (edges, ("frame_passed",)),
+    (gather, ("_pair_up",)),
 )
 _OM_SCAN = ("int64", "int64", "uint64", "uint64", "int64", "int64")
 
@@ -136,8 +143,8 @@ def _compile_rare() -> None:
         for name in names:
             kernel = getattr(module, name)
             kernel.compile((types.int64,) * kernel.py_func.__code__.co_argcount)
-    scan: Any = ordered_map.om_scan
-    scan.compile(tuple(getattr(types, each) for each in _OM_SCAN))
+    entries: Any = ordered_map.om_scan
+    entries.compile(tuple(getattr(types, each) for each in _OM_SCAN))
 
 
 def compile_and_link() -> bool:
@@ -173,7 +180,8 @@ def main() -> None:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
         sys.stderr.flush()
     with compiling_alone():
-        if not kernel_image.path().exists() and not compile_and_link():
+        # Another process may have made it meanwhile; one that is not whole is made again.
+        if kernel_image.load() is None and not compile_and_link():
             again = "from railgun.kernels import compile_and_link; compile_and_link()"
             subprocess.run([sys.executable, "-c", again], check=True)
     if found < _FEW:

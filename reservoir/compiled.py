@@ -120,13 +120,15 @@ else:
 
 def jit(function: F) -> F:
     """Compile a top-level function: cached on disk, without the interpreter lock, IEEE division."""
-    if _image is None or _is_numba:
-        from reservoir import numba_jit
+    # Not while Numba takes over: what is given meanwhile would be left out.
+    with _lock:
+        if _image is not None and not _is_numba:
+            held = _image.calls.get((function.__module__, function.__name__)) or Later()
+            _given.append((function, held))
+            return cast(F, held)
+    from reservoir import numba_jit
 
-        return numba_jit.jit(function)
-    held = _image.calls.get((function.__module__, function.__name__)) or Later()
-    _given.append((function, held))
-    return cast(F, held)
+    return numba_jit.jit(function)
 
 
 _is_numba = _image is None
@@ -158,6 +160,7 @@ def use_numba() -> None:
             if isinstance(held, Later):
                 held.made = made[id(held)]
         _is_numba = True
+        entry_address.cache_clear()
         for module_name, module in list(sys.modules.items()):
             if module_name.split(".")[0] in _ROOMS:
                 for name, value in list(vars(module).items()):

@@ -29,6 +29,8 @@ from reservoir.kernel_sources import digest, sources
 _FORM = 2
 _FASTCALL = 0x0080  # METH_FASTCALL
 _CRC_BYTES = 4
+# For which processor Numba shall compile; its cache goes by them too.
+_CHOSEN = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
 
 OBJECTS = {"railgun_none": None, "railgun_type_error": TypeError, "railgun_runtime_error": RuntimeError}
 """What the code of an image refers to, by symbol."""
@@ -123,5 +125,6 @@ def path() -> Path:
         importlib.metadata.version("numba"),
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
+        [os.environ.get(name) for name in _CHOSEN],
     )
     return numba_folder() / f"kernels-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}.image"

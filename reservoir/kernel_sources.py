@@ -19,6 +19,7 @@ _ROOMS = (
     "railgun/wire",
 )
 _ROOT = Path(__file__).resolve().parent.parent
+_CALLED = "railgun/kernels.py"  # decides what is compiled before it is called
 # At the start of a line: what a function imports for itself, no kernel can call.
 _IMPORT = re.compile(r"^from ((?:railgun|reservoir)[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _NAME = re.compile(r"\w+")
@@ -26,8 +27,9 @@ _NAME = re.compile(r"\w+")
 
 @cache
 def sources() -> dict[Path, bytes]:
-    """Every file of the rooms with kernels, and its content."""
-    return {path: path.read_bytes() for room in _ROOMS for path in sorted((_ROOT / room).rglob("*.py"))}
+    """Every file of the rooms with kernels, and the list of what is called; with their content."""
+    found = [path for room in _ROOMS for path in sorted((_ROOT / room).rglob("*.py"))]
+    return {path: path.read_bytes() for path in (*found, _ROOT / _CALLED)}
 
 
 def digest(paths: Iterable[Path]) -> str:

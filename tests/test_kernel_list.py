@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from railgun import kernel_list
+from railgun import kernel_list, kernels
 from railgun.interpreter.plain import _put
 from railgun.kernel_list import loaded_kernels, make_image
 from railgun.kernels import compile_all
@@ -34,6 +34,48 @@ compile_all()
 print(json.dumps(loaded_kernels()))
 """
 
+# Names of kernels in what Python runs that are not in the image. Functions of `rare` are entry points: kernels alone
+# call them, by address.
+_LEFT_OUT = """
+import importlib, inspect, json, sys
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+from reservoir.compiled import Later, is_image
+
+ROOMS = "railgun", "reservoir", "frontend"
+for path in [each for room in ROOMS for each in Path(sys.argv[1], room).rglob("*.py")]:
+    if path.stem not in ("__main__", "kernel_image_build", "numba_jit", "intrinsics"):
+        name = ".".join(path.relative_to(sys.argv[1]).with_suffix("").parts)
+        importlib.import_module(name.removesuffix(".__init__"))
+
+def functions(holder):
+    for value in [each for each in vars(holder).values() if not isinstance(each, Later)]:
+        for each in (value, *(getattr(value, name, None) for name in ("__func__", "fget", "func"))):
+            if isinstance(each, FunctionType):
+                yield inspect.unwrap(each)
+        if isinstance(value, type) and isinstance(holder, ModuleType) and value.__module__ == holder.__name__:
+            yield from functions(value)
+
+def codes(code):
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from codes(each)
+
+found, count = [], 0
+for module in [each for name, each in sys.modules.items() if name.split(".")[0] in ROOMS]:
+    for function in functions(module):
+        count += 1
+        for code in codes(function.__code__):
+            used = [function.__globals__.get(name) for name in code.co_names]
+            modules = [each for each in used if isinstance(each, ModuleType) and each.__name__.split(".")[0] in ROOMS]
+            used += [vars(each).get(name) for each in modules for name in code.co_names]
+            if function.__module__ != "railgun.interpreter.rare" and any(isinstance(each, Later) for each in used):
+                found.append(function.__module__ + "." + code.co_name)
+print(json.dumps([is_image(), count, sorted(set(found))]))
+"""
+
 
 def _new_process(*arguments: str) -> str:
     command = [sys.executable, *arguments]
@@ -49,6 +91,14 @@ def test_what_is_linked_is_all_that_is_called() -> None:
     assert image.calls.keys() | image.addresses.keys() == called
     # Those that only other kernels call are hundreds.
     assert 40 < len(called) < 100
+
+
+def test_nothing_that_python_calls_is_left_out() -> None:
+    _new_process("-m", "railgun.kernels")
+    is_image, functions, found = json.loads(_new_process("-c", _LEFT_OUT, str(Path(__file__).parents[1])))
+    assert is_image
+    assert functions > 2_000
+    assert found == []
 
 
 def test_kernels_and_entry_points_are_told_once_each() -> None:
@@ -71,6 +121,28 @@ def test_kernels_of_kernels_are_left_out() -> None:
     _put((0, 0), 0, np.uint64(1), np.uint8(0))
     names = {each for _, _, arguments in loaded_kernels() for each in arguments or ()}
     assert names <= set(dir(types))
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_an_image_that_is_not_whole_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_whole: bool
+) -> None:
+    kernels.main()
+    data = kernel_image.path().read_bytes()
+    place = tmp_path / "kernels.image"
+    place.write_bytes(data if is_whole else data[:-1])
+    made = 0
+
+    def made_again() -> bool:
+        nonlocal made
+        made += 1
+        return True
+
+    monkeypatch.setattr(kernel_image, "path", lambda: place)
+    monkeypatch.setattr(kernels, "is_image", lambda: False)
+    monkeypatch.setattr(kernels, "compile_and_link", made_again)
+    kernels.main()
+    assert made == (0 if is_whole else 1)
 
 
 @pytest.mark.parametrize("misses", [{}, {"int64": 1}])

@@ -92,8 +92,16 @@ def test_an_image_that_is_not_whole_is_none(
     assert (kernel_image.load() is None) == (damage != "none")
 
 
+@pytest.mark.parametrize("name", ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX"])
+def test_an_image_is_of_the_processor_that_numba_is_told(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    found = kernel_image.path.__wrapped__()
+    monkeypatch.setenv(name, "0")
+    assert kernel_image.path.__wrapped__() != found
+
+
 _SWITCHED = """
 import sys
+from railgun.interpreter import rare
 from railgun.interpreter import plain
 from railgun.state.rows import room
 from reservoir import compiled, siphash
@@ -103,15 +111,38 @@ assert compiled.is_image() and "numba" not in sys.modules
 held, later = siphash.siphash128, plain._put
 data = np.frombuffer(b"some bytes to be hashed.", np.uint8)
 before = held(compiled.address(data), 24, 1, 2)
+assert compiled.entry_address(rare.reset_rare) and not compiled.entry_points()
 assert type(held).__name__ == "builtin_function_or_method" and type(later) is compiled.Later
 assert later.py_func.__name__ == "_put"
 assert not compiled.is_image() and "numba" in sys.modules
 assert siphash.siphash128.py_func.__name__ == "siphash128"
+assert compiled.entry_address(rare.reset_rare) and compiled.entry_points()
 assert ld64 is not compiled.ld64 and plain._put is later.made
 one = np.uint64
 assert before == held(compiled.address(data), 24, 1, 2)
 assert before == siphash.siphash128(compiled.address(data), 24, one(1), one(2))
 """
+
+_MEANWHILE = """
+import threading
+from reservoir import compiled
+def kernel(): pass
+made = []
+other = threading.Thread(target=lambda: made.append(compiled.jit(kernel)))
+with compiled._lock:
+    other.start()
+    other.join(0.2)
+    assert not made
+other.join()
+assert type(made[0]) is compiled.Later
+"""
+
+
+def test_a_kernel_is_not_given_while_numba_takes_over(image: kernel_image.Image) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEANWHILE], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_numba_takes_over_where_another_kernel_is_called(image: kernel_image.Image) -> None:
