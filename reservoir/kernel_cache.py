@@ -1,7 +1,10 @@
 """Where compiled kernels are kept."""
 
+import atexit
+import logging
 import os
 import shutil
+import tempfile
 import time
 from functools import cache
 from pathlib import Path
@@ -10,6 +13,8 @@ from reservoir.kernel_sources import digest, kernel_sources
 
 _CACHES_KEPT = 4
 _KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
+
+_log = logging.getLogger("railgun.kernels")
 
 
 @cache
@@ -30,6 +35,21 @@ def numba_folder() -> Path:
     if named is None:
         _make_room(cache_folder())
     return cache_folder() if named is None else Path(named)
+
+
+def writable_folder() -> Path:
+    """Where Numba may write. Else it would take folders of the sources, where nothing tells old kernels from new."""
+    folder = numba_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        _log.warning(
+            "kernels are compiled at every start (%s): name another folder by RAILGUN_KERNEL_CACHE", error
+        )
+        folder = Path(tempfile.mkdtemp(prefix="railgun-kernels-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _make_room(folder: Path) -> None:

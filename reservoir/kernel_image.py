@@ -100,7 +100,7 @@ def load() -> Image | None:
     if zlib.crc32(data[_CRC_BYTES:]).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
         return None
     line, _, code = data[_CRC_BYTES:].partition(b"\n")
-    return Image(msgspec.json.decode(line, type=Header), code)
+    return Image(msgspec.json.decode(line, type=Header), code) if code else None
 
 
 def save(header: Header, code: bytes) -> None:
@@ -109,8 +109,12 @@ def save(header: Header, code: bytes) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_name(f"{place.name}.{os.getpid()}")
     data = msgspec.json.encode(header) + b"\n" + code
-    unfinished.write_bytes(zlib.crc32(data).to_bytes(_CRC_BYTES, "little") + data)
-    unfinished.replace(place)
+    try:
+        unfinished.write_bytes(zlib.crc32(data).to_bytes(_CRC_BYTES, "little") + data)
+        unfinished.replace(place)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 @cache

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from reservoir.kernel_cache import numba_folder
+from reservoir.kernel_cache import writable_folder
 
-os.environ["NUMBA_CACHE_DIR"] = str(numba_folder())
+os.environ["NUMBA_CACHE_DIR"] = str(writable_folder())
 
 import numba
 from numba.core import types

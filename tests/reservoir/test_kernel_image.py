@@ -1,5 +1,6 @@
 """Kernels of an image, as Python calls them: what they take, what they give, and an image that is not whole."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_numbers_that_could_be_an_error_are_none(image: kernel_image.Image) -> N
     assert given == siphash128(address(data), 24, np.uint64(2**64 - 1), np.uint64(2**64 - 1))
 
 
-@pytest.mark.parametrize("damage", ["none", "gone", "cut", "bit", "line", "empty"])
+@pytest.mark.parametrize("damage", ["none", "gone", "cut", "bit", "line", "empty", "zeros"])
 def test_an_image_that_is_not_whole_is_none(
     image: kernel_image.Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -85,6 +86,8 @@ def test_an_image_that_is_not_whole_is_none(
         data[10] ^= 1
     elif damage == "empty":
         data.clear()
+    elif damage == "zeros":
+        data[:] = bytes(4)
     place = tmp_path / "kernels.image"
     if damage != "gone":
         place.write_bytes(data)
@@ -150,3 +153,25 @@ def test_numba_takes_over_where_another_kernel_is_called(image: kernel_image.Ima
         [sys.executable, "-c", _SWITCHED], capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_cannot_be_saved_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "kernels.image"
+    place.mkdir()
+    monkeypatch.setattr(kernel_image, "path", lambda: place)
+    with pytest.raises(OSError, match="directory"):
+        kernel_image.save(kernel_image.Header([], []), b"code")
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_where_no_kernel_can_be_kept_none_is_in_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "RAILGUN_KERNEL_CACHE": str(tmp_path / "file" / "kernels")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    code = "import os; from reservoir import numba_jit; print(os.environ['NUMBA_CACHE_DIR'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=280, check=True
+    )
+    assert "kernels are compiled at every start" in done.stderr
+    assert "railgun-kernels-" in done.stdout
+    assert not Path(done.stdout.strip()).exists()
