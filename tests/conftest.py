@@ -2,7 +2,7 @@
 one Kafka broker."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,9 +57,15 @@ def kafka() -> str:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+def broker_of() -> Callable[[Path], LocalBroker]:
+    """What makes the broker of a folder."""
+    return quick_broker
+
+
+@pytest.fixture
+def broker(tmp_path: Path, broker_of: Callable[[Path], LocalBroker]) -> Iterator[LocalBroker]:
     """One that is nobody else's, not started yet."""
-    found = quick_broker(tmp_path / "a folder\u00e9")
+    found = broker_of(tmp_path / "a folder\u00e9")
     try:
         yield found
     finally:

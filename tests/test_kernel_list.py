@@ -119,6 +119,7 @@ def test_kernels_of_kernels_are_left_out() -> None:
     from numba.core import types
 
     _put((0, 0), 0, np.uint64(1), np.uint8(0))
+    assert _put.overloads
     names = {each for _, _, arguments in loaded_kernels() for each in arguments or ()}
     assert names <= set(dir(types))
 

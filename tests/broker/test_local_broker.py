@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,9 @@ from tests.broker.quick_broker import unheard
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalBroker]:
+def broker_of() -> Callable[[Path], LocalBroker]:
     """As users have it, in the place of the tests' quick one."""
-    found = LocalBroker(tmp_path / "a folder\u00e9")
-    try:
-        yield found
-    finally:
-        found.stop()
+    return LocalBroker
 
 
 def test_its_life(broker: LocalBroker) -> None:
