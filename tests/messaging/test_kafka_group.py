@@ -248,6 +248,7 @@ def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic:
             until(lambda: len(first.partitions) == 1, first)
             steady(first)
             (kept,) = first.partitions
+            assert first.reading.metadata is not None
 
             def is_written() -> bool:
                 """The group may have gone on to another generation, which a member hears of as it polls."""

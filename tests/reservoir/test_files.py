@@ -9,7 +9,7 @@ import reservoir
 from reservoir.files import DiskFiles
 
 ROOM = Path(reservoir.__file__).parent
-# Compiled.py keeps Numba's cache, which is no data of ours.
+# Compiled kernels, and the sources that they are of, are no data of ours.
 ALLOWED = {"files.py", "numba_jit.py", "kernel_cache.py", "kernel_image.py", "kernel_sources.py"}
 TOUCHING = {"open", "write_bytes", "write_text", "read_bytes", "read_text", "unlink", "mkdir", "rmdir"}
 
