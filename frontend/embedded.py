@@ -21,7 +21,7 @@ from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, UnknownNameError, none_begun
+from railgun.engine.errors import EngineError, none_begun
 from railgun.engine.folder import LOG
 from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus
@@ -230,14 +230,10 @@ class EmbeddedBackend(InThread):
         engine = self._engine
         if engine is None:
             return
-        views: dict[str, StreamView] = {}
-        for definition in engine.streams():
-            try:
-                names = tuple(each.name for each in engine.metrics(definition.name))
-            except UnknownNameError:
-                continue
-            views[definition.name] = StreamView(definition, names)
-        self._views = views
+        entries = engine.catalog().streams
+        self._views = {
+            name: StreamView(entry.stream, tuple(entry.metrics)) for name, entry in entries.items()
+        }
 
 
 def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:

@@ -8,6 +8,9 @@ from railgun.engine.turns import FairLock
 
 # Between two slices: while there is more to do, while that waits for something (the disk), and when there is nothing.
 _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
+# Where calls came meanwhile, all the time that it has the interpreter is time that they may wait for it: what nobody
+# needs soon gets at most this share then.
+_BESIDE_SHARE = 0.15
 # A slice of the thread's own ends after this long, where a step had nothing to do, and where a call waits: an event
 # loop that has yet to come to its call waits for the interpreter meanwhile, which does not show.
 _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
@@ -20,14 +23,19 @@ STARVED_S = 0.02
 
 class BackgroundWork:
     """lock: held during calls.  work: a brief step; True: there is more to do now.  run: does a slice of the thread's
-    own, with the lock; False: it is over.
+    own, with the lock; False: it is over.  has_time: whether what there is to do is needed by nobody soon.
     """
 
     def __init__(
-        self, lock: FairLock, work: Callable[[], bool], run: Callable[[Callable[[], None]], bool]
+        self,
+        lock: FairLock,
+        work: Callable[[], bool],
+        run: Callable[[Callable[[], None]], bool],
+        has_time: Callable[[], bool],
     ) -> None:
-        self._lock, self._step, self._run = lock, work, run
+        self._lock, self._step, self._run, self._has_time = lock, work, run, has_time
         self._next_s = 0.0
+        self._was_called = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
 
@@ -46,10 +54,15 @@ class BackgroundWork:
 
     def catch_up(self, after_s: float = OVERDUE_S) -> None:
         """After a call, which holds the lock: a slice where it has been overdue for so long."""
+        self._was_called = True
         overdue_s = time.monotonic() - self._next_s
         if overdue_s >= after_s:
             limit_s = min(max(_OVERDUE_SHARE * overdue_s, _SLICE_LEAST_S), _SLICE_MOST_S)
             self._slice(limit_s, yields=False)
+
+    def put_off(self) -> None:
+        """After a long call, which holds the lock: what is due is due from now."""
+        self._next_s = max(self._next_s, time.monotonic())
 
     def _work(self) -> None:
         # Whoever calls does not wait here for its turn: the thread takes the lock only while nobody has it.
@@ -63,7 +76,7 @@ class BackgroundWork:
                 self._lock.release()
 
     def _slice(self, limit_s: float, *, yields: bool) -> None:
-        now_s = time.monotonic()
+        first_s = now_s = time.monotonic()
         end_s = now_s + limit_s
         more = worked = True
         while more and worked and now_s < end_s:
@@ -73,4 +86,8 @@ class BackgroundWork:
             if yields and self._lock.is_wanted:
                 break
         busy_s = _BUSY_S if worked else _WAITING_S
+        if yields:
+            if self._was_called and self._has_time():
+                busy_s = max(busy_s, (now_s - first_s) * (1 / _BESIDE_SHARE - 1))
+            self._was_called = False
         self._next_s = now_s + (busy_s if more else _IDLE_S)

@@ -110,7 +110,10 @@ class Engine:
         except BaseException:
             self._remove()
             raise
-        self._background = BackgroundWork(self._lock, self._step, self._turn)
+        # Checkpoints alone are needed soon: the longer they take, the more has a start after a crash to do again.
+        self._background = BackgroundWork(
+            self._lock, self._step, self._turn, has_time=lambda: self._streams.is_warming
+        )
         self._background.start()
         # Without a checkpoint: by then no new thread can be started, and it would need one.
         atexit.register(self.close, False)
@@ -190,20 +193,25 @@ class Engine:
         """Change a stream, by the keys of definitions files: `lateness`, `retention`; `fields`: those to add."""
         self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings))
 
+    @as_engine_errors()
     def register_metrics(self, stream: str, sql: str) -> tuple[list[str], bool]:
         """What is missing of a query's metrics: the names of all of them, and whether one was.
 
         They answer later. Raises DifferentDefinitionsError where one of that name is another.
         """
-        names: list[str] = []
+        known = self.catalog()
+        # A good part of the work, which no event has to wait for.
+        metrics = evolution.metrics_of_query(known, stream, sql)
 
         def missing() -> list[Change]:
-            metrics = evolution.metrics_of_query(self._streams.catalog, stream, sql)
-            names[:] = [each.name for each in metrics]
-            return evolution.missing(self._streams.catalog, Definitions({}, tuple(metrics)))
+            nonlocal known, metrics
+            catalog = self._streams.catalog
+            if evolution.stream_entry(catalog, stream).stream is not known.streams[stream].stream:
+                known, metrics = catalog.copy(), evolution.metrics_of_query(catalog, stream, sql)
+            return evolution.missing(catalog, Definitions({}, tuple(metrics)))
 
         made = self._changed(missing)
-        return names, bool(made)
+        return [each.name for each in metrics], bool(made)
 
     @as_engine_errors()
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
@@ -431,6 +439,8 @@ class Engine:
         with self._call(catches_up=False):
             made = changes()
             self._streams.change(made)
+            # Events that waited for this need not wait for what it made overdue, too.
+            self._background.put_off()
             return made
 
     def _foresee(self, changes: Callable[[], Sequence[Change]]) -> bool:

@@ -105,6 +105,11 @@ class EngineStreams:
         """False once something went wrong half-way: nothing may be used any more."""
         return not self._is_changing and all(live.members.is_whole for live in self._live.values())
 
+    @property
+    def is_warming(self) -> bool:
+        """Is there a metric that does not answer yet?"""
+        return any(member.task.metrics.warming for live in self._live.values() for member in live.members)
+
     def live(self, stream: str) -> LiveStream:
         """A stream's tasks. Raises UnknownNameError."""
         stream_entry(self.catalog, stream)

@@ -3,8 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
 
 import railgun
+import railgun.engine.background as background_module
 from railgun.engine.background import BackgroundWork
 from railgun.engine.turns import FairLock
 
@@ -35,7 +39,7 @@ def test_a_slice_ends_once_a_call_waits() -> None:
         work()
         return True
 
-    background = BackgroundWork(lock, step, turn)
+    background = BackgroundWork(lock, step, turn, has_time=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     while sum(map(any, slices)) < 5 and time.monotonic() < deadline_s:
@@ -60,7 +64,7 @@ def test_a_slice_of_the_threads_own_is_short_where_nobody_calls_too() -> None:
         work()
         return len(slices) < 100
 
-    background = BackgroundWork(FairLock(), step, turn)
+    background = BackgroundWork(FairLock(), step, turn, has_time=bool)
     background.start()
     background.join()
     assert max(slices) <= 3
@@ -74,7 +78,7 @@ def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:
         workers.add(threading.current_thread().name)
         return False
 
-    background = BackgroundWork(lock, step, lambda work: True)
+    background = BackgroundWork(lock, step, lambda work: True, has_time=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     with lock:
@@ -98,9 +102,54 @@ def test_calls_that_only_look_do_the_work_where_it_is_starved() -> None:
             assert time.monotonic() < deadline_s, "nobody filled it"
 
 
+@pytest.mark.parametrize(
+    ("has_time", "calls", "rest_s"),
+    [(True, True, 0.001 / 0.15 - 0.001), (True, False, 0.0003), (False, True, 0.0003)],
+)
+def test_what_has_time_gets_a_small_share_beside_calls(
+    monkeypatch: pytest.MonkeyPatch, has_time: bool, calls: bool, rest_s: float
+) -> None:
+    now_s = 100.0
+
+    def step() -> bool:
+        nonlocal now_s
+        now_s += 0.001
+        return True
+
+    monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
+    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=lambda: has_time)
+    for _ in range(2):
+        background.put_off()
+        if calls:
+            background.catch_up()
+        background._slice(0.0004, yields=True)
+        assert background._next_s - now_s == pytest.approx(rest_s)
+        now_s = background._next_s
+    background.catch_up(after_s=0.0)
+    assert background._next_s - now_s == pytest.approx(0.0003), (
+        "calls that leave it no turn are no reason to rest"
+    )
+
+
+def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
+    worked: list[int] = []
+
+    def step() -> bool:
+        worked.append(1)
+        return False
+
+    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=bool)
+    background.put_off()
+    background.catch_up(after_s=3600.0)
+    assert not worked
+    background._next_s -= 3600.0
+    background.catch_up(after_s=3600.0)
+    assert worked
+
+
 def test_it_ends_when_its_turn_says_so() -> None:
     turns: list[int] = []
-    background = BackgroundWork(FairLock(), lambda: True, lambda work: bool(turns.append(1)))
+    background = BackgroundWork(FairLock(), lambda: True, lambda work: bool(turns.append(1)), has_time=bool)
     background.start()
     background.join()
     assert turns == [1]

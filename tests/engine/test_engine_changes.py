@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 import railgun
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.errors import UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.members import Members
 from railgun.messaging.embedded import EmbeddedLog
+from railgun.registry import evolution
 from railgun.registry.catalog_log import CatalogLog
 
 DEFINITIONS = """
@@ -117,3 +121,43 @@ def test_a_dropped_stream(where: type, name: str, tmp_path: Path, monkeypatch: p
         assert not (folder / "streams" / "s").exists()
         engine.apply(DEFINITIONS)
         assert engine.score("s", {"id": 1, "ts": 5, "card": "a"})["metrics"] == {"n": 1}
+
+
+def test_a_query_is_made_out_anew_where_its_stream_became_another_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it means is found out before anyone waits; another thread may change the stream then."""
+    made_out = evolution.metrics_of_query
+    of: list[StreamDefinition] = []
+
+    def meanwhile(catalog: Catalog, stream: str, sql: str) -> list[MetricDefinition]:
+        found = made_out(catalog, stream, sql)
+        of.append(catalog.streams[stream].stream)
+        if len(of) == 1:
+            engine.drop_stream("s")
+            engine.apply(DEFINITIONS.replace('card = "string"', 'card = "long"'))
+        return found
+
+    with railgun.Engine(now_ms=lambda: 1_000) as engine:
+        engine.apply(DEFINITIONS)
+        monkeypatch.setattr(evolution, "metrics_of_query", meanwhile)
+        sql = "SELECT last(card) AS newest FROM s GROUP BY card OVER INFINITE"
+        assert engine.register_metrics("s", sql) == (["newest"], True)
+        assert [each.fields[-1].type.kind.value for each in of] == ["string", "long"]
+        engine.wait_until_warm("s")
+        reply = engine.score("s", {"id": 1, "ts": 1, "card": 7})
+        assert reply["metrics"] == {"n": 1, "newest": 7}
+
+
+def test_a_query_of_a_stream_that_is_dropped_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_out = evolution.metrics_of_query
+
+    def meanwhile(catalog: Catalog, stream: str, sql: str) -> list[MetricDefinition]:
+        engine.drop_stream("s")
+        return made_out(catalog, stream, sql)
+
+    with railgun.Engine() as engine:
+        engine.apply(DEFINITIONS)
+        monkeypatch.setattr(evolution, "metrics_of_query", meanwhile)
+        with pytest.raises(UnknownNameError, match="s"):
+            engine.register_metrics("s", "SELECT count(*) AS m FROM s GROUP BY card OVER INFINITE")
