@@ -1,5 +1,6 @@
 """When background work is done: by a thread of its own between calls, and by calls that leave it no turn."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -8,9 +9,9 @@ from railgun.engine.turns import FairLock
 
 # Between two slices: while there is more to do, while that waits for something (the disk), and when there is nothing.
 _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
-# Where calls came meanwhile, all the time that it has the interpreter is time that they may wait for it: what nobody
-# needs soon gets at most this share then.
-_BESIDE_SHARE = 0.15
+# Where calls came lately, all the time that it has the interpreter is time that they may wait for it: what has time
+# gets at most this share then. A slice that something held up for long, as a slow disk, is no reason to rest long.
+_LATELY_S, _BESIDE_SHARE, _REST_MOST_S = 0.05, 0.15, 0.01
 # A slice of the thread's own ends after this long, where a step had nothing to do, and where a call waits: an event
 # loop that has yet to come to its call waits for the interpreter meanwhile, which does not show.
 _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
@@ -23,7 +24,7 @@ STARVED_S = 0.02
 
 class BackgroundWork:
     """lock: held during calls.  work: a brief step; True: there is more to do now.  run: does a slice of the thread's
-    own, with the lock; False: it is over.  has_time: whether what there is to do is needed by nobody soon.
+    own, with the lock; False: it is over.  has_time: whether what there is to do may take its time.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class BackgroundWork:
     ) -> None:
         self._lock, self._step, self._run, self._has_time = lock, work, run, has_time
         self._next_s = 0.0
-        self._was_called = False
+        self._called_s = -math.inf
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
 
@@ -54,8 +55,8 @@ class BackgroundWork:
 
     def catch_up(self, after_s: float = OVERDUE_S) -> None:
         """After a call, which holds the lock: a slice where it has been overdue for so long."""
-        self._was_called = True
-        overdue_s = time.monotonic() - self._next_s
+        self._called_s = time.monotonic()
+        overdue_s = self._called_s - self._next_s
         if overdue_s >= after_s:
             limit_s = min(max(_OVERDUE_SHARE * overdue_s, _SLICE_LEAST_S), _SLICE_MOST_S)
             self._slice(limit_s, yields=False)
@@ -86,8 +87,6 @@ class BackgroundWork:
             if yields and self._lock.is_wanted:
                 break
         busy_s = _BUSY_S if worked else _WAITING_S
-        if yields:
-            if self._was_called and self._has_time():
-                busy_s = max(busy_s, (now_s - first_s) * (1 / _BESIDE_SHARE - 1))
-            self._was_called = False
+        if yields and now_s - self._called_s < _LATELY_S and self._has_time():
+            busy_s = max(busy_s, min((now_s - first_s) * (1 / _BESIDE_SHARE - 1), _REST_MOST_S))
         self._next_s = now_s + (busy_s if more else _IDLE_S)

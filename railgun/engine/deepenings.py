@@ -121,6 +121,11 @@ class Deepenings:
         """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
+    @property
+    def is_following(self) -> bool:
+        """Are there tasks that follow those of a live stream?"""
+        return any(deepening.shadows for deepening in self._under_way.values())
+
     def work(self) -> bool:
         """A brief step. True: there is more to do now."""
         more = False

@@ -110,9 +110,8 @@ class Engine:
         except BaseException:
             self._remove()
             raise
-        # Checkpoints alone are needed soon: the longer they take, the more has a start after a crash to do again.
         self._background = BackgroundWork(
-            self._lock, self._step, self._turn, has_time=lambda: self._streams.is_warming
+            self._lock, self._step, self._turn, has_time=lambda: self._streams.has_time
         )
         self._background.start()
         # Without a checkpoint: by then no new thread can be started, and it would need one.
@@ -178,8 +177,9 @@ class Engine:
 
         made: list[str] = []
         if self._foresee(missing):
-            with self._call():
+            with self._call(catches_up=False):
                 made = self._streams.change(missing())
+                self._background.put_off()
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
@@ -199,7 +199,8 @@ class Engine:
 
         They answer later. Raises DifferentDefinitionsError where one of that name is another.
         """
-        known = self.catalog()
+        with self._call(catches_up=False):
+            known = self._streams.catalog.copy()
         # A good part of the work, which no event has to wait for.
         metrics = evolution.metrics_of_query(known, stream, sql)
 

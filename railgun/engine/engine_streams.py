@@ -106,8 +106,14 @@ class EngineStreams:
         return not self._is_changing and all(live.members.is_whole for live in self._live.values())
 
     @property
-    def is_warming(self) -> bool:
-        """Is there a metric that does not answer yet?"""
+    def has_time(self) -> bool:
+        """Whether background work may take its time beside calls: it fills metrics, and checkpoints what it filled.
+
+        Where there are none, checkpoints are all there is, and the longer they take, the more has a start after a crash
+        to do again; the tasks of a deepening have to come nearer to the ones they follow than these go on.
+        """
+        if self.deepenings.is_following:
+            return False
         return any(member.task.metrics.warming for live in self._live.values() for member in live.members)
 
     def live(self, stream: str) -> LiveStream:

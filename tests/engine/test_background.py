@@ -1,5 +1,6 @@
 """Background work lets calls go first, and is done by them where they leave it no turn."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -102,32 +103,46 @@ def test_calls_that_only_look_do_the_work_where_it_is_starved() -> None:
             assert time.monotonic() < deadline_s, "nobody filled it"
 
 
+_USUAL_S = 0.0003
+
+
 @pytest.mark.parametrize(
-    ("has_time", "calls", "rest_s"),
-    [(True, True, 0.001 / 0.15 - 0.001), (True, False, 0.0003), (False, True, 0.0003)],
+    ("has_time", "called_ago_s", "slice_s", "rest_s"),
+    [
+        (True, 0.0, 0.001, 0.001 / 0.15 - 0.001),
+        (True, 0.04, 0.001, 0.001 / 0.15 - 0.001),
+        (True, 0.06, 0.001, _USUAL_S),
+        (True, math.inf, 0.001, _USUAL_S),
+        (False, 0.0, 0.001, _USUAL_S),
+        # Held up by a disk, or a machine that stood still.
+        (True, 0.0, 600.0, 0.01),
+    ],
 )
 def test_what_has_time_gets_a_small_share_beside_calls(
-    monkeypatch: pytest.MonkeyPatch, has_time: bool, calls: bool, rest_s: float
+    monkeypatch: pytest.MonkeyPatch, has_time: bool, called_ago_s: float, slice_s: float, rest_s: float
 ) -> None:
-    now_s = 100.0
+    now_s = 1e6
 
     def step() -> bool:
         nonlocal now_s
-        now_s += 0.001
+        now_s += slice_s
         return True
 
     monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     background = BackgroundWork(FairLock(), step, lambda work: True, has_time=lambda: has_time)
-    for _ in range(2):
-        background.put_off()
-        if calls:
-            background.catch_up()
-        background._slice(0.0004, yields=True)
-        assert background._next_s - now_s == pytest.approx(rest_s)
-        now_s = background._next_s
+    background.put_off()
+    if called_ago_s < math.inf:
+        background.catch_up()
+        # It is asked once the slice is over: a call that waits for a long one came lately, too.
+        background._called_s = now_s + slice_s - called_ago_s
+    background._slice(0.0004, yields=True)
+    assert background._next_s - now_s == pytest.approx(rest_s)
     background.catch_up(after_s=0.0)
-    assert background._next_s - now_s == pytest.approx(0.0003), (
-        "calls that leave it no turn are no reason to rest"
+    assert background._next_s - now_s == pytest.approx(rest_s), "it is not due yet"
+    now_s = background._next_s
+    background.catch_up(after_s=0.0)
+    assert background._next_s - now_s == pytest.approx(_USUAL_S), (
+        "calls that leave it no turn do not make it rest"
     )
 
 
@@ -139,12 +154,32 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
         return False
 
     background = BackgroundWork(FairLock(), step, lambda work: True, has_time=bool)
+    background._next_s = time.monotonic() - 7200.0
     background.put_off()
     background.catch_up(after_s=3600.0)
     assert not worked
     background._next_s -= 3600.0
     background.catch_up(after_s=3600.0)
     assert worked
+
+
+def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    with railgun.Engine(now_ms=lambda: _EVENTS) as engine:
+        background = engine._background
+        background.end()
+        background.join()
+        engine.apply(_DEFINITIONS)
+        engine.score_many("s", [{"id": str(n), "ts": n} for n in range(_EVENTS)])
+        assert not background._has_time()
+        background._next_s = -math.inf
+        engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
+        assert background._next_s > 0.0, "a change puts off what it made overdue"
+        assert background._has_time()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(engine._streams.deepenings), "is_following", True)
+            assert not background._has_time()
+        engine.wait_until_warm("s")
+        assert not background._has_time()
 
 
 def test_it_ends_when_its_turn_says_so() -> None:

@@ -159,5 +159,5 @@ def test_a_query_of_a_stream_that_is_dropped_meanwhile(monkeypatch: pytest.Monke
     with railgun.Engine() as engine:
         engine.apply(DEFINITIONS)
         monkeypatch.setattr(evolution, "metrics_of_query", meanwhile)
-        with pytest.raises(UnknownNameError, match="s"):
+        with pytest.raises(UnknownNameError, match="no stream 's'"):
             engine.register_metrics("s", "SELECT count(*) AS m FROM s GROUP BY card OVER INFINITE")
