@@ -20,7 +20,7 @@ _REST_S = 0.05
 # How long whoever reads waits at first to be told where partitions begin, and when it asks for all of them again.
 _BEGIN_S, _BEGIN_AGAIN_S = 0.2, 1.0
 # What is written meanwhile, and the last positions, take a few seconds.
-_LEAVE_S = 10.0
+_LEAVE_S, _GIVE_UP_S = 10.0, 5.0
 
 _log = logging.getLogger("railgun.kafka")
 
@@ -82,8 +82,9 @@ class GroupReading:
         self._together_s, self._is_answered = 0.0, False
         self._is_resting, self._is_member = False, False
         self.metadata: Any = None
-        # As whom the partitions came that are had.
+        # As whom the partitions came that are had, and which they are.
         self._member: str | None = None
+        self._had: set[int] = set()
         self._consumer.subscribe(
             [topic],
             on_assign=self._guarded(self._on_assign),
@@ -143,6 +144,12 @@ class GroupReading:
 
     def close(self) -> None:
         """Leave the group; what is still had is revoked first."""
+        # And that before the client is closed: one that comes to its end just when it is told that partitions are let
+        # go does not answer (2.16), and whoever told it waits without end and with the interpreter.
+        self._consumer.unsubscribe()
+        until_s = monotonic() + _GIVE_UP_S
+        while self._had and monotonic() < until_s:
+            self._consumer.poll(_REST_S)
         self._consumer.close()
         self._raise()
 
@@ -245,6 +252,7 @@ class GroupReading:
         if not self._unbegun and not consumer.assignment():
             self._member = consumer.memberid()
         own = [each.partition for each in partitions]
+        self._had.update(own)
         try:
             found = self._beginnings(own) if own else []
         except KafkaException:
@@ -271,6 +279,7 @@ class GroupReading:
 
     def _let_go(self, partitions: list[KafkaTopicPartition], tell: Callable[[list[int]], None]) -> None:
         own = [each.partition for each in partitions]
+        self._had.difference_update(own)
         self._unbegun.difference_update(own)
         self._turn = [each for each in self._turn if each not in own]
         # Were they to come back meanwhile, others may have gone on after what is held.

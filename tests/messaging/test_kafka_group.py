@@ -268,6 +268,34 @@ def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic:
             assert found.offset == _DONE
 
 
+class Watched:
+    """A consumer of a member. had: what that had when its client was closed."""
+
+    def __init__(self, member: Member) -> None:
+        self._consumer, self._member = member.reading._consumer, member
+        self.had: set[int] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    def close(self) -> None:
+        self.had = set(self._member.partitions)
+        self._consumer.close()
+
+
+def test_partitions_are_given_up_before_the_client_is_closed(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that comes to its end just when it is told that they are let go never answers."""
+    with Member(kafka, topic) as member:
+        until(lambda: len(member.partitions) == 2 and member.reading.metadata is not None, member)
+        watched = Watched(member)
+        monkeypatch.setattr(member.reading, "_consumer", watched)
+    assert watched.had == set()
+    assert member.could_finish, "it is a member still while it is told"
+    assert not member.was_shut_out
+
+
 def test_what_the_group_goes_on_from_is_gone(kafka: str, topic: str) -> None:
     with Member(kafka, topic) as first:
         until(lambda: len(first.partitions) == 2, first)

@@ -128,6 +128,7 @@ def test_serve_on_kafka(kafka: str, tmp_path: Path, event: Event) -> None:
         assert response.json()["metrics"]["n7"] == 1
         # Units say how they stand now and then, not with every reply.
         until(lambda: _states(client) == {"running"})
+        until(lambda: client.get("/v1/status").json()["cluster"]["lag"] == 0)
         glance = client.get("/v1/status").json()["cluster"]
         assert [node["units"] for node in glance["nodes"]] == [[0]]
         assert set(glance["tasks"]) == {"running"}
