@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from random import sample
 from time import monotonic
 from typing import Any, Protocol
@@ -146,10 +147,11 @@ class GroupReading:
         """Leave the group; what is still had is revoked first."""
         # And that before the client is closed: one that comes to its end just when it is told that partitions are let
         # go does not answer (2.16), and whoever told it waits without end and with the interpreter.
-        self._consumer.unsubscribe()
-        until_s = monotonic() + _GIVE_UP_S
-        while self._had and monotonic() < until_s:
-            self._consumer.poll(_REST_S)
+        with suppress(KafkaException):
+            self._consumer.unsubscribe()
+            until_s = monotonic() + _GIVE_UP_S
+            while self._had and monotonic() < until_s:
+                self._consumer.poll(_REST_S)
         self._consumer.close()
         self._raise()
 
