@@ -178,8 +178,7 @@ class Engine:
         made: list[str] = []
         if self._foresee(missing):
             with self._call(catches_up=False):
-                made = self._streams.change(missing())
-                self._background.put_off()
+                made = self._bring_into_force(missing())
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
@@ -203,12 +202,14 @@ class Engine:
             known = self._streams.catalog.copy()
         # A good part of the work, which no event has to wait for.
         metrics = evolution.metrics_of_query(known, stream, sql)
+        made_out_for = known.streams[stream].stream
 
         def missing() -> list[Change]:
-            nonlocal known, metrics
+            nonlocal made_out_for, metrics
             catalog = self._streams.catalog
-            if evolution.stream_entry(catalog, stream).stream is not known.streams[stream].stream:
-                known, metrics = catalog.copy(), evolution.metrics_of_query(catalog, stream, sql)
+            now = evolution.stream_entry(catalog, stream).stream
+            if now is not made_out_for:
+                made_out_for, metrics = now, evolution.metrics_of_query(catalog, stream, sql)
             return evolution.missing(catalog, Definitions({}, tuple(metrics)))
 
         made = self._changed(missing)
@@ -439,10 +440,14 @@ class Engine:
             return []
         with self._call(catches_up=False):
             made = changes()
-            self._streams.change(made)
-            # Events that waited for this need not wait for what it made overdue, too.
-            self._background.put_off()
+            self._bring_into_force(made)
             return made
+
+    def _bring_into_force(self, changes: Sequence[Change]) -> list[str]:
+        """Within a call. Events that waited for this need not wait for what it made overdue, too."""
+        said = self._streams.change(changes)
+        self._background.put_off()
+        return said
 
     def _foresee(self, changes: Callable[[], Sequence[Change]]) -> bool:
         """Think changes out once before they are made: what they need is there then, and no call has waited for it.

@@ -83,9 +83,8 @@ class GroupReading:
         self._together_s, self._is_answered = 0.0, False
         self._is_resting, self._is_member = False, False
         self.metadata: Any = None
-        # As whom the partitions came that are had, and which they are.
+        # As whom the partitions came that are had.
         self._member: str | None = None
-        self._had: set[int] = set()
         self._consumer.subscribe(
             [topic],
             on_assign=self._guarded(self._on_assign),
@@ -150,7 +149,7 @@ class GroupReading:
         with suppress(KafkaException):
             self._consumer.unsubscribe()
             until_s = monotonic() + _GIVE_UP_S
-            while self._had and monotonic() < until_s:
+            while (self._consumer.assignment() or self._unbegun) and monotonic() < until_s:
                 self._consumer.poll(_REST_S)
         self._consumer.close()
         self._raise()
@@ -254,7 +253,6 @@ class GroupReading:
         if not self._unbegun and not consumer.assignment():
             self._member = consumer.memberid()
         own = [each.partition for each in partitions]
-        self._had.update(own)
         try:
             found = self._beginnings(own) if own else []
         except KafkaException:
@@ -281,7 +279,6 @@ class GroupReading:
 
     def _let_go(self, partitions: list[KafkaTopicPartition], tell: Callable[[list[int]], None]) -> None:
         own = [each.partition for each in partitions]
-        self._had.difference_update(own)
         self._unbegun.difference_update(own)
         self._turn = [each for each in self._turn if each not in own]
         # Were they to come back meanwhile, others may have gone on after what is held.
