@@ -115,7 +115,8 @@ class FrameCache:
             return
         self._hot = tuple(hot)
         for frame, held in self._held.items():
-            self._show(frame, self._seen(held))
+            if not held.shows(self._hot):
+                self._show(frame, self._seen(held))
 
     def foresee(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns: they are decoded in the background
@@ -129,8 +130,8 @@ class FrameCache:
         for key in self._met() & self._frame_of.keys():
             held = self._held[self._frame_of[key]]
             if key % 256 == column_set and not held.has(wanted):
-                self._coming[key] = self._submit(key, wanted, hot, held.read)
-        self._widen(column_set, wanted, hot)
+                self._coming[key] = self._submit(key, wanted, hot, held.read, at_leisure=True)
+        self._widen(column_set, wanted, hot, at_leisure=True)
         return [each.frame for each in (*self._coming.values(), *self._ahead.values())]
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
@@ -215,12 +216,20 @@ class FrameCache:
         return set((self._standing() @ _KEY).tolist())
 
     def _submit(
-        self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
+        self,
+        key: int,
+        columns: Sequence[HotColumn],
+        hot: Sequence[HotColumn],
+        held: Held | None = None,
+        *,
+        at_leisure: bool = False,
     ) -> _Ahead:
         """Have it made in the background, see `_decode`."""
         self.stats.prefetched += 1
         decode = self._decode(key, columns, hot, held)
-        return _Ahead(self._prefetcher.submit(decode), decode, frozenset(columns), held)
+        return _Ahead(
+            self._prefetcher.submit(decode, at_leisure=at_leisure), decode, frozenset(columns), held
+        )
 
     def _decode(
         self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
@@ -229,7 +238,14 @@ class FrameCache:
         decode, shown = self._decoder(key // 256, columns, held), tuple(hot)
         return lambda: held_frame(decode(), shown)
 
-    def _widen(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> None:
+    def _widen(
+        self,
+        column_set: int,
+        columns: Sequence[HotColumn],
+        hot: Sequence[HotColumn],
+        *,
+        at_leisure: bool = False,
+    ) -> None:
         """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides, and
         none that are not among the hot ones: they were foreseen for another change, and `derive` has forgotten them.
         """
@@ -238,11 +254,11 @@ class FrameCache:
             if key % 256 == column_set and not known >= ahead.columns >= frozenset(columns):
                 # What has not begun is not done besides. Of what has, the frame alone is held: not what it was made of.
                 held = ahead.held if ahead.frame.cancel() else partial(_rows, ahead.frame)
-                self._ahead[key] = self._submit(key, columns, hot, held)
+                self._ahead[key] = self._submit(key, columns, hot, held, at_leisure=at_leisure)
 
     def _seen(self, held: HeldFrame) -> HeldFrame:
         """A frame with descriptors by the numbers of the hot columns in force."""
-        return held if held.hot == self._hot else held_frame(held.rows, self._hot)
+        return held if held.shows(self._hot) else held_frame(held.rows, self._hot)
 
     def _install(self, key: int, held: HeldFrame) -> int:
         self._make_room(held.size_bytes)

@@ -23,6 +23,10 @@ class HotColumn:
     name: str
     kind: Kind
 
+    def __hash__(self) -> int:
+        # Sets of a hundred of them are looked at for every frame where hot columns change: a text knows its hash.
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnData:

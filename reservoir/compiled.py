@@ -35,6 +35,7 @@ __all__ = (
     "f64_bits",
     "is_image",
     "jit",
+    "keeps_interpreter",
     "ld8",
     "ld16",
     "ld32",
@@ -137,6 +138,28 @@ _is_numba = _image is None
 def is_image() -> bool:
     """Whether kernels are those of an image."""
     return not _is_numba
+
+
+class _KeepsInterpreter:
+    """See `keeps_interpreter`."""
+
+    def __init__(self) -> None:
+        self._keeper = memoryview(bytearray(8)).cast("Q") if _image is None else _image.keeper
+
+    def __enter__(self) -> None:
+        self._keeper[0] = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._keeper[0] = 0
+
+
+keeps_interpreter = _KeepsInterpreter()
+"""Within, the kernels of an image that this thread calls keep the interpreter lock: for calls of a few microseconds.
+
+A thread that lets go of the lock gets it back from one that is busy in Python after the switch interval, half a
+millisecond: an event whose ten kernels each let go of it would wait for milliseconds where anything else is done
+beside. For one thread at a time: where two are within, the one that came first lets go of the lock as ever.
+"""
 
 
 def use_numba() -> None:

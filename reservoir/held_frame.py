@@ -21,16 +21,21 @@ from reservoir.frames import (
     COLUMN_WORDS_AT,
 )
 
+# Descriptors have room for so many columns, or a multiple of it: for most that come frames stay as they are.
+_ROOM = 32
+
 
 @dataclass(frozen=True, slots=True)
 class HeldFrame:
     """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive.
 
-    hot: the hot columns by whose places the descriptors are numbered.
+    hot: the hot columns by whose places the descriptors are numbered; behind them there is room for some that come.
+    columns: those that its rows have.
     """
 
     rows: HotRows
     hot: tuple[HotColumn, ...]
+    columns: frozenset[HotColumn]
     descriptors: NDArray[np.int64]
     caches: tuple[NDArray[np.int64], ...]
     size_bytes: int
@@ -41,7 +46,17 @@ class HeldFrame:
 
     def has(self, columns: Sequence[HotColumn]) -> bool:
         """Were these columns among those decoded?"""
-        return {stored.column for stored in self.rows.columns}.issuperset(columns)
+        return self.columns.issuperset(columns)
+
+    def shows(self, hot: tuple[HotColumn, ...]) -> bool:
+        """Are the descriptors right by the numbers of these hot columns? Also where columns that its rows lack have
+        come behind those that there were.
+        """
+        if self.hot is hot:
+            return True
+        known = len(self.hot)
+        is_longer = len(hot) * COLUMN_WORDS <= len(self.descriptors) and hot[:known] == self.hot
+        return is_longer and self.columns.isdisjoint(hot[known:])
 
 
 def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
@@ -49,11 +64,11 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
 
     Columns that are not hot any more are left out.
     """
-    words = [0] * (COLUMN_WORDS * max(1, len(hot)))
+    words = [0] * (COLUMN_WORDS * (len(hot) // _ROOM + 1) * _ROOM)
     caches = []
     places = {column: place for place, column in enumerate(hot)}
-    for stored in rows.columns:
-        place = places.get(stored.column)
+    columns = [stored.column for stored in rows.columns]
+    for stored, place in zip(rows.columns, map(places.get, columns)):
         if place is None:
             continue
         base = COLUMN_WORDS * place
@@ -68,4 +83,4 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
             caches.append(cache)
     descriptors = np.array(words, np.int64)
     size = rows.size_bytes + descriptors.nbytes + sum(cache.nbytes for cache in caches)
-    return HeldFrame(rows, hot, descriptors, tuple(caches), size)
+    return HeldFrame(rows, hot, frozenset(columns), descriptors, tuple(caches), size)

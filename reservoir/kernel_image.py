@@ -26,7 +26,7 @@ import msgspec
 from reservoir.kernel_cache import cache_folder, numba_folder
 from reservoir.kernel_sources import digest, sources
 
-_FORM = 2
+_FORM = 3
 _FASTCALL = 0x0080  # METH_FASTCALL
 _CRC_BYTES = 4
 # For which processor Numba shall compile; its cache goes by them too.
@@ -45,7 +45,8 @@ class Header(msgspec.Struct):
 
 class Image:
     """What was loaded. calls: by module and name, what Python calls instead of the function.  addresses: of the entry
-    points."""
+    points.  keeper: uint64[1], the identity of the thread that keeps the interpreter lock while a kernel runs; 0: none.
+    """
 
     def __init__(self, header: Header, code: bytes) -> None:
         # Under names of our own: Numba gives some of CPython's another meaning.
@@ -58,6 +59,8 @@ class Image:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
+        keeper = (ctypes.c_uint64 * 1).from_address(self._engine.get_global_value_address("railgun_keeper"))
+        self.keeper = memoryview(keeper).cast("B").cast("Q")
         self._methods: list[_Method] = []
         self.calls = {
             (module, name): self._callable(module, name, self._engine.get_function_address(f"call{index}"))

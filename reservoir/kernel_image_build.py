@@ -23,6 +23,7 @@ declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 declare ptr @PyErr_Occurred()
 declare void @PyErr_SetString(ptr, ptr)
+declare i64 @PyThread_get_thread_ident()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLongLong(i64)
@@ -33,6 +34,7 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 @railgun_none = external global i8
 @railgun_type_error = external global i8
 @railgun_runtime_error = external global i8
+@railgun_keeper = global i64 0
 @failed = private constant [16 x i8] c"a kernel failed\\00"
 @count = private constant [26 x i8] c"wrong number of arguments\\00"
 """
@@ -104,10 +106,28 @@ def _call(index: int, described: Any) -> str:
         lines += _taken(place, kind)
     given = "".join(f", i64 %v{place}" for place in range(count))
     name = described.llvm_func_name
-    lines += [f"arg{count}:", "  %thread = call ptr @PyEval_SaveThread()"]
-    lines += [f'  %status = call i32 @"{name}"(ptr %result, ptr %raised{given})']
-    lines += ["  call void @PyEval_RestoreThread(ptr %thread)", "  %good = icmp eq i32 %status, 0"]
-    lines += ["  br i1 %good, label %done, label %bad", "done:", *_boxed(described.restype)]
+    lines += [
+        f"arg{count}:",
+        "  %me = call i64 @PyThread_get_thread_ident()",
+        "  %keeper = load atomic i64, ptr @railgun_keeper monotonic, align 8",
+        "  %keeps = icmp eq i64 %me, %keeper",
+        "  br i1 %keeps, label %run, label %release",
+        "release:",
+        "  %saved = call ptr @PyEval_SaveThread()",
+        "  br label %run",
+        "run:",
+        f"  %thread = phi ptr [ null, %arg{count} ], [ %saved, %release ]",
+        f'  %status = call i32 @"{name}"(ptr %result, ptr %raised{given})',
+        "  br i1 %keeps, label %ran, label %restore",
+        "restore:",
+        "  call void @PyEval_RestoreThread(ptr %thread)",
+        "  br label %ran",
+        "ran:",
+        "  %good = icmp eq i32 %status, 0",
+        "  br i1 %good, label %done, label %bad",
+        "done:",
+        *_boxed(described.restype),
+    ]
     for label, kind, said in (("bad", "runtime_error", "failed"), ("wrong", "type_error", "count")):
         lines += [
             f"{label}:",

@@ -163,18 +163,27 @@ class OpenRegion:
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
-        kept = dict(zip(self.columns, self._ring.columns))
-        missing = [column for column in columns if column not in kept]
+        known = {column: place for place, column in enumerate(self.columns)}
+        places = [known.get(column, -1) for column in columns]
+        missing = [column for column, place in zip(columns, places) if place < 0]
         made: dict[HotColumn, ColumnData] = {}
         if missing and self.rows:
             values = derivation.computed(missing, self.rows, self.columns, rows.stored)
             if values is None:
                 values = derivation.derive(*rows.payloads(), missing)
             made = dict(zip(missing, values))
-        held = [kept.get(column) or OpenColumn.empty(column.kind, self._ring.capacity) for column in columns]
-        self._ring = self._ring.with_columns(tuple(held))
+        held, capacity = self._ring.columns, self._ring.capacity
+        descriptors, arena = self._descriptors.tolist(), address(self._ring.arena)
+        new = iter([OpenColumn.empty(column.kind, capacity) for column in missing])
+        wanted = tuple([held[place] if place >= 0 else next(new) for place in places])
+        self._ring = self._ring.with_columns(wanted)
         self.columns = tuple(columns)
-        self._publish()
+        self._publish_columns(
+            [
+                descriptors[place] if place >= 0 else own.descriptor(arena)
+                for place, own in zip(places, wanted)
+            ]
+        )
         for column, data in made.items():
             self._fill_in(column, data)
 
@@ -282,11 +291,14 @@ class OpenRegion:
             (at.OPEN_ARENA, ring.arena),
         ):
             context[word] = address(array)
-        self._descriptors = np.zeros((max(1, len(ring.columns)), COLUMN_WORDS), np.int64)
-        for row, column in zip(self._descriptors, ring.columns):
-            row[:] = column.descriptor(address(ring.arena))
-        context[at.OPEN_COLUMN_COUNT] = len(ring.columns)
-        context[at.OPEN_COLUMNS] = self._frame[FRAME_COLUMNS] = address(self._descriptors)
         self._frame[FRAME_ROWS] = ring.capacity
         self._frame[FRAME_TIME], self._frame[FRAME_SEQ] = address(ring.time), address(ring.seq)
         self._frame[FRAME_ORDER] = address(self._order)
+        arena = address(ring.arena)
+        self._publish_columns([column.descriptor(arena) for column in ring.columns])
+
+    def _publish_columns(self, descriptors: list[list[int]]) -> None:
+        """Put the columns of the ring, by their descriptors, into the context and into frame 0."""
+        self._descriptors = np.array(descriptors or [[0] * COLUMN_WORDS], np.int64)
+        self._context[at.OPEN_COLUMN_COUNT] = len(descriptors)
+        self._context[at.OPEN_COLUMNS] = self._frame[FRAME_COLUMNS] = address(self._descriptors)

@@ -1,6 +1,7 @@
 """The background thread that decodes chunks ahead of the cursors."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,6 +13,8 @@ Decode = Callable[[], HeldFrame]
 # A chunk that is being decoded in the background.
 Ahead = Future[HeldFrame]
 
+_REST_SHARE, _REST_MOST_S = 3.0, 0.01
+
 
 class Prefetcher:
     """One thread that decodes ahead, in the order asked."""
@@ -19,15 +22,16 @@ class Prefetcher:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._queue: deque[tuple[Future[HeldFrame], Decode]] = deque()
+        self._leisurely: deque[tuple[Future[HeldFrame], Decode]] = deque()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="chunk-prefetch", daemon=True)
         self._thread.start()
 
-    def submit(self, decode: Decode) -> "Future[HeldFrame]":
-        """Decode in the background."""
+    def submit(self, decode: Decode, *, at_leisure: bool = False) -> "Future[HeldFrame]":
+        """Decode in the background. at_leisure: behind what is not, and with rests."""
         future: Future[HeldFrame] = Future()
         with self._changed:
-            self._queue.append((future, decode))
+            (self._leisurely if at_leisure else self._queue).append((future, decode))
             self._changed.notify()
         return future
 
@@ -39,15 +43,24 @@ class Prefetcher:
         self._thread.join()
 
     def _run(self) -> None:
+        rest_until_s = 0.0
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closing)
+                rest_s = rest_until_s - time.monotonic()
+                if rest_s > 0:
+                    self._changed.wait_for(lambda: self._queue or self._closing, rest_s)
+                self._changed.wait_for(lambda: self._queue or self._leisurely or self._closing)
                 if self._closing:
                     return
-                future, decode = self._queue.popleft()
+                is_leisurely = not self._queue
+                future, decode = (self._queue or self._leisurely).popleft()
             if not future.set_running_or_notify_cancel():
                 continue
+            begun_s = time.monotonic()
             try:
                 future.set_result(decode())
             except BaseException as error:  # noqa: BLE001  (raised where the result is used)
                 future.set_exception(error)
+            if is_leisurely:
+                now_s = time.monotonic()
+                rest_until_s = now_s + min(_REST_SHARE * (now_s - begun_s), _REST_MOST_S)

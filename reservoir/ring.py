@@ -44,15 +44,15 @@ class OpenColumn:
             np.zeros((hashed, 2), np.int64),
         )
 
-    def descriptor(self, arena: int) -> NDArray[np.int64]:
+    def descriptor(self, arena: int) -> list[int]:
         """The COLUMN_ words of frame 0."""
-        words = np.zeros(COLUMN_WORDS, np.int64)
-        words[COLUMN_KIND] = self.kind
+        words = [0] * COLUMN_WORDS
+        words[COLUMN_KIND] = int(self.kind)
         if self.kind is Kind.ENTITY:
-            words[[COLUMN_PAIRS, COLUMN_ROW_CACHE]] = address(self.pairs), address(self.cache)
+            words[COLUMN_PAIRS], words[COLUMN_ROW_CACHE] = address(self.pairs), address(self.cache)
             words[COLUMN_COUNT] = len(self.cache)
         else:
-            words[[COLUMN_WORDS_AT, COLUMN_NULLS]] = address(self.words), address(self.nulls)
+            words[COLUMN_WORDS_AT], words[COLUMN_NULLS] = address(self.words), address(self.nulls)
             words[COLUMN_HEAP] = arena
         return words
 

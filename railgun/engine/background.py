@@ -54,10 +54,12 @@ class BackgroundWork:
             self._thread.join()
 
     def catch_up(self, after_s: float = OVERDUE_S) -> None:
-        """After a call, which holds the lock: a slice where it has been overdue for so long."""
+        """After a call, which holds the lock: a slice where it has been overdue for so long; where it has time, once it
+        is starved.
+        """
         self._called_s = time.monotonic()
         overdue_s = self._called_s - self._next_s
-        if overdue_s >= after_s:
+        if overdue_s >= after_s and (overdue_s >= STARVED_S or not self._has_time()):
             limit_s = min(max(_OVERDUE_SHARE * overdue_s, _SLICE_LEAST_S), _SLICE_MOST_S)
             self._slice(limit_s, yields=False)
 

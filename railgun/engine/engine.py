@@ -42,7 +42,7 @@ from railgun.unit.start import Start
 C = TypeVar("C", bound=Change)
 
 _READING_S = 1.0
-_AHEAD_S = 0.5  # the most that a change waits for what is read ahead for it
+_AHEAD_S = 1.0  # the most that a change waits for what is read ahead for it
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 
@@ -457,6 +457,7 @@ class Engine:
         with self._call(catches_up=False):
             foreseen = changes()
             ahead = self._streams.foresee(foreseen)
+            self._background.put_off()
         await_foreseen(ahead, _AHEAD_S)
         return bool(foreseen)
 

@@ -30,9 +30,12 @@ from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns, encode_control, encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
+from reservoir.compiled import keeps_interpreter
 
 # Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
+# The kernels of so few events take microseconds.
+_BRIEF_EVENTS = 16
 
 
 class LiveStream:
@@ -103,6 +106,12 @@ class LiveStream:
 
     def score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
         """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
+        if len(texts) > _BRIEF_EVENTS:
+            return self._score_each(texts, now_ms)
+        with keeps_interpreter:
+            return self._score_each(texts, now_ms)
+
+    def _score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
         laps = self._record.laps()
         taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)

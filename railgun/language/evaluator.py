@@ -26,7 +26,8 @@ class Evaluator:
     A string that LOWER or UPPER would make longer than STRING_BYTES_MAX is null.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, rows: int = _ROWS_AT_FIRST) -> None:
+        """rows: how many events there is room for at first."""
         self.program = program
         self.context = np.zeros(layout.VECTORS + 2 * program.vectors, np.int64)
         self.context_address = address(self.context)
@@ -38,7 +39,7 @@ class Evaluator:
         # Held here too: where several threads ask first, each gets tables of its own, and only the last are remembered.
         self._case_tables = case_tables()
         self._set(layout.CASE_TABLES, address(self._case_tables.directory))
-        self._grow(_ROWS_AT_FIRST)
+        self._grow(rows)
         self._grow_scratch(_SCRATCH_BYTES_AT_FIRST)
 
     def _set(self, place: int, value: int) -> None:

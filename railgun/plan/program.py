@@ -165,9 +165,12 @@ class ProgramBuilder:
     def _node_table(self, generations: Sequence[Generation]) -> npt.NDArray[np.int64]:
         """The nodes, with how far the fills of their generations have come by now."""
         nodes = self._node_rows.of(self._nodes)
-        for generation in generations:
-            first, end = self._nodes_of[generation.number]
-            nodes[first:end, _FILL_WORDS] = generation.after_ms, generation.filled_ms, generation.filled_seq
+        if generations:
+            fills = np.array(
+                [(each.after_ms, each.filled_ms, each.filled_seq) for each in generations], np.int64
+            )
+            ends = [self._nodes_of[each.number][1] for each in generations]
+            nodes[:, _FILL_WORDS] = np.repeat(fills, np.diff(ends, prepend=0), axis=0)
         return nodes
 
     def _generation(self, generation: Generation) -> None:

@@ -1,6 +1,6 @@
 """From raw records to hot columns: decode, evaluate, hash; for live batches and for old payloads alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from railgun.interpreter.hashing import EntityHasher
 from railgun.language.evaluator import Evaluator
-from railgun.language.program import compile_program
-from railgun.language.types import Kind
+from railgun.language.program import Program, compile_program
+from railgun.language.typed import TypedExpression
+from railgun.language.types import Kind, Type
 from railgun.plan.hot import HotPlan, source_index
 from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.schema import Schema
@@ -25,11 +26,19 @@ class Arrivals:
     `heap_addresses`: what string references name: the batch, constants, scratch.
     """
 
-    def __init__(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
+    def __init__(
+        self,
+        schemas: Sequence[Schema],
+        hot: HotPlan,
+        key: bytes,
+        compile_: Callable[
+            [Sequence[TypedExpression], Sequence[tuple[str, Type]]], Program
+        ] = compile_program,
+    ) -> None:
         self.hot = hot
         words = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
         self._decoder = Decoder(schemas, [name for name, _ in hot.fields], words)
-        self._evaluator = Evaluator(compile_program(hot.expressions, hot.fields))
+        self._evaluator = Evaluator(compile_(hot.expressions, hot.fields))
         hashed = [
             replace(c, sources=tuple(source_index(s, len(hot.fields)) for s in c.sources))
             for c in hot.hashes.values()

@@ -56,11 +56,12 @@ class FillWork:
 
     def start(self) -> None:
         """After a rebuild: a fill that has just come into being begins at the bound of its metrics."""
-        waiting, members = self._waiting(), self._task.metrics.members()
-        for generation, fill in waiting.items():
-            if fill.filled_ms == TIME_MIN:
-                start_ms = max(self._start_ms(members[generation]), fill.after_ms)
-                fill.filled_ms, fill.filled_seq = start_ms, TIME_MAX
+        waiting = self._waiting()
+        fresh = {generation: fill for generation, fill in waiting.items() if fill.filled_ms == TIME_MIN}
+        members = self._task.metrics.members() if fresh else {}
+        for generation, fill in fresh.items():
+            start_ms = max(self._start_ms(members[generation]), fill.after_ms)
+            fill.filled_ms, fill.filled_seq = start_ms, TIME_MAX
         self._task.machine.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:

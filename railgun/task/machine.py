@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from railgun.catalog.model import StreamDefinition
 from railgun.interpreter import layout as at
+from railgun.language.program import ProgramCompiler
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.hot import HotPlan
 from railgun.plan.layout import GroupLayout
@@ -51,6 +53,7 @@ class Machine:
     ) -> None:
         self._reservoir, self._table, self._pool = reservoir, table, pool
         self._deriver, self._key = deriver, key
+        self._compiler = ProgramCompiler()
         self.edges: dict[int, int] = {}
         self.group_numbers: dict[tuple[str, ...], int] = {}
         self.next_group = 0
@@ -109,14 +112,14 @@ class Machine:
     def _prepare(self, schemas: Sequence[Schema], hot: HotPlan) -> None:
         # Where nothing new is read the arrivals stay: what is made here would be kept for nobody.
         if hot != self.program.hot:
-            self._prepared = schemas, Arrivals(schemas, hot, self._key)
+            self._prepared = schemas, Arrivals(schemas, hot, self._key, self._compiler.compile)
 
     def _arrivals_for(self, schemas: Sequence[Schema], hot: HotPlan) -> Arrivals:
         """What was prepared, where it is for just this plan."""
         prepared, self._prepared = self._prepared, None
         if prepared is not None and (prepared[0], prepared[1].hot) == (schemas, hot):
             return prepared[1]
-        return Arrivals(schemas, hot, self._key)
+        return Arrivals(schemas, hot, self._key, self._compiler.compile)
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
@@ -129,8 +132,10 @@ class Machine:
 
     def fill_columns(self, generations: Iterable[int]) -> list[int]:
         """The hot columns, by number, that the nodes of generations read."""
-        nodes = [n for generation in generations for n in range(*self.program.nodes_of[generation])]
-        return _columns_of(self.program, nodes, with_bytes=True)
+        chosen = np.zeros(len(self.program.nodes), np.bool_)
+        for generation in generations:
+            chosen[slice(*self.program.nodes_of[generation])] = True
+        return _columns_of(self.program, chosen, with_bytes=True)
 
     def mark_filled(self, fills: Mapping[int, Fill]) -> None:
         """Tell the program how far fills have come, by generation."""
@@ -220,7 +225,7 @@ class Machine:
         for number in self.layouts.keys() - wanted.keys():
             wanted[number] = GroupLayout(number, self.layouts[number].fields)
         lost = any(
-            layout.cells.keys() - wanted[number].cells.keys() for number, layout in self.layouts.items()
+            not layout.cells.keys() <= wanted[number].cells.keys() for number, layout in self.layouts.items()
         )
         kinds = cell_kinds(before) if lost and before is not None else {}
         for number, layout in wanted.items():
@@ -258,23 +263,27 @@ def _deltas(metrics: Iterable[ResolvedMetric]) -> set[int]:
 
 def _live_columns(program: Program) -> list[int]:
     """What crossing rows are read for: everything their nodes need; strings' bytes only where rows are added."""
-    nodes = program.nodes
-    crossing = [n for n in range(len(nodes)) if nodes[n, at.NODE_HEAD] >= 0 or nodes[n, at.NODE_TAIL] >= 0]
-    delayed = [n for n in crossing if nodes[n, at.NODE_HEAD] >= 0]
-    return sorted(
-        {*_columns_of(program, crossing, with_bytes=False), *_columns_of(program, delayed, with_bytes=True)}
+    delayed = program.nodes[:, at.NODE_HEAD] >= 0
+    crossing = delayed | (program.nodes[:, at.NODE_TAIL] >= 0)
+    found = {
+        *_columns_of(program, crossing, with_bytes=False),
+        *_columns_of(program, delayed, with_bytes=True),
+    }
+    return sorted(found)
+
+
+def _columns_of(program: Program, chosen: npt.NDArray[np.bool_], *, with_bytes: bool) -> list[int]:
+    """Hot columns that the chosen nodes read, by number. chosen: bool[nodes]."""
+    nodes, updates = program.nodes, program.updates
+    # Updates lie in the order of their nodes.
+    chosen_updates = np.repeat(chosen, nodes[:, at.NODE_UPDATES_END] - nodes[:, at.NODE_UPDATES])
+    read = (
+        nodes[chosen, at.NODE_ENTITY],
+        nodes[chosen, at.NODE_FILTER],
+        updates[chosen_updates, at.UPDATE_COLUMN],
+        updates[chosen_updates, at.UPDATE_STRING],
     )
-
-
-def _columns_of(program: Program, nodes: Sequence[int], *, with_bytes: bool) -> list[int]:
-    """Hot columns that these nodes read, by number."""
-    found: set[int] = set()
-    for n in nodes:
-        node = program.nodes[n]
-        found |= {int(node[at.NODE_ENTITY]), int(node[at.NODE_FILTER])}
-        for k in range(node[at.NODE_UPDATES], node[at.NODE_UPDATES_END]):
-            found |= {int(program.updates[k, at.UPDATE_COLUMN]), int(program.updates[k, at.UPDATE_STRING])}
-    found.discard(-1)
+    found = set(np.concatenate(read).tolist()) - {-1}
     kinds = program.hot.columns
     return sorted(column for column in found if with_bytes or kinds[column].kind is not Kind.STRING)
 

@@ -14,9 +14,9 @@ from reservoir.columns import ColumnData, HotColumn, StoredColumn
 from reservoir.compiled import address, array_at
 from reservoir.derive import Recipe
 
-# So many rows at once, as vectors that stay in the processor's caches.
-_BLOCK_ROWS = 1_024
-_NONE_NULL = np.zeros(_BLOCK_ROWS, np.uint8)
+# So many rows at once at least, and as many as make so many values: vectors that stay in the processor's caches.
+_BLOCK_ROWS, _BLOCK_VALUES = 1_024, 1 << 15
+_NONE_NULL = np.zeros(_BLOCK_VALUES, np.uint8)
 
 
 def recipe_for(hot: HotPlan, columns: Sequence[HotColumn]) -> Recipe | None:
@@ -39,11 +39,12 @@ def recipe_for(hot: HotPlan, columns: Sequence[HotColumn]) -> Recipe | None:
 
 
 def _made(program: Program, rows: int, sources: Sequence[StoredColumn]) -> list[ColumnData]:
-    evaluator = Evaluator(program)
+    block = max(_BLOCK_ROWS, _BLOCK_VALUES // program.vectors)
+    evaluator = Evaluator(program, max(1, min(rows, block)))
     words = np.empty((len(program.roots), rows), np.uint64)
     nulls = np.empty((len(program.roots), rows), np.uint8)
-    for first in range(0, rows, _BLOCK_ROWS):
-        n = min(_BLOCK_ROWS, rows - first)
+    for first in range(0, rows, block):
+        n = min(block, rows - first)
         for place, source in enumerate(sources):
             nulls_at = source.nulls_at + first if source.nulls_at else address(_NONE_NULL)
             evaluator.bind(place, source.words_at + 8 * first, nulls_at)

@@ -23,10 +23,13 @@ from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
 from railgun.task.view import TaskView
 from reservoir.compiled import address, entry_address
 
-# Rows looked at in a slice: well under a millisecond's worth. Where an eighth of them goes, the next slice comes soon.
+# Rows looked at in a slice. Where an eighth of them goes, the next slice comes soon.
 _ROWS_MAX = 128
 _WORTHWHILE = 8
 _HASTE = 16
+# Of a slice in shares, no further one begins after so long: looking is cheap, deleting is not. As many rows go in a
+# second as by whole slices where there are calls.
+_SHARES_S, _SHARES_HASTE = 0.0003, 2
 
 
 class SweepWork:
@@ -46,6 +49,7 @@ class SweepWork:
         self._emptying: set[tuple[int, str]] = set()
         self._left: list[tuple[bytes, bytes]] = []
         self._stored_by = 0
+        self._is_told = True
         self.deleted = 0
 
     @property
@@ -54,7 +58,11 @@ class SweepWork:
         return self._rows.rounds
 
     def rebuilt(self) -> None:
-        """The program has changed: what an empty row is, and what is retired, is worked out anew."""
+        """The program has changed: what an empty row is, and what is retired, is worked out before the next slice."""
+        self._is_told = False
+
+    def _learn(self) -> None:
+        self._is_told = True
         self._note_rules()
         machine = self._task.machine
         self._retired = machine.retired()
@@ -65,22 +73,32 @@ class SweepWork:
             self._left = [keys.group_range(group) for group in sorted(self._retired)]
             self._stored_by = self._task.table.epoch
 
-    def step(self) -> None:
-        """A slice of the sweep, where one is due, and where deleting rows means no long writing first."""
-        task = self._task
-        if task.now() < self._next_s or task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
-            return
-        task.table.next_stamp()
+    def step(self, shares: int = 1) -> bool:
+        """A slice of the sweep, where one is due and deleting rows means no long writing first; of so many shares
+        those that are done in well under a millisecond. True: the next is due soon.
+        """
+        task, begun_s = self._task, self._task.now()
+        if begun_s < self._next_s or task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
+            return False
+        if not self._is_told:
+            self._learn()
+        rows_max = max(1, self._limit // shares)
+        found = done = 0
         try:
-            found = self._delete_empty()
-            haste = _HASTE if found * _WORTHWHILE >= self._limit else 1
-            self._next_s = task.now() + task.settings.sweep_interval_s / haste
+            while not done or (done < shares and task.now() - begun_s < _SHARES_S):
+                task.table.next_stamp()
+                found, done = found + self._delete_empty(rows_max), done + 1
+            is_worthwhile = found * _WORTHWHILE >= rows_max * done
+            haste = (_HASTE if shares == 1 else _SHARES_HASTE) if is_worthwhile else 1
+            self._next_s = task.now() + task.settings.sweep_interval_s * done / (shares * haste)
             if self._emptying and task.store.committed_epoch >= self._stored_by:
-                self._empty_retired()
+                self._empty_retired(rows_max)
+            return is_worthwhile
         except BatchTooLargeError:
-            if self._limit == 1:
+            if rows_max == 1:
                 raise
-            self._limit //= 2
+            self._limit = max(1, self._limit // 2)
+            return True
 
     # --- empty rows --------------------------------------------------------------------------------
 
@@ -113,7 +131,7 @@ class SweepWork:
                 for k in range(size)
             ]
 
-    def _delete_empty(self) -> int:
+    def _delete_empty(self, rows_max: int) -> int:
         """Look at some rows; how many were deleted."""
         task = self._task
         clock_ms = task.admission.clock_ms
@@ -125,7 +143,7 @@ class SweepWork:
             )
             for group, zeros in self._zeros.items()
         }
-        rows = self._rows.step(rules, self._limit)
+        rows = self._rows.step(rules, rows_max)
         if not len(rows):
             return 0
         groups = task.table.entities(rows)[:, 0]
@@ -137,7 +155,7 @@ class SweepWork:
 
     # --- retired cells -----------------------------------------------------------------------------
 
-    def _empty_retired(self) -> None:
+    def _empty_retired(self, rows_max: int) -> None:
         """A slice of the way through all stored rows of groups with retired cells.
 
         By now every row that was there when the cells retired has been stored, whether it is resident or not; in
@@ -147,10 +165,10 @@ class SweepWork:
         if not self._left:
             task.machine.release_retired(self._emptying)
             self._emptying = set()
-            self.rebuilt()
+            self._learn()
             return
         start, stop = self._left[0]
-        items = task.store.scan_values(start, stop, self._limit)
+        items = task.store.scan_values(start, stop, rows_max)
         wanted = [
             keys.row_key_parts(key) for key, value in items if value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT
         ]
@@ -159,7 +177,7 @@ class SweepWork:
             task.table.next_stamp()
             task.table.load(entities, len(entities))
             self._empty(task.table.find(entities), self._retired[wanted[0][0]])
-        if len(items) == self._limit:
+        if len(items) == rows_max:
             self._left[0] = items[-1][0] + b"\0", stop
         else:
             del self._left[0]

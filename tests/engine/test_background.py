@@ -163,6 +163,27 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
     assert worked
 
 
+@pytest.mark.parametrize(
+    ("overdue_s", "has_time", "works"), [(0.01, False, True), (0.01, True, False), (0.05, True, True)]
+)
+def test_calls_do_what_has_time_once_it_is_starved(
+    monkeypatch: pytest.MonkeyPatch, overdue_s: float, has_time: bool, works: bool
+) -> None:
+    worked: list[int] = []
+
+    def step() -> bool:
+        worked.append(1)
+        return False
+
+    now_s = 1e6
+    monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
+    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=lambda: has_time)
+    background.put_off()
+    now_s += overdue_s
+    background.catch_up()
+    assert bool(worked) == works
+
+
 def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.MonkeyPatch) -> None:
     with railgun.Engine(now_ms=lambda: _EVENTS) as engine:
         background = engine._background
@@ -174,6 +195,9 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         background._next_s = -math.inf
         engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
         assert background._next_s > 0.0, "a change puts off what it made overdue"
+        background._next_s = -math.inf
+        engine._foresee(list)
+        assert background._next_s > 0.0, "so does thinking one out"
         assert background._has_time()
         with monkeypatch.context() as patch:
             patch.setattr(type(engine._streams.deepenings), "is_following", True)

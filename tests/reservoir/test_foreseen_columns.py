@@ -4,14 +4,17 @@ import gc
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import wait
 from typing import Any
 
 import pytest
 
+from reservoir import held_frame as held_frame_module
+from reservoir import prefetch
 from reservoir.columns import HotColumn, Kind
 from reservoir.held_frame import HeldFrame
-from reservoir.prefetch import Ahead
+from reservoir.prefetch import Ahead, Prefetcher
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, Record, derive
 from tests.reservoir.log_driver import LogDriver
@@ -279,4 +282,58 @@ def test_columns_that_come_keep_to_the_limit() -> None:
         assert not wait(driver.reservoir.foresee_columns(0, hot, hot), 10).not_done
         driver.set_hot(hot)
         assert 0 < driver.reservoir.stats().cache_bytes <= 12_000
+    driver.reservoir.close()
+
+
+def test_what_is_foreseen_comes_behind_what_is_needed() -> None:
+    prefetcher, done = Prefetcher(), list[str]()
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def job(name: str) -> Callable[[], Any]:
+        return lambda: done.append(name)
+
+    def first() -> Any:
+        begun.set()
+        assert may_go_on.wait(10)
+
+    asked = [prefetcher.submit(first)]
+    assert begun.wait(10)
+    asked += [prefetcher.submit(job(f"foreseen {k}"), at_leisure=True) for k in range(2)]
+    asked += [prefetcher.submit(job(f"needed {k}")) for k in range(2)]
+    may_go_on.set()
+    assert not wait(asked, 10).not_done
+    assert done == ["needed 0", "needed 1", "foreseen 0", "foreseen 1"]
+    prefetcher.close()
+
+
+def test_rests_end_where_something_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "_REST_SHARE", 1e9)
+    monkeypatch.setattr(prefetch, "_REST_MOST_S", 1e6)
+    prefetcher = Prefetcher()
+    first, second = (prefetcher.submit(lambda: time.sleep(0.001), at_leisure=True) for _ in range(2))  # type: ignore[arg-type, return-value]
+    assert not wait([first], 10).not_done
+    for _ in range(3):
+        needed = prefetcher.submit(lambda: None)  # type: ignore[arg-type, return-value]
+        assert not wait([needed], 10).not_done
+    assert not second.done(), "it rests"
+    prefetcher.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_stay_as_columns_come(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many come one by one, some go and come again: descriptors that were kept show what they should."""
+    source = random.Random(seed)
+    monkeypatch.setattr(held_frame_module, "_ROOM", source.choice((1, 2, 3, 32)))
+    driver = driver_of(steady_log(600, 10))
+    for delta in (1_000, 2_500, 4_000):
+        driver.add_edge(delta)
+    hot: list[HotColumn] = []
+    further = [AMOUNT, NAME, CARD, TWICE, *(HotColumn(f"upper(name), {k}", Kind.STRING) for k in range(40))]
+    while driver.position < 600:
+        driver.run(source.randint(1, 20))
+        if source.random() < 0.8 and (left := [each for each in further if each not in hot]):
+            hot.append(source.choice(left))
+        elif hot and source.random() < 0.5:
+            hot.remove(source.choice(hot))
+        driver.set_hot(tuple(hot))
     driver.reservoir.close()

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 import railgun.kernels
 from reservoir import kernel_image
-from reservoir.compiled import address, use_numba
+from reservoir.compiled import address, keeps_interpreter, use_numba
 from reservoir.siphash import siphash128
 
 _SIPHASH = ("reservoir.siphash", "siphash128")
@@ -93,6 +95,61 @@ def test_an_image_that_is_not_whole_is_none(
         place.write_bytes(data)
     monkeypatch.setattr(kernel_image, "path", lambda: place)
     assert (kernel_image.load() is None) == (damage != "none")
+
+
+class Counting(threading.Thread):
+    """Counts whenever it gets the interpreter lock, which it lets go of at once."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.count = 0
+        self._ended = False
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended:
+            self.count += 1
+            time.sleep(0)
+
+    def end(self) -> None:
+        self._ended = True
+        self.join()
+
+
+def test_a_thread_may_keep_the_interpreter(
+    image: kernel_image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, call = np.zeros(1 << 24, np.uint8), image.calls[_SIPHASH]
+    where, patience_s = address(data), sys.getswitchinterval()
+    keeps = type(keeps_interpreter)()
+    monkeypatch.setattr(keeps, "_keeper", image.keeper)
+    counting = Counting()
+
+    def counted() -> int:
+        """How often the other thread had the interpreter while a long kernel ran in this one."""
+        before = counting.count
+        call(where, len(data), 1, 2)
+        return counting.count - before
+
+    # This thread lets go of it in kernels alone.
+    sys.setswitchinterval(1e6)
+    try:
+        while not counted():
+            pass
+        for _ in range(10):
+            with keeps:
+                assert not counted()
+        with pytest.raises(TypeError), keeps:
+            call(0)
+        while not counted():
+            pass
+        image.keeper[0] = counting.ident or 0
+        while not counted():
+            pass
+    finally:
+        image.keeper[0] = 0
+        sys.setswitchinterval(patience_s)
+        counting.end()
 
 
 @pytest.mark.parametrize("name", ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX"])
