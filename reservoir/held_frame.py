@@ -21,8 +21,8 @@ from reservoir.frames import (
     COLUMN_WORDS_AT,
 )
 
-# Descriptors have room for so many columns, or a multiple of it: for most that come frames stay as they are.
-_ROOM = 32
+# Descriptors have room for this share more columns: for most that come frames stay as they are.
+_ROOM_SHARE = 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
 
     Columns that are not hot any more are left out.
     """
-    words = [0] * (COLUMN_WORDS * (len(hot) // _ROOM + 1) * _ROOM)
+    words = [0] * (COLUMN_WORDS * (len(hot) + int(_ROOM_SHARE * len(hot)) + 1))
     caches = []
     places = {column: place for place, column in enumerate(hot)}
     columns = [stored.column for stored in rows.columns]

@@ -323,7 +323,7 @@ def test_rests_end_where_something_is_needed(monkeypatch: pytest.MonkeyPatch) ->
 def test_frames_stay_as_columns_come(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many come one by one, some go and come again: descriptors that were kept show what they should."""
     source = random.Random(seed)
-    monkeypatch.setattr(held_frame_module, "_ROOM", source.choice((1, 2, 3, 32)))
+    monkeypatch.setattr(held_frame_module, "_ROOM_SHARE", source.choice((0, 0.1, 0.25, 5)))
     driver = driver_of(steady_log(600, 10))
     for delta in (1_000, 2_500, 4_000):
         driver.add_edge(delta)

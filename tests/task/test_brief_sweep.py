@@ -1,0 +1,46 @@
+"""Slices of the sweep in shares: few rows at a time where deleting takes its time, all of them in the end."""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.task.settings import TaskSettings
+from tests.task.small_log import SmallLog, stream_text
+
+ENTITIES = 300
+SHARES = 32
+INTERVAL_S = 10.0
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_rows_go_a_few_at_a_time(tmp_path: Path, slow: bool) -> None:
+    clock_s = [0.0]
+
+    def now() -> float:
+        clock_s[0] += 0.001 * slow
+        return clock_s[0]
+
+    log = SmallLog(stream_text())
+    for number in range(ENTITIES):
+        log.event(f"e{number}", 1_000_000 + number, f"k{number}")
+    log.event("last", 2_000_000, "last")
+    task = log.open(tmp_path, TaskSettings(sweep_interval_s=INTERVAL_S), now=now)
+    try:
+        log.feed(task)
+        sweep, steps, deleted = task.sweep, 0, task.sweep.deleted
+        assert deleted == 0
+        while sweep.deleted < ENTITIES:
+            clock_s[0] = max(clock_s[0], sweep._next_s)
+            is_soon, steps = sweep.step(SHARES), steps + 1
+            assert steps < 100 * ENTITIES
+            gone, deleted = sweep.deleted - deleted, sweep.deleted
+            if slow:
+                assert gone <= 128 // SHARES
+            due_in_s = sweep._next_s - clock_s[0]
+            if gone:
+                assert is_soon
+                assert 0 < due_in_s <= INTERVAL_S / 2, "the next is due soon"
+            assert not sweep.step(SHARES), "it is not due"
+        assert not slow or steps >= ENTITIES * SHARES // 128
+    finally:
+        task.close()
