@@ -93,8 +93,8 @@ class EmbeddedLog:
             self._folder_lock.release()
             raise
         self._closed = False
-        # Blocks in memory, the oldest first: whose they are, and their sizes.
-        self._recent: deque[tuple[PartitionLog, int]] = deque()
+        # Of blocks in memory, the oldest first: whose they are.
+        self._recent: deque[PartitionLog] = deque()
         self._recent_bytes = 0
         self._changed = threading.Condition()
         self._commits = GroupCommit(str(folder), self._write)
@@ -225,12 +225,10 @@ class EmbeddedLog:
             for log, blocks in written:
                 log.publish(blocks)
                 for _, _, value in blocks:
-                    self._recent.append((log, len(value)))
+                    self._recent.append(log)
                     self._recent_bytes += len(value)
             while self._recent_bytes > RECENT_LIMIT_BYTES:
-                log, size_bytes = self._recent.popleft()
-                self._recent_bytes -= size_bytes
-                log.forget_oldest()
+                self._recent_bytes -= self._recent.popleft().forget_oldest()
             self._changed.notify_all()
 
     def start_offset(self, topic: str, partition: int) -> int:

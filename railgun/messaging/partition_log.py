@@ -35,7 +35,9 @@ class PartitionLog:
         stored = database.get(start_key(topic_id, where.partition))
         self.start = 0 if stored is None else int.from_bytes(stored, "big")
         self.end = self._next = max(self.start, self._stored_end())
-        self._recent: deque[Block] = deque()
+        # Side by side, not as tuples: the collector of garbage would look at one for every event.
+        self._recent_firsts: deque[int] = deque()
+        self._recent_values: deque[bytes] = deque()
 
     def _stored_end(self) -> int:
         key = self._database.last_key(self._key(_LAST_OFFSET), self._prefix)
@@ -75,22 +77,27 @@ class PartitionLog:
 
     def publish(self, blocks: Sequence[Block]) -> None:
         """Let blocks that are durable be read."""
-        self._recent.extend(blocks)
-        self.end = blocks[-1][0] + blocks[-1][1]
+        for first, n, value in blocks:
+            self._recent_firsts.append(first)
+            self._recent_values.append(value)
+            self.end = first + n
 
-    def forget_oldest(self) -> None:
-        """Keep the oldest block in memory no longer."""
-        self._recent.popleft()
+    def forget_oldest(self) -> int:
+        """Keep the oldest block in memory no longer; its bytes."""
+        self._recent_firsts.popleft()
+        return len(self._recent_values.popleft())
 
     def recent_from(self, offset: int) -> list[Block]:
         """Blocks in memory from the one with this offset on; none where it is older."""
-        if not self._recent or self._recent[0][0] > offset:
+        if not self._recent_firsts or self._recent_firsts[0] > offset:
             return []
         found: list[Block] = []
-        for block in reversed(self._recent):
-            found.append(block)
-            if block[0] <= offset:
+        after = self.end
+        for first, value in zip(reversed(self._recent_firsts), reversed(self._recent_values)):
+            found.append((first, after - first, value))
+            if first <= offset:
                 break
+            after = first
         return found[::-1]
 
     def read(
