@@ -8,7 +8,7 @@ from railgun.state.resident import Resident
 from railgun.state.store import Store
 
 # Tombstones of a committed epoch that one step deletes at most.
-_SETTLE_LIMIT = 64
+_SETTLE_LIMIT = 32
 
 
 class Checkpointer:

@@ -18,7 +18,7 @@ from railgun.state.readers import Readers
 from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits, failure, failures, items, items_backwards, open_database
 from railgun.state.rollback import WrittenKeys
-from railgun.state.undo import undo_entries
+from railgun.state.undo import undo_entry
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
 from reservoir.files import DiskFiles, Files
 
@@ -61,6 +61,7 @@ class Store:
         self._compacts_after_bytes = _BUFFERS_UNCOMPACTED * limits.write_buffer_bytes
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
+        self._graves_from = keys.GRAVES  # no list of tombstones lies before
         self._number = 0
         self._kept: list[tuple[int, bytes]] = []
         self._kept_bytes = 0
@@ -289,7 +290,7 @@ class Store:
             self._may_compact = True
 
     def settle(self, limit: int) -> bool:
-        """Delete what the committed epochs leave behind: undo entries, then up to about `limit` tombstones.
+        """Delete what the committed epochs leave behind: undo entries, then up to `limit` tombstones.
 
         True when nothing is left to do.
         """
@@ -297,14 +298,7 @@ class Store:
         if self._settled < committed:
             self.purge([(make(0, 0), make(committed + 1, 0)) for make in _OF_EPOCHS[:2]])
             self._settled = committed
-        done = 0
-        stop = keys.graves_key(committed + 1, 0)
-        while done < limit:
-            graves = self._first_item(keys.GRAVES, stop)
-            if graves is None:
-                return True
-            done += self._bury(*graves)
-        return False
+        return limit > 0 and self._bury(limit)
 
     def purge(self, ranges: Iterable[tuple[bytes, bytes]]) -> None:
         """Physically delete all keys in the [from, to) ranges, in one batch. Nothing restores them.
@@ -316,15 +310,29 @@ class Store:
             batch.delete_range(start, stop)
         self._write(batch)
 
-    def _bury(self, graves_key: bytes, listed: bytes) -> int:
-        dead = [key for key, _ in undo_entries(self.folder, listed)]
-        batch = WriteBatch(raw_mode=True)
+    def _bury(self, limit: int) -> bool:
+        """Delete up to so many tombstones of committed epochs, which are listed; True when none is left."""
+        batch, dead = WriteBatch(raw_mode=True), list[bytes]()
+        # From where it came to: lists that are gone would be passed again and again, until RocksDB has let go of them.
+        begin, stop = self._graves_from, keys.graves_key(self.committed_epoch + 1, 0)
+        for list_key, listed in items(self._database, self.folder, begin, stop):
+            at, begin = 0, list_key
+            while at < len(listed) and len(dead) < limit:
+                key, _, at = undo_entry(self.folder, listed, at)
+                dead.append(key)
+            if at < len(listed):
+                batch.put(list_key, listed[at:])
+            else:
+                batch.delete(list_key)
+            if len(dead) == limit:
+                break
         for key, (epoch, body) in zip(dead, self.get(dead)):
             if body is None and 0 < epoch <= self.committed_epoch:
                 batch.delete(key)
-        batch.delete(graves_key)
-        self._write(batch)
-        return len(dead)
+        if dead:
+            self._write(batch)
+            self._graves_from = begin
+        return len(dead) < limit
 
     # --- recovery --------------------------------------------------------------------------------
 
@@ -347,9 +355,6 @@ class Store:
         """A tombstone of a committed epoch, which nothing has to say any more."""
         epoch, body = self._stored(key, value)
         return body is None and epoch <= committed
-
-    def _first_item(self, prefix: bytes, stop: bytes) -> tuple[bytes, bytes] | None:
-        return next(items(self._database, self.folder, prefix, stop), None)
 
 
 def _together(found: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, list[bytes]]]:

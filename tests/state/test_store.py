@@ -328,6 +328,32 @@ def test_tombstones_go_once_committed_a_few_at_a_time(store: Store) -> None:
     assert names(store, b"r") == names(store, keys.GRAVES) == names(store, keys.UNDO) == []
 
 
+def test_tombstones_of_one_write_go_a_few_at_a_time(tmp_path: Path, store: Store) -> None:
+    for epoch in (1, 2, 3):
+        store.write([(b"r%d-%d" % (epoch, i), None, epoch, 0) for i in range(9)])
+        if epoch < 3:
+            store.commit(epoch, b"")
+    left = []
+    while not store.settle(4):
+        left.append(len(names(store, b"r")))
+        copy = tmp_path / f"copy-{len(left)}"
+        live_copy(store.folder, copy)
+        again = Store(copy)
+        again.recover()
+        while not again.settle(5):
+            pass
+        assert names(again, b"r") == names(again, keys.GRAVES) == [], (
+            "whoever is cut off goes on where it came to"
+        )
+        again.close()
+    assert left == [23, 19, 15, 11]
+    assert len(names(store, b"r")) == 9, "of an epoch that is not committed"
+    store.commit(3, b"")
+    while not store.settle(100):
+        pass
+    assert names(store, b"r") == names(store, keys.GRAVES) == []
+
+
 def test_a_key_written_again_before_its_tombstone_goes_stays(store: Store) -> None:
     store.write([(b"r1", b"1", 1, 0), (b"r2", b"1", 1, 0)])
     store.commit(1, b"")
