@@ -23,7 +23,8 @@ def check_length(scope: Scope, limit_bytes: int) -> None:
 def too_large(limit_bytes: int) -> Exception:
     """The error for a body above the limit."""
     return refusal(
-        413, f"a body of more than {limit_bytes} bytes; send less at a time, or lines (application/x-ndjson)"
+        413,
+        f"a body of more than {limit_bytes} bytes; send less at a time, events also as lines (application/x-ndjson)",
     )
 
 
