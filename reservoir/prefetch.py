@@ -13,7 +13,9 @@ Decode = Callable[[], HeldFrame]
 # A chunk that is being decoded in the background.
 Ahead = Future[HeldFrame]
 
-_REST_SHARE, _REST_MOST_S = 3.0, 0.01
+# The thread rests behind what it decodes at leisure: a multiple of what that took, within bounds. Where many wait the
+# rests are shorter, about so long in all: whoever waits for the last of them does not give up.
+_REST_SHARE, _REST_MOST_S, _REST_ALL_S = 3.0, 0.01, 0.2
 
 
 class Prefetcher:
@@ -36,11 +38,14 @@ class Prefetcher:
         return future
 
     def close(self) -> None:
-        """Finish what is in work and stop the thread."""
+        """Finish what is in work and stop the thread. Nobody waits for what has not begun."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join()
+        for future, _ in (*self._queue, *self._leisurely):
+            future.cancel()
+            future.set_running_or_notify_cancel()
 
     def _run(self) -> None:
         rest_until_s = 0.0
@@ -62,5 +67,5 @@ class Prefetcher:
             except BaseException as error:  # noqa: BLE001  (raised where the result is used)
                 future.set_exception(error)
             if is_leisurely:
-                now_s = time.monotonic()
-                rest_until_s = now_s + min(_REST_SHARE * (now_s - begun_s), _REST_MOST_S)
+                now_s, most_s = time.monotonic(), min(_REST_MOST_S, _REST_ALL_S / (1 + len(self._leisurely)))
+                rest_until_s = now_s + min(_REST_SHARE * (now_s - begun_s), most_s)

@@ -42,7 +42,8 @@ from railgun.unit.start import Start
 C = TypeVar("C", bound=Change)
 
 _READING_S = 1.0
-_AHEAD_S = 1.0  # the most that a change waits for what is read ahead for it
+# The most that a change waits for what is read ahead for it; what is not there by then an event waits for.
+_AHEAD_S = 3.0
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
 

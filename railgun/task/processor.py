@@ -66,7 +66,7 @@ from reservoir.reservoir import Settings as ReservoirSettings
 _CONTROL = bytes((CONTROL,))
 # A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,
 # even more.
-_BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE, _BRIEF_SWEEP_SHARE = 8, 16, 32
+_BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
 # After so long it ends behind the part that it is at: an event that came meanwhile waits for no more than that.
 _BRIEF_S = 0.0003
 # Rows that take on a new layout at a time, before they are wanted.
@@ -184,7 +184,7 @@ class TaskProcessor:
         return self._is_settled() and self.fills.step(_BRIEF_SHARE if brief else 1)
 
     def _sweep(self, *, brief: bool) -> bool:
-        return self.sweep.step(_BRIEF_SWEEP_SHARE if brief else 1) and brief
+        return self.sweep.step(_BRIEF_SHARE if brief else 1) and brief
 
     def _checkpoint(self, *, brief: bool) -> bool:
         return self.checkpoints.step(_BRIEF_CHECKPOINT_SHARE if brief else 1)

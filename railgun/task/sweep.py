@@ -27,8 +27,7 @@ from reservoir.compiled import address, entry_address
 _ROWS_MAX = 128
 _WORTHWHILE = 8
 _HASTE = 16
-# Of a slice in shares, no further one begins after so long: looking is cheap, deleting is not. As many rows go in a
-# second as by whole slices where there are calls.
+# Of a slice in shares, no further one begins after so long: looking is cheap, deleting is not.
 _SHARES_S, _SHARES_HASTE = 0.0003, 2
 
 
@@ -48,8 +47,9 @@ class SweepWork:
         self._retired: dict[int, list[HeldCell]] = {}
         self._emptying: set[tuple[int, str]] = set()
         self._left: list[tuple[bytes, bytes]] = []
-        self._stored_by = 0
+        self._stored_by = self._changed_in = 0
         self._is_told = True
+        self._goes_on = False
         self.deleted = 0
 
     @property
@@ -59,7 +59,7 @@ class SweepWork:
 
     def rebuilt(self) -> None:
         """The program has changed: what an empty row is, and what is retired, is worked out before the next slice."""
-        self._is_told = False
+        self._is_told, self._changed_in = False, self._task.table.epoch
 
     def _learn(self) -> None:
         self._is_told = True
@@ -71,34 +71,39 @@ class SweepWork:
             # another, beginning anew for each would never come to an end, and rows grow with each of them.
             self._emptying = machine.retired_names()
             self._left = [keys.group_range(group) for group in sorted(self._retired)]
-            self._stored_by = self._task.table.epoch
+            self._stored_by = self._changed_in
 
     def step(self, shares: int = 1) -> bool:
         """A slice of the sweep, where one is due and deleting rows means no long writing first; of so many shares
         those that are done in well under a millisecond. True: the next is due soon.
         """
         task, begun_s = self._task, self._task.now()
-        if begun_s < self._next_s or task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
+        if begun_s < self._next_s:
+            return self._goes_on
+        self._goes_on = False
+        if task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
             return False
         if not self._is_told:
             self._learn()
         rows_max = max(1, self._limit // shares)
         found = done = 0
+        is_emptying = bool(self._emptying) and task.store.committed_epoch >= self._stored_by
         try:
-            while not done or (done < shares and task.now() - begun_s < _SHARES_S):
+            rules, is_the_end = self._rules(), False
+            while not done or (done < shares and not is_the_end and task.now() - begun_s < _SHARES_S):
                 task.table.next_stamp()
-                found, done = found + self._delete_empty(rows_max), done + 1
-            is_worthwhile = found * _WORTHWHILE >= rows_max * done
-            haste = (_HASTE if shares == 1 else _SHARES_HASTE) if is_worthwhile else 1
-            self._next_s = task.now() + task.settings.sweep_interval_s * done / (shares * haste)
-            if self._emptying and task.store.committed_epoch >= self._stored_by:
-                self._empty_retired(rows_max)
-            return is_worthwhile
+                found, done = found + self._delete_empty(rules, rows_max), done + 1
+                is_the_end = is_emptying and self._empty_retired(rows_max)
         except BatchTooLargeError:
             if rows_max == 1:
                 raise
             self._limit = max(1, self._limit // 2)
             return True
+        is_worthwhile = found * _WORTHWHILE >= rows_max * done
+        haste = (_HASTE if shares == 1 else _SHARES_HASTE) if is_worthwhile else 1
+        self._next_s = task.now() + task.settings.sweep_interval_s * done / (shares * haste)
+        self._goes_on = is_worthwhile or is_emptying
+        return self._goes_on
 
     # --- empty rows --------------------------------------------------------------------------------
 
@@ -131,11 +136,10 @@ class SweepWork:
                 for k in range(size)
             ]
 
-    def _delete_empty(self, rows_max: int) -> int:
-        """Look at some rows; how many were deleted."""
-        task = self._task
-        clock_ms = task.admission.clock_ms
-        rules = {
+    def _rules(self) -> dict[int, EmptyRule]:
+        """By group, when a row is empty by now."""
+        clock_ms = self._task.admission.clock_ms
+        return {
             group: EmptyRule(
                 zeros,
                 [(bucket - ROW_HEAD_BYTES) // 8 for bucket, _, _ in self._buckets[group]],
@@ -143,6 +147,10 @@ class SweepWork:
             )
             for group, zeros in self._zeros.items()
         }
+
+    def _delete_empty(self, rules: dict[int, EmptyRule], rows_max: int) -> int:
+        """Look at some rows; how many were deleted."""
+        task = self._task
         rows = self._rows.step(rules, rows_max)
         if not len(rows):
             return 0
@@ -155,8 +163,8 @@ class SweepWork:
 
     # --- retired cells -----------------------------------------------------------------------------
 
-    def _empty_retired(self, rows_max: int) -> None:
-        """A slice of the way through all stored rows of groups with retired cells.
+    def _empty_retired(self, rows_max: int) -> bool:
+        """A slice of the way through all stored rows of groups with retired cells. Is that the end of it?
 
         By now every row that was there when the cells retired has been stored, whether it is resident or not; in
         rows that came later they have always been empty.
@@ -165,8 +173,9 @@ class SweepWork:
         if not self._left:
             task.machine.release_retired(self._emptying)
             self._emptying = set()
+            self.rebuilt()
             self._learn()
-            return
+            return True
         start, stop = self._left[0]
         items = task.store.scan_values(start, stop, rows_max)
         wanted = [
@@ -181,6 +190,7 @@ class SweepWork:
             self._left[0] = items[-1][0] + b"\0", stop
         else:
             del self._left[0]
+        return False
 
     def _empty(self, rows: npt.NDArray[np.int64], cells: list[HeldCell]) -> None:
         """Empty cells of resident rows of one group."""

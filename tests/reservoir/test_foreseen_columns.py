@@ -309,6 +309,7 @@ def test_what_is_foreseen_comes_behind_what_is_needed() -> None:
 def test_rests_end_where_something_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefetch, "_REST_SHARE", 1e9)
     monkeypatch.setattr(prefetch, "_REST_MOST_S", 1e6)
+    monkeypatch.setattr(prefetch, "_REST_ALL_S", 1e9)
     prefetcher = Prefetcher()
     first, second = (prefetcher.submit(lambda: time.sleep(0.001), at_leisure=True) for _ in range(2))  # type: ignore[arg-type, return-value]
     assert not wait([first], 10).not_done
@@ -316,6 +317,18 @@ def test_rests_end_where_something_is_needed(monkeypatch: pytest.MonkeyPatch) ->
         needed = prefetcher.submit(lambda: None)  # type: ignore[arg-type, return-value]
         assert not wait([needed], 10).not_done
     assert not second.done(), "it rests"
+    prefetcher.close()
+    assert not wait([second], 10).not_done, "nobody waits for what is given up"
+
+
+def test_rests_are_shorter_where_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "_REST_SHARE", 1e9)
+    monkeypatch.setattr(prefetch, "_REST_MOST_S", 0.1)
+    monkeypatch.setattr(prefetch, "_REST_ALL_S", 0.1)
+    prefetcher, begun_s = Prefetcher(), time.monotonic()
+    asked = [prefetcher.submit(lambda: time.sleep(0.001), at_leisure=True) for _ in range(200)]  # type: ignore[arg-type, return-value]
+    assert not wait(asked, 30).not_done
+    assert time.monotonic() - begun_s < 10, "not 20"
     prefetcher.close()
 
 

@@ -1,6 +1,8 @@
 """Rows do not grow with every metric that comes and goes: cells of dropped metrics are given back meanwhile."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +22,10 @@ WIDE = 1e300
 class Changing:
     """A task whose rows have been stored, and metrics that come and go."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sweep_interval_s: float = 0.0, **clocks: Any) -> None:
         self._log = SmallLog(stream_text().replace('k = "string"\n', 'k = "string"\nd = "double"\n'))
-        settings = TaskSettings(sweep_interval_s=0.0, checkpoint_interval_s=0.0)
-        self.task: TaskProcessor = self._log.open(folder, settings)
+        settings = TaskSettings(sweep_interval_s=sweep_interval_s, checkpoint_interval_s=0.0)
+        self.task: TaskProcessor = self._log.open(folder, settings, **clocks)
         self._place = 100
         for number in range(ENTITIES):
             self.event(f"k{number}", 1.0)
@@ -100,6 +102,36 @@ def test_one_that_is_dropped_does_not_keep_those_before_from_leaving(tmp_path: P
         changing.feed()
         changing.sweep(100)
         assert changing.task.sweep.deleted == ENTITIES - 1, "rows that are empty by now go, in their new form"
+    finally:
+        changing.task.close()
+
+
+def test_brief_slices_go_through_many_rows_in_a_second(tmp_path: Path) -> None:
+    """Of whoever works beside calls: soon again where there is more to do, and else after a while."""
+    clock_s = [0.0]
+
+    def now() -> float:
+        clock_s[0] += 0.0001
+        return clock_s[0]
+
+    changing = Changing(tmp_path, sweep_interval_s=0.1, now=now)
+    before = changing.words
+
+    def seconds_until(is_done: Callable[[], bool]) -> float:
+        begun_s = clock_s[0]
+        while not is_done() and clock_s[0] < begun_s + 100:
+            clock_s[0] += 0.001 if changing.task._sweep(brief=True) else 0.05
+        return clock_s[0] - begun_s
+
+    try:
+        changing.add_and_drop("last(k)")
+        assert changing.words > before
+        changing.task.checkpoints.take()
+        assert seconds_until(lambda: changing.words == before) < 1.0
+        changing.event("k0", 1.0, after_ms=10_000_000)
+        changing.feed()
+        changing.task.checkpoints.take()
+        assert seconds_until(lambda: changing.task.sweep.deleted == ENTITIES - 1) < 0.5
     finally:
         changing.task.close()
 
