@@ -115,8 +115,9 @@ class FrameCache:
             return
         self._hot = tuple(hot)
         for frame, held in self._held.items():
-            if not held.shows(self._hot):
-                self._show(frame, self._seen(held))
+            seen = self._seen(held)
+            if seen is not held:
+                self._show(frame, seen)
 
     def foresee(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns: they are decoded in the background
