@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +30,6 @@ from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
-from railgun.task.foresight import await_foreseen
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
@@ -456,11 +456,19 @@ class Engine:
         False where there are none.
         """
         with self._call(catches_up=False):
-            foreseen = changes()
-            ahead = self._streams.foresee(foreseen)
+            coming = changes()
+            foreseen = self._streams.foresee(coming)
             self._background.put_off()
-        await_foreseen(ahead, _AHEAD_S)
-        return bool(foreseen)
+        for _, each in foreseen:
+            each.plan()
+        if foreseen:
+            with self._call(catches_up=False):
+                ahead = self._streams.read_ahead(foreseen)
+                self._background.put_off()
+            for _, each in foreseen:
+                each.prepare()
+            futures.wait(ahead, _AHEAD_S)
+        return bool(coming)
 
     def _check(self) -> None:
         if self.failure is not None:

@@ -1,7 +1,7 @@
 """All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
@@ -45,6 +45,7 @@ from railgun.task.errors import HistoryMissingError
 from railgun.task.foresight import Foresight
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
+from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -53,6 +54,7 @@ from railgun.unit.reading import filled, read_tasks
 from railgun.unit.start import Start
 from railgun.wire.encode import encode_control
 from reservoir.files import DiskFiles
+from reservoir.prefetch import Ahead
 
 
 class EngineStreams:
@@ -293,19 +295,26 @@ class EngineStreams:
                 return False
         return True
 
-    def foresee(self, changes: Sequence[Change]) -> list[Foresight]:
-        """Changes will be made soon: what tasks will need for them is read ahead."""
+    def foresee(self, changes: Sequence[Change]) -> list[tuple[TaskProcessor, Foresight]]:
+        """Changes will be made soon: the tasks that something can be done for before, and what."""
         of_stream: dict[str, list[Change]] = {}
         for change in changes:
             of_stream.setdefault(change_stream(change), []).append(change)
-        found: list[Foresight] = []
-        for name, own in of_stream.items():
-            live = self._live.get(name)
-            for member in live.members if live is not None else ():
-                foreseen = member.task.foresee(own)
-                if foreseen is not None:
-                    found.append(foreseen)
-        return found
+        return [
+            (member.task, foreseen)
+            for name, own in of_stream.items()
+            for member in self._members_of(name)
+            if (foreseen := member.task.foresee(own)) is not None
+        ]
+
+    def read_ahead(self, foreseen: Sequence[tuple[TaskProcessor, Foresight]]) -> list[Ahead]:
+        """Have read ahead what was foreseen for tasks that are still there; what may be waited for."""
+        here = {id(member.task) for name in self._live for member in self._members_of(name)}
+        return [ahead for task, each in foreseen if id(task) in here for ahead in each.read_ahead()]
+
+    def _members_of(self, stream: str) -> Iterable[Member]:
+        live = self._live.get(stream)
+        return () if live is None else live.members
 
     def read(self) -> EngineReading:
         """How all tasks stand."""

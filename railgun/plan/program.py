@@ -4,7 +4,6 @@ A task's metrics come in *generations*: those that were there before its first e
 later one fills itself from history and keeps cells of its own until it is full (decision 10).
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -100,12 +99,11 @@ class ProgramBuilder:
             # Half of one is nothing to go on from.
             self._begin(HotPlan())
             raise
-        groups = [
-            replace(layout, cells=dict(layout.cells))
-            for layout in sorted(self._layouts.values(), key=lambda layout: layout.group)
-        ]
+        groups = sorted(self._copies_of_layouts(), key=lambda layout: layout.group)
+        nodes = self._node_rows.of(self._nodes)
+        self.note_fills(nodes, generations)
         return Program(
-            nodes=self._node_table(generations),
+            nodes=nodes,
             updates=self._update_rows.of(self._updates),
             results=self._result_rows.of(self._results),
             pairs=_table([list(pair) for pair in self._pairs()], 3),
@@ -116,6 +114,36 @@ class ProgramBuilder:
             groups=groups,
             entity_columns=[self._hot.entity(layout.fields) for layout in groups],
         )
+
+    def fork(self, edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> "ProgramBuilder":
+        """One that goes on from the same program with other numbers; neither knows of what the other builds."""
+        other = ProgramBuilder(self._fields, edges, groups, self._hot.copy())
+        other._built, other._nodes = list(self._built), list(self._nodes)
+        other._updates, other._results = list(self._updates), list(self._results)
+        other._nodes_of, other._outputs = dict(self._nodes_of), dict(self._outputs)
+        other._types, other._layouts = list(self._types), dict(zip(self._layouts, self._copies_of_layouts()))
+        other._known_edges, other._crossing = dict(self._known_edges), dict(self._crossing)
+        other._paired = self._paired
+        tables = (self._node_rows, self._update_rows, self._result_rows)
+        other._node_rows, other._update_rows, other._result_rows = (each.fork() for each in tables)
+        return other
+
+    def number_by(self, edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> None:
+        """Look at these from now on, which are equal to those before."""
+        self._edges, self._group_numbers = edges, groups
+
+    def has_built(self, generations: Sequence[Generation]) -> bool:
+        """Is the last program that of just these, under the numbers that there are now?"""
+        return len(generations) == len(self._built) and self._goes_on(generations)
+
+    def note_fills(self, nodes: npt.NDArray[np.int64], generations: Sequence[Generation]) -> None:
+        """Put into the node table of the last program how far the fills of its generations have come by now."""
+        if generations:
+            fills = np.array(
+                [(each.after_ms, each.filled_ms, each.filled_seq) for each in generations], np.int64
+            )
+            ends = [self._nodes_of[each.number][1] for each in generations]
+            nodes[:, _FILL_WORDS] = np.repeat(fills, np.diff(ends, prepend=0), axis=0)
 
     def _add(self, generations: Sequence[Generation]) -> None:
         for generation in generations:
@@ -162,16 +190,8 @@ class ProgramBuilder:
     def _fields_of(self, generations: Sequence[Generation]) -> list[tuple[str, Type]]:
         return fields_needed((metric for each in generations for metric in each.metrics), self._fields)
 
-    def _node_table(self, generations: Sequence[Generation]) -> npt.NDArray[np.int64]:
-        """The nodes, with how far the fills of their generations have come by now."""
-        nodes = self._node_rows.of(self._nodes)
-        if generations:
-            fills = np.array(
-                [(each.after_ms, each.filled_ms, each.filled_seq) for each in generations], np.int64
-            )
-            ends = [self._nodes_of[each.number][1] for each in generations]
-            nodes[:, _FILL_WORDS] = np.repeat(fills, np.diff(ends, prepend=0), axis=0)
-        return nodes
+    def _copies_of_layouts(self) -> list[GroupLayout]:
+        return [replace(layout, cells=dict(layout.cells)) for layout in self._layouts.values()]
 
     def _generation(self, generation: Generation) -> None:
         for window in build_plan(generation.metrics).windows:
@@ -278,19 +298,6 @@ class ProgramBuilder:
         return list(self._crossing)
 
 
-def trial_program(hot: HotPlan, fields: Mapping[str, Type], metrics: Sequence[ResolvedMetric]) -> Program:
-    """What these metrics would be beside those of a plan, to see what they read: its hot columns are the plan's and,
-    behind them, their own. Its edges and groups mean nothing.
-
-    fields: those of the stream, with their types.
-    """
-    plan = hot.copy()
-    known = {name for name, _ in plan.fields}
-    plan.fields += [each for each in fields_needed(metrics, dict(fields)) if each[0] not in known]
-    builder = ProgramBuilder(fields, defaultdict(int), defaultdict(int), plan)
-    return builder.build([Generation(0, tuple(metrics))])
-
-
 class _Table:
     """Rows of int64 as a table that only grows."""
 
@@ -302,6 +309,12 @@ class _Table:
         known = len(self._rows)
         self._rows = np.concatenate([self._rows, _table(rows[known:], self._rows.shape[1])])
         return self._rows.copy()
+
+    def fork(self) -> "_Table":
+        """One that knows the same rows, and grows by itself."""
+        other = _Table(self._rows.shape[1])
+        other._rows = self._rows
+        return other
 
 
 def _cell_name(prefix: str, metric: ResolvedMetric, cell: Cell) -> str:

@@ -27,6 +27,10 @@ class Layout(NamedTuple):
     cells: int
     runs: tuple[Run, ...]
 
+    def extends(self, before: "Layout") -> bool:
+        """Do all cells of the version before stay where they are? What leads older rows there then leads them here."""
+        return self.runs == (Run(0, 0, before.cells),)
+
 
 class LayoutHistory:
     """All versions of the layout of one group, oldest first. Raises LayoutError for what does not fit.
@@ -64,9 +68,10 @@ class LayoutHistory:
             end = run.new + run.words
         if self.versions:
             self._change(layout.runs)
+            if not layout.extends(self.newest):
+                self._to_newest.clear()
         self.versions.append(layout)
         self.widest = max(self.widest, layout.cells)
-        self._to_newest.clear()
 
     def to_newest(self, version: int) -> tuple[Run, ...]:
         """The runs that bring a row of an older version into the newest layout."""

@@ -35,7 +35,7 @@ class Arrivals:
             [Sequence[TypedExpression], Sequence[tuple[str, Type]]], Program
         ] = compile_program,
     ) -> None:
-        self.hot = hot
+        self.schemas, self.hot = schemas, hot
         words = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
         self._decoder = Decoder(schemas, [name for name, _ in hot.fields], words)
         self._evaluator = Evaluator(compile_(hot.expressions, hot.fields))

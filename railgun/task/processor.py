@@ -117,6 +117,7 @@ class TaskProcessor:
         self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
+        self._foresight: Foresight | None = None
         self._rebuilt_s, self._unsettled_s = -math.inf, math.inf
         self._next_part = 0
         self._least_before_ms = TIME_MAX
@@ -306,16 +307,21 @@ class TaskProcessor:
     # --- control records ---------------------------------------------------------------------------
 
     def _control(self, record: bytes) -> None:
-        streams = {} if self.stream is None else {self.stream.name: self.stream}
-        try:
-            change = change_from_json(decode_control(record), streams)
-        except (ControlRecordError, DefinitionError) as error:
-            raise MalformedControlError(f"{self.identity} offset {self.position}", str(error)) from error
-        self.apply(change)
+        self.apply(self._change_of(record))
         self.journal.begin(self.position, *self.admission.settings_in_force)
         self.journal.note(np.zeros(1, np.uint8))
         self.position += 1
         self._retain()
+
+    def _change_of(self, record: bytes) -> Change | Warm:
+        foreseen = self._foresight
+        if foreseen is not None and foreseen.stream is self.stream and record in foreseen.parsed:
+            return foreseen.parsed[record]
+        streams = {} if self.stream is None else {self.stream.name: self.stream}
+        try:
+            return change_from_json(decode_control(record), streams)
+        except (ControlRecordError, DefinitionError) as error:
+            raise MalformedControlError(f"{self.identity} offset {self.position}", str(error)) from error
 
     def apply(self, change: Change | Warm) -> None:
         """Bring a change into force. One that is in force already is skipped."""
@@ -344,16 +350,20 @@ class TaskProcessor:
             self._is_built = False
 
     def foresee(self, changes: Sequence[Change]) -> Foresight | None:
-        """Changes will be in the log soon: what they will need is read ahead. No result depends on this call."""
-        metrics = [
-            change.metric.resolved
+        """Changes will be in the log soon; None where nothing can be done for them before. No result depends on it."""
+        added = [
+            change
             for change in changes
             if isinstance(change, AddMetric) and change.metric.home == self.identity.partitioner
         ]
-        clock_ms = self.admission.clock_ms
-        if not metrics or self.stream is None or not self._is_built or clock_ms == TIME_MIN:
+        clock_ms, is_ready = self.admission.clock_ms, self._is_built and self.admission.has_accepted
+        # What changes the stream besides, or takes metrics away, makes another program.
+        is_growing = all(isinstance(change, AddMetric) for change in changes)
+        if not added or not is_growing or self.stream is None or not is_ready:
             return None
-        return self.machine.foresee(self.stream, metrics, clock_ms)
+        metrics, retained_ms = self.metrics.copy(), self.retained_ms
+        self._foresight = Foresight(self.machine, self.stream, metrics, added, clock_ms, retained_ms)
+        return self._foresight
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
@@ -391,6 +401,7 @@ class TaskProcessor:
         if self.stream is None:
             raise TaskError(str(self.identity), "a metric came before its stream")
         self._is_built = True
+        self._foresight = None
         self.fills.stop()
         generations = self.metrics.generations()
         self.names = tuple(metric.name for each in generations for metric in each.metrics)

@@ -17,37 +17,52 @@ class Database:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.lists = 0
         self.threads: set[int] = set()
 
-    def get(self, wanted: list[bytes]) -> list[bytes | None]:
-        """As RocksDB's."""
-        self.asked.append(len(wanted))
+    def get(self, wanted: list[bytes] | bytes) -> list[bytes | None] | bytes | None:
+        """As RocksDB's: of a list without the interpreter's lock, of a single key with it."""
+        keys = [wanted] if isinstance(wanted, bytes) else wanted
+        self.asked.append(len(keys))
+        self.lists += isinstance(wanted, list)
         self.threads.add(threading.get_ident())
-        if b"bad" in wanted:
+        if b"bad" in keys:
             raise Exception("Corruption: a block")
-        return [None if key.endswith(b"7") else key for key in wanted]
+        found = [None if key.endswith(b"7") else key for key in keys]
+        return found[0] if isinstance(wanted, bytes) else found
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 4_096])
+@pytest.mark.parametrize("n", [0, 1, 8, 9, 511, 512, 513, 4_096])
 def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
     wanted = [b"%d" % k for k in range(n)]
     readers, database = Readers(threads), Database()
     found = readers.get(database, wanted)  # type: ignore[arg-type]
     readers.close()
     assert found == [None if key.endswith(b"7") else key for key in wanted]
-    assert len(database.asked) == max(1, -(-n // 512))
-    assert max(database.asked) <= 512
     assert sum(database.asked) == n
+    assert max(database.asked, default=0) <= 512
+    # Few keys are read one by one, which keeps the interpreter's lock.
+    assert len(database.asked) == (n if n <= 8 else -(-n // 512))
+    assert database.lists == (0 if n <= 8 else len(database.asked))
 
 
-@pytest.mark.parametrize("bad", [0, 600, 999])
+def test_few_keys_are_read_with_the_interpreters_lock(tmp_path: Path) -> None:
+    """As they are found: the binding reads a single key so, and gives None for one that is not there."""
+    store = Store(tmp_path, StoreLimits(1 << 20, 1 << 20))
+    store._database[b"a"], store._database[b"c"] = b"1", b"3"
+    assert store.get_values([b"a", b"b", b"c"]) == [b"1", None, b"3"]
+    assert store.get_values([b"c"] * 9) == [b"3"] * 9
+    store.close()
+
+
+@pytest.mark.parametrize(("n", "bad"), [(1_000, 0), (1_000, 600), (1_000, 999), (3, 2)])
 def test_an_error_of_any_thread_is_the_readers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, bad: int
 ) -> None:
     store = Store(tmp_path, StoreLimits(1 << 20, 1 << 20))
     own = store._database
-    wanted = [b"%d" % k for k in range(1_000)]
+    wanted = [b"%d" % k for k in range(n)]
     wanted[bad] = b"bad"
     monkeypatch.setattr(store, "_database", Database())
     with store.reading_with(3), pytest.raises(StoreError, match="a block"):

@@ -1,6 +1,7 @@
 """Plays a seeded case against one task: the case's steps as log records, in its batches, with restarts."""
 
 import dataclasses
+import random
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class LogWriter:
         self.place, self.version = 0, 0
         self.live: dict[str, int] = {}
         self.records: list[tuple[int | None, bytes]] = []
+        self.changes: dict[int, Change] = {}
         self._put()
         for metric in definitions.metrics:
             self._change(AddMetric(self._next(metric.name), metric))
@@ -109,6 +111,7 @@ class LogWriter:
         self._change(PutStream(self.place, self.stream, self.version))
 
     def _change(self, change: Change) -> None:
+        self.changes[len(self.records)] = change
         self._control(change_to_json(change))
 
     def _control(self, body: dict[str, Any]) -> None:
@@ -121,6 +124,7 @@ class TaskPlayer:
     def __init__(self, folder: Path, writer: LogWriter, settings: TaskSettings) -> None:
         self.folder, self.writer, self.settings = folder, writer, settings
         self.answers: dict[int, dict[str, Any]] = {}
+        self.source = random.Random(writer.records[-1][1])
         self.task = self._open()
 
     def _open(self) -> TaskProcessor:
@@ -134,10 +138,34 @@ class TaskPlayer:
                 yield low, [record for _, record in self.writer.records[low:high]]
 
     def catch_up(self) -> None:
-        """Process what the log holds and the task has not seen."""
-        first = self.task.position
-        self.task.process([record for _, record in self.writer.records[first:]], first, self._deliver)
+        """Process what the log holds and the task has not seen; some changes are foreseen, more or less of the way."""
+        end = len(self.writer.records)
+        added = [
+            place
+            for place in range(self.task.position, end)
+            if isinstance(self.writer.changes.get(place), AddMetric)
+        ]
+        if added and self.source.random() < 0.7:
+            self._foresee(added)
+        self._process(end)
         self.task.work()
+
+    def _foresee(self, added: list[int]) -> None:
+        """The first of them and maybe some others, while events before it go on."""
+        source = self.source
+        first, foreseen = added[0], added[: source.randint(1, len(added))]
+        self._process(source.randint(self.task.position, first))
+        foresight = self.task.foresee([self.writer.changes[place] for place in foreseen])
+        stages = () if foresight is None else (foresight.plan, foresight.read_ahead, foresight.prepare)
+        for stage in stages[: source.randint(0, 4)]:
+            stage()
+            self._process(source.randint(self.task.position, first))
+
+    def _process(self, end: int) -> None:
+        first = self.task.position
+        if end > first:
+            records = [record for _, record in self.writer.records[first:end]]
+            self.task.process(records, first, self._deliver)
 
     def crash(self) -> None:
         """Go on from the last durable checkpoint: what was written after it is there, and has to be undone."""

@@ -148,8 +148,12 @@ class RowGroups:
     def _put_in_force(self, group: int, target: int) -> None:
         history = self._histories[group]
         record = self._memory.group_record(group)
-        maps = self._older(group, int(record[GROUP_MAP_COUNT // 8]))
-        self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
+        known = int(record[GROUP_MAP_COUNT // 8])
+        versions = history.versions
+        stays = known == len(versions) - 2 and versions[-1].extends(versions[-2])
+        maps = self._older(group, known, stays=stays)
+        if not stays:
+            self._runs = {key: runs for key, runs in self._runs.items() if key[0] != group}
         if history.widest > self._scratch.size:
             self._scratch = np.zeros(history.widest, np.uint64)
             self.scratch_address = address(self._scratch)
@@ -162,17 +166,17 @@ class RowGroups:
         record[GROUP_NAME // 8] = row_name(group, history.newest.version)
         self._oldest.setdefault(group, history.newest.version)
 
-    def _older(self, group: int, known: int) -> npt.NDArray[np.int64]:
+    def _older(self, group: int, known: int, *, stays: bool) -> npt.NDArray[np.int64]:
         """The older versions of a group for the kernels; how their rows become rows of the newest is to be worked out.
 
-        known: of how many it was told before.  There is room for more: a change costs what it adds, however many were
-        made before.
+        known: of how many it was told before.  stays: for those nothing has to be worked out anew.  There is room for
+        more: a change costs what it adds, however many were made before.
         """
         versions = self._histories[group].versions
         older = len(versions) - 1
         if not older or group not in self._maps:
             # The first of a group, which may have the number of one that was dropped.
-            self._maps[group], known = np.zeros((max(1, older), MAP_BYTES // 8), np.int64), 0
+            self._maps[group], known, stays = np.zeros((max(1, older), MAP_BYTES // 8), np.int64), 0, False
         if older > len(self._maps[group]):
             grown = np.zeros((2 * older, MAP_BYTES // 8), np.int64)
             grown[:known] = self._maps[group][:known]
@@ -180,7 +184,7 @@ class RowGroups:
         maps, new = self._maps[group], versions[known:older]
         maps[known:older, MAP_VERSION // 8] = [layout.version for layout in new]
         maps[known:older, MAP_CELLS // 8] = [layout.cells for layout in new]
-        maps[:older, MAP_RUN_COUNT // 8] = -1
+        maps[known if stays else 0 : older, MAP_RUN_COUNT // 8] = -1
         return maps
 
     def _leave(self, group: int, cursor: npt.NDArray[np.int64], slots: int = _ALL) -> bool:

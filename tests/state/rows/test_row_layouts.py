@@ -1,5 +1,6 @@
 """Layouts that change under rows: in memory, on disk, over versions, under a checkpoint; groups dropped."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from railgun.state import keys
 from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.rocks import StoreLimits
 from railgun.state.rows.context import LAYOUTS
+from railgun.state.rows.groups import RowGroups
 from railgun.state.rows.scan import STALE
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
@@ -116,6 +118,39 @@ def test_many_versions_are_worked_out_when_a_row_of_them_is_read(run: StateRun) 
     run.check()
     for number in range(200):
         run.read(0, number)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_layout_that_only_grows_leaves_nothing_to_be_worked_out_anew(
+    run: StateRun, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """What leads rows of an older version to the one before leads them to the new one, too."""
+    worked_out: list[tuple[int, int]] = []
+    work_out = RowGroups.work_out
+
+    def counted(self: RowGroups, group: int, version: int) -> None:
+        worked_out.append((group, version))
+        work_out(self, group, version)
+
+    monkeypatch.setattr(RowGroups, "work_out", counted)
+    source = random.Random(seed)
+    cells, moved_at = 6, 0
+    run.set_layout(0, cells, [])
+    for version in range(1, 60):
+        fill(run, 0, range(2 * version, 2 * version + 4), 1_000 * version)
+        for _ in range(source.randint(0, 3)):
+            run.read(0, source.randrange(2 * version))
+        grows = source.random() < 0.9
+        moved_at = moved_at if grows else len(worked_out)
+        run.set_layout(0, cells + 3, [(0, 0, cells)] if grows else [(0, 3, cells)])
+        cells += 3
+        if source.random() < 0.1:
+            run.begin()
+            run.finish()
+    run.check()
+    # Since the last one that moved cells, each older version was worked out once at most.
+    since = worked_out[moved_at:]
+    assert len(set(since)) == len(since)
 
 
 def test_a_new_layout_leaves_rows_where_they_are_until_they_are_wanted(run: StateRun) -> None:
