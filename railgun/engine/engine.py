@@ -18,7 +18,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
-from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.engine_streams import EngineStreams, said
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.explaining import explained
 from railgun.engine.folder import LOG
@@ -176,14 +176,11 @@ class Engine:
         def missing() -> list[Change]:
             return evolution.missing(self._streams.catalog, wanted)
 
-        made: list[str] = []
-        if self._foresee(missing):
-            with self._call(catches_up=False):
-                made = self._bring_into_force(missing())
+        made = self._changed(missing)
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
-        return made
+        return [said(change) for change in made]
 
     def create_stream(self, stream: StreamDefinition) -> bool:
         """Register a stream; False where it is registered just so. Raises DifferentDefinitionsError."""
@@ -437,26 +434,24 @@ class Engine:
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
         """Make changes, thought out once nothing else can happen in between."""
-        if not self._foresee(changes):
+        coming, place = self._foresee(changes)
+        if not coming:
             return []
         with self._call(catches_up=False):
-            made = changes()
-            self._bring_into_force(made)
+            # Thought out again where another change came between.
+            made = coming if place == self._streams.catalog.last_place else changes()
+            self._streams.change(made)
+            # Events that waited for this need not wait for what it made overdue, too.
+            self._background.put_off()
             return made
 
-    def _bring_into_force(self, changes: Sequence[Change]) -> list[str]:
-        """Within a call. Events that waited for this need not wait for what it made overdue, too."""
-        said = self._streams.change(changes)
-        self._background.put_off()
-        return said
-
-    def _foresee(self, changes: Callable[[], Sequence[Change]]) -> bool:
+    def _foresee(self, changes: Callable[[], list[C]]) -> tuple[list[C], int]:
         """Think changes out once before they are made: what they need is there then, and no call has waited for it.
 
-        False where there are none.
+        Returns them, and the place in the catalogue that they come behind.
         """
         with self._call(catches_up=False):
-            coming = changes()
+            coming, place = changes(), self._streams.catalog.last_place
             foreseen = self._streams.foresee(coming)
             self._background.put_off()
         for _, each in foreseen:
@@ -468,7 +463,7 @@ class Engine:
             for _, each in foreseen:
                 each.prepare()
             futures.wait(ahead, _AHEAD_S)
-        return bool(coming)
+        return coming, place
 
     def _check(self) -> None:
         if self.failure is not None:

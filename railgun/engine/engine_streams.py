@@ -153,8 +153,8 @@ class EngineStreams:
             for name, live in self._live.items()
         )
 
-    def change(self, changes: Sequence[Change]) -> list[str]:
-        """Record changes and bring them into force, in every task; says what they were.
+    def change(self, changes: Sequence[Change]) -> None:
+        """Record changes and bring them into force, in every task.
 
         Raises CatalogError, and OpenFilesError for streams of too many tasks, having changed nothing.
         """
@@ -166,7 +166,6 @@ class EngineStreams:
             self._force(changes)
             self._changes.finish()
             self._is_changing = False
-        return [_said(change) for change in changes]
 
     def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
         """What history of a stream is built from. Raises UnknownNameError, HistoryRefusedError."""
@@ -472,7 +471,8 @@ def _standing(metric: MetricDefinition, members: Sequence[tuple[str, Mapping[str
     return MetricStatus(metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0))
 
 
-def _said(change: Change) -> str:
+def said(change: Change) -> str:
+    """What a change makes, for whoever asked for it."""
     match change:
         case PutStream():
             return f"stream {change.stream.name}"

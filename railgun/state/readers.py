@@ -11,7 +11,7 @@ from rocksdict import Rdict
 _KEYS_AT_ONCE = 512
 # A list is read without the interpreter's lock, which is then waited for: milliseconds, where other threads are busy in
 # Python. A single key is read with it, in microseconds.
-_FEW_KEYS = 8
+_FEW_KEYS = 16
 
 Values = list[bytes | None]
 

@@ -81,8 +81,12 @@ class SweepWork:
         if begun_s < self._next_s:
             return self._goes_on
         self._goes_on = False
-        if task.admission.clock_ms == TIME_MIN or task.table.is_pressed:
+        if task.admission.clock_ms == TIME_MIN or (shares == 1 and task.table.is_pressed):
             return False
+        if shares > 1 and not task.table.make_way():
+            # What a checkpoint under way has copied would all be written before a row is deleted.
+            self._goes_on = True
+            return True
         if not self._is_told:
             self._learn()
         rows_max = max(1, self._limit // shares)

@@ -33,7 +33,7 @@ class Database:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("n", [0, 1, 8, 9, 511, 512, 513, 4_096])
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 511, 512, 513, 4_096])
 def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
     wanted = [b"%d" % k for k in range(n)]
     readers, database = Readers(threads), Database()
@@ -43,8 +43,8 @@ def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
     assert sum(database.asked) == n
     assert max(database.asked, default=0) <= 512
     # Few keys are read one by one, which keeps the interpreter's lock.
-    assert len(database.asked) == (n if n <= 8 else -(-n // 512))
-    assert database.lists == (0 if n <= 8 else len(database.asked))
+    assert len(database.asked) == (n if n <= 16 else -(-n // 512))
+    assert database.lists == (0 if n <= 16 else len(database.asked))
 
 
 def test_few_keys_are_read_with_the_interpreters_lock(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_few_keys_are_read_with_the_interpreters_lock(tmp_path: Path) -> None:
     store = Store(tmp_path, StoreLimits(1 << 20, 1 << 20))
     store._database[b"a"], store._database[b"c"] = b"1", b"3"
     assert store.get_values([b"a", b"b", b"c"]) == [b"1", None, b"3"]
-    assert store.get_values([b"c"] * 9) == [b"3"] * 9
+    assert store.get_values([b"c"] * 17) == [b"3"] * 17
     store.close()
 
 

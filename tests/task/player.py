@@ -124,7 +124,7 @@ class TaskPlayer:
     def __init__(self, folder: Path, writer: LogWriter, settings: TaskSettings) -> None:
         self.folder, self.writer, self.settings = folder, writer, settings
         self.answers: dict[int, dict[str, Any]] = {}
-        self.source = random.Random(writer.records[-1][1])
+        self.source = random.Random(folder.parent.name)
         self.task = self._open()
 
     def _open(self) -> TaskProcessor:

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from railgun.task.replies import unanswered
 from railgun.task.settings import TaskSettings
 from tests.task.small_log import SmallLog, stream_text
 
 ENTITIES = 300
 SHARES = 32
 INTERVAL_S = 10.0
+SMALL = 40
 
 
 @pytest.mark.parametrize("slow", [False, True])
@@ -44,5 +46,31 @@ def test_rows_go_a_few_at_a_time(tmp_path: Path, slow: bool) -> None:
             assert sweep.step(SHARES) == is_soon, "it is not due"
             assert sweep.deleted == known
         assert not slow or steps >= ENTITIES * SHARES // 128
+    finally:
+        task.close()
+
+
+def test_under_a_checkpoint_a_step_writes_no_more_than_elsewhere(tmp_path: Path) -> None:
+    """What the checkpoint has copied is written a few at a time, before the first row goes; not all for one row."""
+    log = SmallLog(stream_text())
+    for number in range(ENTITIES):
+        log.event(f"e{number}", 1_000_000 + number, f"k{number}")
+    task = log.open(tmp_path, TaskSettings(sweep_interval_s=0.0))
+    try:
+        task.process(log.records, 0, unanswered)
+        task.checkpointer.begin(b"")
+        # All of them leave the window: each row changes under the checkpoint, and is empty.
+        log.event("last", 2_000_000, "last")
+        task.process(log.records[-1:], len(log.records) - 1, unanswered)
+        room, written = task.table._room, list[int]()
+        while task.sweep.deleted < ENTITIES:
+            copied, deleted = room.stats.copied, task.sweep.deleted
+            task.sweep.step(SHARES)
+            written.append(room.stats.copied - copied)
+            assert not (task.sweep.deleted > deleted and written[-1] > SMALL)
+            assert len(written) < 100 * ENTITIES
+        assert sum(written) >= ENTITIES
+        assert max(written) <= SMALL
+        task.checkpointer.finish()
     finally:
         task.close()

@@ -116,12 +116,14 @@ class Piece:
         return int(self.images[self.count - 1, 1] - self.images[self.taken, 0]) if self.left else 0
 
     def take(self, limit_bytes: int | None) -> list[Image]:
-        """The oldest of them, up to about so many bytes. One without a body is a deletion."""
+        """The oldest of them, up to about so many bytes: small ones take their time, too, and count for more than they
+        have. One without a body is a deletion."""
         if not self.left:
             return []
         first, end = self.taken, self.count
         begin = int(self.images[first, 0])
         if limit_bytes is not None:
+            end = min(end, first + max(1, limit_bytes // _IMAGE_BYTES_LIKELY))
             end = first + 1 + int(np.searchsorted(self.images[first : end - 1, 1], begin + limit_bytes))
         taken = self.images[first:end].tolist()
         content = self.content[begin : taken[-1][1]].tobytes()

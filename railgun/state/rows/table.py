@@ -26,8 +26,9 @@ from reservoir.compiled import address
 # Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
 _PENDING_SLOTS = 16 * 1024
 _RENEWED_SLOTS = 4 * 1024
-# Of copies, where an event waits: half a millisecond's worth.
-_DRAINED_BYTES = 64 * 1024
+# Of copies, where an event waits: thirty or so narrow ones, half a millisecond's worth.
+_DRAINED_BYTES = 4 * 1024
+_PRESSED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,12 @@ class EntityTable:
     @property
     def is_pressed(self) -> bool:
         """Do so many copied images wait to be written that whoever has to write all of them would be held up?"""
-        return self._memory.copies.used_bytes > _DRAINED_BYTES
+        return self._memory.copies.used_bytes > _PRESSED_BYTES
+
+    def make_way(self) -> bool:
+        """Write some of the copied images. True: there is none left, so that deleting rows has to write none first."""
+        self._room.drain(_DRAINED_BYTES)
+        return self._memory.copies.is_empty
 
     def relieve(self) -> None:
         """Make room among the copied images, where a kernel said ROWS_DRAIN."""
