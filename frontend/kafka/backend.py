@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -38,17 +39,22 @@ from railgun.engine.explaining import explained
 from railgun.engine.status import MetricStatus
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_lost import LostBrokers
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry import evolution
 from railgun.registry.consent import Consent
 from railgun.registry.errors import ChangeWithdrawnError
 from railgun.registry.follower import Follower
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.registry.topics import PREFIX
+from railgun.registry.topics import PREFIX, Topics
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
+OVER_WITHIN_S, AWAY_OVER_WITHIN_S, LOST_OVER_WITHIN_S = 60.0, 20.0, 5.0
+"""How long the end may take once no request is under way; where the broker is known not to answer; where it cannot. A
+call to one that is away can take longer than there is."""
+_log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: kernels are loaded, or compiled where this is the first start")
 _READING = Readiness(False, "starting: the catalogue is being read from the broker")
 _UNITS_START = Readiness(
@@ -109,11 +115,13 @@ class KafkaBackend(InThread, NoDeepening):
         self._open = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka)
+        self._lost = LostBrokers(cluster.kafka, Topics(cluster.prefix).catalog)
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""
+        self._lost.watch()
         parts = await left_behind(self._start)
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
@@ -180,6 +188,8 @@ class KafkaBackend(InThread, NoDeepening):
     def _own_standing(self) -> Readiness:
         """Whatever the broker does since the start."""
         parts, waits = self._parts, self._wait.reason
+        if self._lost.reason is not None and not self._standing.failed:
+            self._standing = Readiness(False, self._lost.reason, failed=True)
         if self._standing is _STARTING:
             return self._starting if waits is None else Readiness(False, f"starting: {waits}")
         if self._standing.ready and parts is not None:
@@ -296,13 +306,28 @@ class KafkaBackend(InThread, NoDeepening):
     async def close(self) -> None:
         if not self._standing.failed:
             self._standing = STOPPING
+        within_s = AWAY_OVER_WITHIN_S if self._wait.reason is not None else OVER_WITHIN_S
+        if self._lost.reason is not None:
+            within_s = LOST_OVER_WITHIN_S
         self._wait.stop()
+        self._lost.stop()
+        parts, self._parts = self._parts, None
         thread, self._thread = self._thread, None
-        self._parts = None
-        if thread is not None:
-            await asyncio.to_thread(thread.close)
-        await asyncio.to_thread(self._open.close)
+        try:
+            await asyncio.wait_for(left_behind(partial(self._let_go, thread)), within_s)
+        except TimeoutError:
+            _log.error(
+                "it ends as it is, %g s after the last request: the broker does not answer. Of %d records it is not "
+                "known whether the broker has them",
+                within_s,
+                0 if parts is None else parts.exchange.unconfirmed,
+            )
         self._requests = None
+
+    def _let_go(self, thread: ScoringThread | None) -> None:
+        if thread is not None:
+            thread.close()
+        self._open.close()
 
     def _status(self, parts: _Parts) -> dict[str, Any]:
         known = parts.doors.now.catalog

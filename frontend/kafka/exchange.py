@@ -70,6 +70,11 @@ class Exchange:
         """Why it takes no more; None while it does."""
         return self._collector.failure
 
+    @property
+    def unconfirmed(self) -> int:
+        """How many records were published of which it is not known whether the broker has them."""
+        return self._transport.unconfirmed
+
     def know(self, streams: dict[str, StreamEntry]) -> None:
         """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
         self._homes = {name: Homes.of(entry) for name, entry in streams.items()}

@@ -146,6 +146,11 @@ class KafkaTransport:
         if self._beside is not None:
             self._beside.drop(TopicPartition(topic, partition))
 
+    @property
+    def unconfirmed(self) -> int:
+        """How many records were submitted of which it is not known whether the broker has them."""
+        return self._writing.unconfirmed
+
     def close(self, within_s: float | None = None) -> None:
         """within_s: how long what was submitted may take; None: as long as an answer may."""
         if self._closed:

@@ -4,8 +4,7 @@ import os
 import threading
 from weakref import WeakValueDictionary
 
-from confluent_kafka.admin import AdminClient
-
+from railgun.messaging.kafka_clients import AdminClient
 from railgun.messaging.kafka_errors import Complaints, made
 from railgun.messaging.kafka_settings import KafkaSettings
 

@@ -3,7 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -118,7 +118,12 @@ def made(place: str, make: Callable[[], T]) -> T:
 
 
 class Complaints:
-    """What a client says of its connections: each trouble is logged once, and kept for what times out later."""
+    """What a client says of its connections: each trouble is logged once, and kept for what times out later.
+
+    told: how often any client of this process complained.
+    """
+
+    told: ClassVar[int] = 0
 
     def __init__(self) -> None:
         self.last: KafkaError | None = None
@@ -126,6 +131,7 @@ class Complaints:
 
     def __call__(self, error: KafkaError) -> None:
         """librdkafka's `error_cb`."""
+        Complaints.told += 1
         if error.code() not in self._told:
             self._told.add(error.code())
             _log.warning("%s", text_of(error))

@@ -9,10 +9,11 @@ from random import sample
 from time import monotonic
 from typing import Any, Protocol
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka_clients import Consumer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, is_passing, made
 from railgun.messaging.kafka_settings import KafkaSettings
 

@@ -6,6 +6,7 @@ than it sends.
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections import deque
@@ -27,6 +28,8 @@ _LIMITS: dict[str, Any] = {"batch.size": 16 << 20, "batch.num.messages": 100_000
 # One broker that does not answer keeps what goes to others waiting for no longer than this.
 _FLUSH_S = 0.05
 _POLL_S = 0.1
+_JOIN_S = 2.0
+_log = logging.getLogger("railgun.kafka")
 
 
 @dataclass(slots=True)
@@ -88,13 +91,24 @@ class KafkaLanes:
                 if self._ended:
                     self._changed.notify_all()
 
+    @property
+    def unconfirmed(self) -> int:
+        """The records of which it is not known whether the broker has them: on their way, or waiting."""
+        with self._changed:
+            return sum(
+                way.records + sum(delivery.records for _, delivery in way.waiting)
+                for way in self._ways.values()
+            )
+
     def close(self, timeout_s: float) -> None:
-        """Send what waits, or give up after a time: deliveries are told so."""
+        """Send what waits, or give up after a time: deliveries are told so. A thread that does not come back from
+        librdkafka is left to it."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             self._ended = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._ways, timeout_s)
+            given_up = self.unconfirmed
             for way in list(self._ways.values()):
                 self._refuse(way, KafkaError(KafkaError._PURGE_QUEUE))
             self._due.clear()
@@ -102,10 +116,13 @@ class KafkaLanes:
             producer.purge()
         with self._changed:
             self._changed.wait_for(lambda: not self._ways, max(_POLL_S, deadline - time.monotonic()))
+        if given_up:
+            _log.warning("%d records were given up: the broker did not confirm that it has them", given_up)
         for thread in self._threads:
-            thread.join()
-        for producer in self._producers():
-            producer.close()
+            thread.join(_JOIN_S)
+        if not any(thread.is_alive() for thread in self._threads):
+            for producer in self._producers():
+                producer.close()
 
     def _producers(self) -> list[Producer]:
         return [each for each in (self._single, self._together) if each is not None]

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka_clients import Producer
 from railgun.messaging.kafka_closing import close_writer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made, text_of
 from railgun.messaging.kafka_group import GroupReading

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import groupby
 
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import OffsetOutOfRangeError, TransportClosedError
 from railgun.messaging.kafka_buffer import PartitionBuffer
+from railgun.messaging.kafka_clients import Consumer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, is_passing, made
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_topics import KafkaTopics

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from railgun.messaging.errors import WriterFencedError
+from railgun.messaging.kafka_clients import Producer
 from railgun.messaging.kafka_closing import close_writer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_settings import LINGERING, KafkaSettings

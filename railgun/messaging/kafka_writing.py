@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Producer
-
 from railgun.messaging.errors import (
     TransportClosedError,
     TransportFailedError,
     TransportFullError,
 )
+from railgun.messaging.kafka_clients import Producer
 from railgun.messaging.kafka_errors import Complaints, as_transport_error, made
 from railgun.messaging.kafka_lanes import KafkaLanes
 from railgun.messaging.kafka_parts import parts_of
@@ -56,6 +55,11 @@ class KafkaWriting:
                     delivery = Delivery(submission, told, records, size_bytes, entry.where, self._delivered)
                     self._lanes.send(entry, delivery)
         return submission.future
+
+    @property
+    def unconfirmed(self) -> int:
+        """As `KafkaLanes.unconfirmed`."""
+        return self._lanes.unconfirmed
 
     def close(self, timeout_s: float) -> None:
         """Take nothing more; write what was submitted, or give up after a time, which futures then say."""

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import FrameType
 
 from railgun.config.settings import Settings
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka_lost import LostBrokers
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
@@ -68,6 +69,9 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
+        # It has to be over in time then, as where it is asked to stop.
+        lost = LostBrokers(kafka, registry.topics.catalog, on_lost=stopped.set)
+        lost.watch()
         try:
             while not stopped.is_set():
                 loop.round()
@@ -80,8 +84,15 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
         except BaseException:
             loop.abandon()
             raise
+        finally:
+            lost.stop()
         follower.stop()
         try:
+            if lost.reason is not None:
+                loop.abandon()
+                raise TransportFailedError(
+                    cluster.broker, lost.reason, "It goes on from the last checkpoints"
+                )
             loop.stop()
         except TransportError:
             transport.close(CLOSED_WITHIN_S)

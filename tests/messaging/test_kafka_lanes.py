@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from railgun.messaging import kafka_lanes
 from railgun.messaging.kafka_lanes import AT_ONCE, KafkaLanes
 from railgun.messaging.kafka_parts import TOGETHER_BYTES
 from railgun.messaging.kafka_submission import Delivery, KafkaSubmission
@@ -264,3 +265,21 @@ def test_what_sends_together_is_made_before_anything_waits_for_it() -> None:
     sent.send(0, AT_ONCE + 1)
     sent.lanes.close(_LIMIT_S)
     assert (len(sent.producers), sent.done, sent.failed) == (2, 2, [])
+
+
+def test_what_was_given_up_is_logged_and_a_thread_that_does_not_come_back_is_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka_lanes, "_JOIN_S", 0.05)
+    monkeypatch.setattr(_Producer, "purge", lambda self: None)
+    sent = _Sent(_Broker())
+    sent.send(0, 1)
+    sent.send(0, 30)
+    assert sent.lanes.unconfirmed == 31
+    closing = threading.Thread(target=sent.lanes.close, args=(0.05,), daemon=True)
+    closing.start()
+    closing.join(_LIMIT_S)
+    assert not closing.is_alive()
+    assert "31 records were given up" in caplog.text
+    sent.broker.answers = _BOTH
+    _wait(lambda: sent.done == 2)

@@ -24,10 +24,11 @@ from tests.unit.local_units import LocalUnit, quick_settings
 
 
 class RunningFrontEnd:
-    """A front-end that a thread serves."""
+    """A front-end that a thread serves. code: what it returned, once it has."""
 
     def __init__(self, service: Service, backend: KafkaBackend) -> None:
         self.service, self.backend = service, backend
+        self.code: int | None = None
         self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
 
     def post(self, path: str, body: Any = None, **more: Any) -> httpx.Response:
@@ -50,7 +51,11 @@ def front_end(
     collectors = (ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs))
     service = Service(settings, backend, listener, collectors=collectors)
     running = RunningFrontEnd(service, backend)
-    with listener, running.client, in_thread(service, lambda code: None) as failures:
+
+    def ended(code: int) -> None:
+        running.code = code
+
+    with listener, running.client, in_thread(service, ended) as failures:
         until(lambda: bool(failures) or running.client.get("/readyz").status_code == 200)
         if not failures:
             yield running

@@ -1,0 +1,58 @@
+"""A unit whose clients do not come back to the broker ends, to be started again."""
+
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+from railgun.messaging import kafka_lost
+from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka_clients import Client, Consumer, brokers_of
+from railgun.messaging.kafka_errors import Complaints
+from railgun.unit.__main__ import settings_of
+from railgun.unit.parent import Parent
+from railgun.unit.process import UnitPlace, run_unit
+from tests.unit.processes import write_config
+
+_LIMIT_S = 60.0
+
+
+class _Nobody(Parent):
+    """Asks nothing; hears the unit's first sign of life."""
+
+    def __init__(self) -> None:
+        self.heard = threading.Event()
+
+    def write(self, line: bytes) -> None:
+        self.heard.set()
+
+
+def test_one_whose_client_lost_its_brokers_ends_and_says_so(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(client: Client, topic: str, within_s: float) -> int | None:
+        return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
+
+    monkeypatch.setattr(kafka_lost, "_LOOK_S", 0.05)
+    monkeypatch.setattr(kafka_lost, "_BACKOFF_MS", 100)
+    monkeypatch.setattr(kafka_lost, "brokers_of", asked)
+    config = write_config(tmp_path, kafka, f"l{uuid.uuid4().hex[:12]}")
+    parent, stopped, raised = _Nobody(), threading.Event(), list[BaseException]()
+
+    def run() -> None:
+        try:
+            run_unit(settings_of(str(config), None), UnitPlace(tmp_path / "data", 0, 1), stopped, parent)
+        except TransportFailedError as error:
+            raised.append(error)
+
+    unit = threading.Thread(target=run)
+    unit.start()
+    try:
+        assert parent.heard.wait(_LIMIT_S)
+        monkeypatch.setattr(Complaints, "told", Complaints.told + 1)
+        unit.join(_LIMIT_S)
+    finally:
+        stopped.set()
+        unit.join(_LIMIT_S)
+    assert "a client has lost the brokers for good" in str(raised)
