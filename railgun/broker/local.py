@@ -62,7 +62,7 @@ class LocalBroker:
             if running is not None:
                 raise AlreadyRunningError(str(self.folder), _address(running.port), running.pid)
             pid_file.remove(self.folder)
-            ports = Ports(_free_port(port), _free_port(0))
+            ports = _free_ports(port)
             jars = install(java, say)
             self._prepare(java, jars, ports)
             say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
@@ -180,6 +180,15 @@ def _listens(port: int) -> bool:
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex((HOST, port)) == 0
+
+
+def _free_ports(port: int) -> Ports:
+    """That one for clients, or one that is free for 0; another one."""
+    client = controller = _free_port(port)
+    # What nobody has yet may be had twice.
+    while controller == client:
+        controller = _free_port(0)
+    return Ports(client, controller)
 
 
 def _free_port(port: int) -> int:

@@ -105,3 +105,9 @@ def test_a_clusters_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPa
     drawn = iter([uuid.UUID(bytes=b"\xf8" * 16), uuid.UUID(bytes=b"\x00" * 16)])
     monkeypatch.setattr(uuid, "uuid4", lambda: next(drawn))
     assert local._new_cluster_id() == "A" * 22
+
+
+def test_its_ports_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = iter([7, 7, 7, 8])
+    monkeypatch.setattr(local, "_free_port", lambda port: next(free))
+    assert local._free_ports(0) == Ports(7, 8)
