@@ -1,7 +1,7 @@
 """The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from reservoir.gather import (
     gather_word_column,
     gather_words,
 )
+from reservoir.open_ahead import OpenAhead, put, words_of
 from reservoir.ring import OpenColumn, Ring, move_ring
 
 _FIRST_ARENA_BYTES = 1 << 16
@@ -94,6 +95,7 @@ class OpenRegion:
         capacity = 1 << max(4, (4 * chunk_events - 1).bit_length())
         self._ring = Ring.empty(capacity, _FIRST_ARENA_BYTES, ())
         self._descriptors = np.zeros((1, COLUMN_WORDS), np.int64)
+        self._ahead: OpenAhead | None = None
         context[at.OPEN_CHUNK_EVENTS] = chunk_events
         context[[at.OPEN_SEALED_TIME, at.OPEN_SEALED_SEQ, at.OPEN_LAST_SEQ]] = at.INT64_MIN
         context[[at.OPEN_MIN_INSERTED, at.OPEN_DUE_TIME]] = at.INT64_MAX
@@ -158,24 +160,59 @@ class OpenRegion:
             return None
         return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
+    def foresee(self, columns: Sequence[HotColumn], derivation: Derivation) -> Callable[[], None] | None:
+        """Hot columns will come that `derivation` knows: what makes those that are new for the rows held, to be
+        called on any thread; None where that is left to `set_columns`. What is made of raw records is, too.
+        """
+        missing = tuple(column for column in columns if column not in self.columns)
+        if not missing or not self.rows or any(column.kind is Kind.STRING for column in missing):
+            return None
+        rows, generation, last_seq = self.all_rows(), self._generation, self._words[at.OPEN_LAST_SEQ]
+
+        def make() -> None:
+            try:
+                recipe = derivation.recipe_for(missing, rows.columns)
+            except KeyError:
+                # It has been told of other columns meanwhile.
+                return
+            if recipe is None:
+                return
+            # The rings may go on, and slots be given to other rows: those are told by their positions.
+            values = recipe.make(len(rows.slots), rows.stored(recipe.sources))
+            made = {column: OpenColumn.empty(column.kind, rows.ring.capacity) for column in missing}
+            for held, data in zip(made.values(), values):
+                put(held, rows.slots, data, words_of(data))
+            self._ahead = OpenAhead(generation, last_seq, made)
+
+        return make
+
     def set_columns(self, columns: Sequence[HotColumn], derivation: Derivation) -> None:
         """Hot columns from now on. Those that are new are made for the rows held."""
+        ahead, self._ahead = self._ahead, None
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
         known = {column: place for place, column in enumerate(self.columns)}
         places = [known.get(column, -1) for column in columns]
         missing = [column for column, place in zip(columns, places) if place < 0]
+        if (
+            ahead is not None
+            and ahead.generation == self._generation
+            and ahead.columns.keys() >= set(missing)
+        ):
+            new = {column: ahead.columns[column] for column in missing}
+            rows = replace(rows, slots=ahead.lacking(rows.ring, rows.slots))
+        else:
+            new = {column: OpenColumn.empty(column.kind, rows.ring.capacity) for column in missing}
         made: dict[HotColumn, ColumnData] = {}
-        if missing and self.rows:
-            values = derivation.computed(missing, self.rows, self.columns, rows.stored)
+        if missing and len(rows.slots):
+            values = derivation.computed(missing, len(rows.slots), self.columns, rows.stored)
             if values is None:
                 values = derivation.derive(*rows.payloads(), missing)
             made = dict(zip(missing, values))
-        held, capacity = self._ring.columns, self._ring.capacity
+        held = self._ring.columns
         descriptors, arena = self._descriptors.tolist(), address(self._ring.arena)
-        new = iter([OpenColumn.empty(column.kind, capacity) for column in missing])
-        wanted = tuple([held[place] if place >= 0 else next(new) for place in places])
+        wanted = tuple([held[place] if place >= 0 else new[column] for column, place in zip(columns, places)])
         self._ring = self._ring.with_columns(wanted)
         self.columns = tuple(columns)
         self._publish_columns(
@@ -185,25 +222,10 @@ class OpenRegion:
             ]
         )
         for column, data in made.items():
-            self._fill_in(column, data)
-
-    def _fill_in(self, column: HotColumn, data: ColumnData) -> None:
-        """Put derived values, one per open row in order, into the column."""
-        words, nulls = data.words, data.nulls
-        if words is not None:
-            words = words if nulls is None else np.where(nulls == 0, words, np.uint64(0))
-            if column.kind is Kind.STRING:
+            words = words_of(data)
+            if column.kind is Kind.STRING and words is not None:
                 words = self._keep_strings(data, words)
-        slots = self._order[self._words[at.OPEN_ORDER_START] : self._words[at.OPEN_ORDER_END]]
-        held = self._ring.columns[self.columns.index(column)]
-        if column.kind is Kind.ENTITY:
-            assert data.hi is not None
-            assert data.lo is not None
-            held.pairs[slots, 0], held.pairs[slots, 1] = data.hi, data.lo
-        else:
-            assert words is not None
-            held.words[slots] = words
-            held.nulls[slots] = 0 if nulls is None else nulls
+            put(self._ring.columns[self.columns.index(column)], rows.slots, data, words)
 
     def _keep_strings(self, data: ColumnData, refs: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Copy derived strings into the arena, as one run; references to them.

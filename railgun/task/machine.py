@@ -114,6 +114,7 @@ class Machine:
         hot = upcoming.program.hot
         if hot.columns != self.program.hot.columns:
             self._deriver.follow(self._schemas, hot, self._key)
+        upcoming.make_open = self._reservoir.foresee_open(hot.columns)
         wanted = [hot.columns[column] for column in upcoming.live_columns]
         return self._reservoir.foresee_columns(LIVE_SET, wanted, hot.columns)
 
@@ -123,6 +124,8 @@ class Machine:
         if hot != self.arrivals.hot:
             upcoming.arrivals = Arrivals(schemas, hot, self._key, self._compiler.compile)
         upcoming.execution = Execution(upcoming.program, self._table, self._pool)
+        if upcoming.make_open is not None:
+            upcoming.make_open()
         self._upcoming = upcoming
 
     def _take_over(

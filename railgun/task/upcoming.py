@@ -1,6 +1,6 @@
 """The program of metrics that will be added soon, made beside the one in force: nobody waits for that."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ class Upcoming:
 
     stream, before: those in force.  edges, groups: their numbers, in the end those of the program that comes.
     `fresh`: the distances of edges that are new.  `builder`, `program`, `live_columns`: once it is planned.
-    `arrivals`, `execution`: once they are made; a change makes what is not.
+    `arrivals`, `execution`: once they are made; a change makes what is not.  `make_open`: makes its new hot
+    columns of rows that no chunk holds yet.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Upcoming:
         self.live_columns: list[int]
         self.arrivals: Arrivals | None = None
         self.execution: Execution | None = None
+        self.make_open: Callable[[], None] | None = None
 
     def plan(self, generations: Sequence[Generation]) -> None:
         """Build the program. On any thread, with nothing held."""
