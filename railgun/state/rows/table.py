@@ -26,8 +26,10 @@ from reservoir.compiled import address
 # Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
 _PENDING_SLOTS = 16 * 1024
 _RENEWED_SLOTS = 4 * 1024
-# Of copies, where an event waits: thirty or so narrow ones, half a millisecond's worth.
+# Of copies, in a brief step: thirty or so narrow ones, half a millisecond's worth.
 _DRAINED_BYTES = 4 * 1024
+# What may be written at once; and what is where an event waits for room for its copy: a piece, since there is room once
+# it is empty. In parts that takes longer, and the event waits for all of them.
 _PRESSED_BYTES = 64 * 1024
 
 
@@ -111,7 +113,7 @@ class EntityTable:
     def relieve(self) -> None:
         """Make room among the copied images, where a kernel said ROWS_DRAIN."""
         if not self._memory.copies.make_room():
-            self._room.drain(_DRAINED_BYTES)
+            self._room.drain(_PRESSED_BYTES)
 
     # --- a batch ---------------------------------------------------------------------------------
 

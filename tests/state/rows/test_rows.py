@@ -352,6 +352,15 @@ def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> 
     assert_stored_as_before_the_epoch(store)
 
 
+def test_who_needs_room_for_a_copy_writes_a_piece_at_once(store: Store) -> None:
+    """There is room when all of it has been written: in parts that takes longer."""
+    table, rows = changed_before_the_epoch(store, 1024 * KIB)
+    relieved = [change_in_the_epoch(table, [row]) for row in rows]
+    assert table.stats().copied > 100
+    # Written, and bound.
+    assert max(relieved) == 2
+
+
 def test_copies_are_lent_memory_that_nobody_uses_while_a_checkpoint_is_under_way(store: Store) -> None:
     table, rows = changed_before_the_epoch(store, 8 * 1024 * KIB)
     used_bytes = table.stats().used_bytes
