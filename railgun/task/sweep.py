@@ -29,6 +29,8 @@ _WORTHWHILE = 8
 _HASTE = 16
 # Of a slice in shares, no further one begins after so long: looking is cheap, deleting is not.
 _SHARES_S, _SHARES_HASTE = 0.0003, 2
+# Steps that copies keep waiting until more of them are written in one; at most so many times as many.
+_WAITS, _WAY_TIMES = 16, 4
 
 
 class SweepWork:
@@ -50,6 +52,7 @@ class SweepWork:
         self._stored_by = self._changed_in = 0
         self._is_told = True
         self._goes_on = False
+        self._kept_waiting = 0
         self.deleted = 0
 
     @property
@@ -83,8 +86,7 @@ class SweepWork:
         self._goes_on = False
         if task.admission.clock_ms == TIME_MIN or (shares == 1 and task.table.is_pressed):
             return False
-        if shares > 1 and not task.table.make_way():
-            # What a checkpoint under way has copied would all be written before a row is deleted.
+        if shares > 1 and not self._has_way():
             self._goes_on = True
             return True
         if not self._is_told:
@@ -108,6 +110,16 @@ class SweepWork:
         self._next_s = task.now() + task.settings.sweep_interval_s * done / (shares * haste)
         self._goes_on = is_worthwhile or is_emptying
         return self._goes_on
+
+    def _has_way(self) -> bool:
+        """Are no copies left of a checkpoint under way, all of which would be written before a row is deleted?
+
+        Where events make more of them than a step writes, steps write more, or no row would go before its end.
+        """
+        is_free = self._task.table.make_way(1 + self._kept_waiting // _WAITS)
+        most = _WAITS * _WAY_TIMES - 1
+        self._kept_waiting = max(0, self._kept_waiting - 1) if is_free else min(most, self._kept_waiting + 1)
+        return is_free
 
     # --- empty rows --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ ENTITIES = 300
 SHARES = 32
 INTERVAL_S = 10.0
 SMALL = 40
+MANY, LIVE = 70, 7_000
 
 
 @pytest.mark.parametrize("slow", [False, True])
@@ -72,5 +73,30 @@ def test_under_a_checkpoint_a_step_writes_no_more_than_elsewhere(tmp_path: Path)
         assert sum(written) >= ENTITIES
         assert max(written) <= SMALL
         task.checkpointer.finish()
+    finally:
+        task.close()
+
+
+def test_rows_go_under_a_checkpoint_though_events_make_more_copies_than_a_step_writes(tmp_path: Path) -> None:
+    """Steps that find no way write more then: a checkpoint that is always under way would keep all rows."""
+    log = SmallLog(stream_text())
+    for number in range(ENTITIES):
+        log.event(f"e{number}", 1_000_000, f"k{number}")
+    for number in range(LIVE):
+        log.event(f"f{number}", 1_002_000, f"l{number}")
+    task = log.open(tmp_path, TaskSettings(sweep_interval_s=0.0))
+    try:
+        task.process(log.records, 0, unanswered)
+        task.checkpointer.begin(b"")
+        written, copied = list[int](), task.table.stats().copied
+        for first in range(0, LIVE, MANY):
+            for number in range(first, first + MANY):
+                log.event(f"g{number}", 1_002_000, f"l{number}")
+            task.process(log.records[-MANY:], len(log.records) - MANY, unanswered)
+            task.sweep.step(SHARES)
+            written.append(task.table.stats().copied - copied)
+            copied += written[-1]
+        assert task.sweep.deleted > 0
+        assert written[0] <= SMALL < max(written) <= 4 * SMALL
     finally:
         task.close()

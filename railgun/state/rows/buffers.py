@@ -24,7 +24,8 @@ from reservoir.compiled import address
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_IMAGE_BYTES_LIKELY = 128
+# Smaller ones count as much where few are to be written: they take their time, too.
+IMAGE_BYTES_LIKELY = 128
 _IMAGES_LEAST = 4
 # One that is filled, one that is written.
 _OWN_LEAST = 2
@@ -102,7 +103,7 @@ class Piece:
     def of(cls, content: Bytes) -> "Piece":
         """An empty one."""
         return cls(
-            content, np.zeros((max(1, content.size // _IMAGE_BYTES_LIKELY), IMAGE_BYTES // 8), np.int64)
+            content, np.zeros((max(1, content.size // IMAGE_BYTES_LIKELY), IMAGE_BYTES // 8), np.int64)
         )
 
     @property
@@ -123,7 +124,7 @@ class Piece:
         first, end = self.taken, self.count
         begin = int(self.images[first, 0])
         if limit_bytes is not None:
-            end = min(end, first + max(1, limit_bytes // _IMAGE_BYTES_LIKELY))
+            end = min(end, first + max(1, limit_bytes // IMAGE_BYTES_LIKELY))
             end = first + 1 + int(np.searchsorted(self.images[first : end - 1, 1], begin + limit_bytes))
         taken = self.images[first:end].tolist()
         content = self.content[begin : taken[-1][1]].tobytes()
@@ -213,8 +214,8 @@ class CopyQueue:
     def take(self, limit_bytes: int | None = None) -> list[Image]:
         """The oldest images, all of one piece or up to about so many bytes of it; they are gone then."""
         if not self._full:
-            all_of_them = limit_bytes is None or limit_bytes >= self._filling.used_bytes
-            if all_of_them or not self.make_room():
+            counted_bytes = max(self._filling.used_bytes, self._filling.count * IMAGE_BYTES_LIKELY)
+            if limit_bytes is None or limit_bytes >= counted_bytes or not self.make_room():
                 return self._filling.take()
         oldest = self._full[0]
         before_bytes = oldest.left_bytes

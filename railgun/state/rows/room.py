@@ -8,6 +8,7 @@ import numpy as np
 from railgun.state.errors import BatchTooLargeError
 from railgun.state.resident import Image
 from railgun.state.rows.access import row_group
+from railgun.state.rows.buffers import IMAGE_BYTES_LIKELY
 from railgun.state.rows.context import (
     CLASS_BYTES,
     CLASS_HAND_SEGMENT,
@@ -127,6 +128,15 @@ class RowRoom:
             self._write_old(images)
             if limit_bytes is not None:
                 return
+
+    def drain_some(self, limit_bytes: int) -> None:
+        """Write about so many bytes of them, of as many pieces as that takes: what is left of one may be very few."""
+        copies, left_bytes = self.memory.copies, limit_bytes
+        while left_bytes > 0 and not copies.is_empty:
+            before_bytes, before = copies.used_bytes, self.stats.copied
+            self.drain(left_bytes)
+            written = self.stats.copied - before
+            left_bytes -= max(before_bytes - copies.used_bytes, written * IMAGE_BYTES_LIKELY)
 
     def write_pending(self) -> None:
         """Write the images of the old epoch that `gather_pending` found."""

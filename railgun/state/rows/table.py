@@ -105,9 +105,11 @@ class EntityTable:
         """Do so many copied images wait to be written that whoever has to write all of them would be held up?"""
         return self._memory.copies.used_bytes > _PRESSED_BYTES
 
-    def make_way(self) -> bool:
-        """Write some of the copied images. True: there is none left, so that deleting rows has to write none first."""
-        self._room.drain(_DRAINED_BYTES)
+    def make_way(self, times: int) -> bool:
+        """Write some of the copied images, so many times as few as can be. True: there is none left, so that deleting
+        rows has to write none first.
+        """
+        self._room.drain_some(times * _DRAINED_BYTES)
         return self._memory.copies.is_empty
 
     def relieve(self) -> None:
