@@ -152,9 +152,14 @@ class TaskPlayer:
 
     def _foresee(self, added: list[int]) -> None:
         """The first of them and maybe some others, while events before it go on."""
-        source = self.source
-        first, foreseen = added[0], added[: source.randint(1, len(added))]
-        self._process(source.randint(self.task.position, first))
+        source, first = self.source, added[0]
+        # A stream that changes besides makes other metrics possible: what comes behind that is foreseen behind it.
+        puts = [place for place, change in self.writer.changes.items() if isinstance(change, PutStream)]
+        behind = max((place + 1 for place in puts if place < first), default=0)
+        end = min((place for place in puts if place > first), default=len(self.writer.records))
+        fitting = [place for place in added if place < end]
+        foreseen = fitting[: source.randint(1, len(fitting))]
+        self._process(source.randint(max(behind, self.task.position), first))
         foresight = self.task.foresee([self.writer.changes[place] for place in foreseen])
         stages = () if foresight is None else (foresight.plan, foresight.read_ahead, foresight.prepare)
         for stage in stages[: source.randint(0, 4)]:
