@@ -12,6 +12,7 @@ from reservoir import layout as at
 from reservoir.chunk import HotRows
 from reservoir.columns import HotColumn
 from reservoir.compiled import address
+from reservoir.distinct import distinct
 from reservoir.errors import CapacityError
 from reservoir.frames import (
     FRAME_CHUNK,
@@ -309,7 +310,7 @@ class FrameCache:
         """For each frame, how many chunks behind it the nearest cursor of its set is; many if none is."""
         standing = self._standing()
         distances = np.full(len(heads), at.INT64_MAX, np.int64)
-        for column_set in np.unique(heads[:, FRAME_SET]):
+        for column_set in distinct(heads[:, FRAME_SET]):
             mine = heads[:, FRAME_SET] == column_set
             chunks = np.sort(standing[standing[:, 0] == column_set, 1])
             if len(chunks):

@@ -9,6 +9,7 @@ from railgun.engine.answers import Answers
 from railgun.language.types import Kind, Type
 from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
 from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplySource
+from reservoir.distinct import distinct
 
 _LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
 
@@ -59,7 +60,7 @@ class Gathered(Answers):
         else:
             self._put(code, batch, taken, rows)
         self._note_life(batch, taken, rows)
-        return len(rows) if ascends else len(np.unique(rows))
+        return len(rows) if ascends else len(distinct(rows))
 
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
         """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""

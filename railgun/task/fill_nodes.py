@@ -28,7 +28,8 @@ class FillNodes:
         table[:, at.NODE_AFTER] = np.maximum(table[:, at.NODE_AFTER], np.repeat(begins, sizes))
         table[:, at.NODE_HEAD], table[:, at.NODE_TAIL] = 0, -1
         table[:, [at.NODE_FILLED_TIME, at.NODE_FILLED_SEQ]] = at.FULL
-        self.pairs = np.unique(table[:, [at.NODE_HEAD, at.NODE_GROUP, at.NODE_ENTITY]], axis=0)
+        pairs = table[:, [at.NODE_HEAD, at.NODE_GROUP, at.NODE_ENTITY]]
+        self.pairs = np.array(sorted(set(map(tuple, pairs.tolist()))), np.int64).reshape(-1, 3)
 
     def __len__(self) -> int:
         return len(self.table)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from railgun.task.admission import MET_ANSWERED, MET_BEFORE
 from railgun.wire.decode import Decoded
 from railgun.wire.repeat import repeat_row
+from reservoir.distinct import distinct
 
 _FIRST_ROW = np.zeros(1, np.int64)
 
@@ -107,7 +108,7 @@ class InputMemory:
         found = Met(None, np.zeros(0, np.int64), {})
         fresh: list[tuple[_Input, dict[int, int]]] = []
         self._kept = Kept()
-        for partition in np.unique(partitions[readable & (partitions >= 0)]).tolist():
+        for partition in distinct(partitions[readable & (partitions >= 0)]).tolist():
             source = self._inputs.setdefault(partition, _Input())
             rows = np.flatnonzero(readable & (partitions == partition))
             fresh.append((source, self._sort(source, rows, decoded, found)))

@@ -22,6 +22,7 @@ from railgun.task.retirement import HeldCell, cell_kinds
 from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
 from railgun.task.view import TaskView
 from reservoir.compiled import address, entry_address
+from reservoir.distinct import distinct
 
 # Rows looked at in a slice. Where an eighth of them goes, the next slice comes soon.
 _ROWS_MAX = 128
@@ -171,7 +172,7 @@ class SweepWork:
         if not len(rows):
             return 0
         groups = task.table.entities(rows)[:, 0]
-        for group in np.unique(groups).tolist():
+        for group in distinct(groups).tolist():
             self._empty(rows[groups == group], self._held[group] + self._retired.get(group, []))
         task.table.delete(rows)
         self.deleted += len(rows)

@@ -15,6 +15,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import NO_REPLY
 from reservoir.compiled import address
+from reservoir.distinct import distinct
 
 _FIRST_CAPACITY_BYTES = 1 << 16
 _FIRST_ROWS = 256
@@ -182,7 +183,7 @@ def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:
     only = only_destination(reply_to, n)
     if only is not None:
         return [only]
-    return [each for each in np.unique(reply_to[:n]).tolist() if each > NO_REPLY]
+    return [each for each in distinct(reply_to[:n]).tolist() if each > NO_REPLY]
 
 
 def only_destination(reply_to: NDArray[np.int64], n: int) -> int | None:
