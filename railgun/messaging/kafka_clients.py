@@ -13,41 +13,38 @@ _there: "WeakSet[Client]" = WeakSet()
 _noting = threading.Lock()
 
 
-class Consumer(confluent_kafka.Consumer):
-    """confluent_kafka's, known."""
+class _Known:
+    """Beneath a client: notes it. broker: the address it was given.  asking: held while it is asked."""
+
+    broker: str
+    asking: threading.Lock
 
     def __init__(self, configuration: dict[str, Any]) -> None:
-        super().__init__(configuration)
+        super().__init__(configuration)  # type: ignore[call-arg]
         self.broker, self.asking = str(configuration["bootstrap.servers"]), threading.Lock()
-        _note(self)
+        with _noting:
+            _there.add(self)  # type: ignore[arg-type]
 
-    def close(self) -> None:
-        """As it is closed it must not be asked: what it is made of goes."""
+
+class _Closed(_Known):
+    """Of one that is closed: meanwhile it must not be asked, as what it is made of goes."""
+
+    def close(self) -> Any:
+        """As the client's own."""
         with self.asking:
-            super().close()
+            return super().close()  # type: ignore[misc]
 
 
-class Producer(confluent_kafka.Producer):
+class Consumer(_Closed, confluent_kafka.Consumer):
     """confluent_kafka's, known."""
 
-    def __init__(self, configuration: dict[str, Any]) -> None:
-        super().__init__(configuration)
-        self.broker, self.asking = str(configuration["bootstrap.servers"]), threading.Lock()
-        _note(self)
 
-    def close(self) -> bool:
-        """As it is closed it must not be asked: what it is made of goes."""
-        with self.asking:
-            return super().close()
-
-
-class AdminClient(confluent_admin.AdminClient):
+class Producer(_Closed, confluent_kafka.Producer):
     """confluent_kafka's, known."""
 
-    def __init__(self, configuration: dict[str, Any]) -> None:
-        super().__init__(configuration)
-        self.broker, self.asking = str(configuration["bootstrap.servers"]), threading.Lock()
-        _note(self)
+
+class AdminClient(_Known, confluent_admin.AdminClient):
+    """confluent_kafka's, known."""
 
 
 Client = AdminClient | Consumer | Producer
@@ -76,8 +73,3 @@ def brokers_of(client: Client, topic: str, within_s: float) -> int | None:
         raise KafkaException(KafkaError(KafkaError._DESTROY)) from error
     finally:
         client.asking.release()
-
-
-def _note(client: "Client") -> None:
-    with _noting:
-        _there.add(client)
