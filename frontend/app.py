@@ -24,6 +24,7 @@ from frontend.single_events import SingleEvents
 from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
+_UNANSWERED = "stopping, without an answer by now: what was asked for may come to pass, and events may count"
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -60,6 +61,11 @@ class Application:
             await answer_problem(send, error)
         except GoneError:
             return
+        except asyncio.CancelledError:
+            # The server waits no longer for what is in flight.
+            if answering.started or not self.stopping.is_set():
+                raise
+            await answer_problem(send, refusal(503, _UNANSWERED))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.started:

@@ -137,6 +137,18 @@ def test_what_is_in_flight_is_answered(payments: Payments, event: Event) -> None
         assert running.score("payments", sent)["duplicate"] == ["card", "*"]
 
 
+def test_what_is_not_answered_within_the_grace_is_told_so(payments: Payments, event: Event) -> None:
+    with ThreadPoolExecutor(1) as pool, payments.serve() as running:
+        payments.gate.shut()
+        held = pool.submit(running.post, EVENTS, [event()])
+        payments.gate.wait_for_event()
+        running.service.stop()
+        response = held.result()
+        payments.gate.open()
+    assert (response.status_code, response.headers["content-type"]) == (503, "application/problem+json")
+    assert "events may count" in response.json()["detail"]
+
+
 def test_a_stream_of_lines_ends_with_the_server(payments: Payments, event: Event) -> None:
     with payments.serve() as running, RawClient(running.address) as client:
         client.send(head(EVENTS, "application/x-ndjson", "Transfer-Encoding: chunked"))
