@@ -31,6 +31,8 @@ from railgun.registry.topics import Topics
 
 _WORKLOAD = "payments_1x3"
 _FRONT_END = 0
+# For longer than from one checkpoint to the next.
+_MEASURED_EVENTS = 6_000_000
 _READY_S = 600.0
 
 
@@ -96,7 +98,7 @@ def unit_topic(report: Report) -> None:
     with running_broker() as address:
         for run in range(report.runs):
             with tempfile.TemporaryDirectory(prefix="railgun-bench-unit-") as folder:
-                events = max(int(2_000_000 * report.scale), 10_000)
+                events = max(int(_MEASURED_EVENTS * report.scale), 10_000)
                 workload = replace(THROUGHPUT[_WORKLOAD], measured=events)
                 rates.append(unit_per_s(address, f"bench{run}", Path(folder), workload))
     report.note("unit_topic", rates)

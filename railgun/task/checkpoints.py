@@ -25,6 +25,8 @@ _LEAST_SHARES = 8
 # What a record costs a recovery beside its processing: its row, and that of an event that leaves, which were in memory,
 # are read from the disk.
 _COLD_ROWS_S = 10e-6
+# Who waits for less of the time is under full load: handing over, and taking turns, wait too.
+_SPARE_SHARE = 1 / 6
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -106,6 +108,8 @@ class CheckpointWork:
             return False
         passed_s, at_work_s = now_s - self._begun_s, busy_s + task.upkeep_s - self._begun_upkeep_s
         idle_s = passed_s - max(at_work_s, task.used_s() - self._begun_used_s)
+        if idle_s < _SPARE_SHARE * passed_s:
+            return False
         return again_s * idle_s > settings.replay_s * passed_s
 
     def _note_clocks(self) -> None:

@@ -23,7 +23,7 @@ class TaskView(Protocol):
 
     position: the offset of the next record it wants.  history: the id of what lies before its log, empty where nothing
     does.  retained_ms: R.  busy_s, upkeep_s: seconds spent in processing records and in background work, by `now`.
-    used_s: seconds for which this process has kept all processors busy.
+    used_s: seconds for which this process has kept all processors busy, or for which a unit had something to do.
     """
 
     identity: TaskIdentity

@@ -1,5 +1,6 @@
 """The loop of a processor unit: everything that has come, task by task, in turns; what else is due in between."""
 
+import contextlib
 import logging
 import shutil
 import threading
@@ -27,6 +28,7 @@ from railgun.unit.place import Place, task_folder
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments, TaskKey
 from railgun.unit.task_host import TaskHost
+from railgun.unit.waiting import Waiting
 
 # Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
@@ -43,7 +45,8 @@ class UnitLoop:
 
     host: makes the host of a task, one of so many that are opened together.  closed: is told of those that are let
     go while the unit goes on.  removes: whether this unit deletes the folders of dropped streams, `grace_s` after it
-    hears of the drop.  Raises what stops the whole unit: TransportError, and errors of the disk.
+    hears of the drop.  waiting: is told when there may be nothing to do.  Raises what stops the whole unit:
+    TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -59,11 +62,13 @@ class UnitLoop:
         *,
         removes: bool,
         grace_s: float,
+        waiting: Waiting,
     ) -> None:
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._noted = positions, noted
         self._host, self._closed, self._folder = host, closed, folder
         self._removes, self._grace_s = removes, grace_s
+        self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
         self._changed = threading.Event()
         self._snapshot: Snapshot | None = None
@@ -138,11 +143,13 @@ class UnitLoop:
 
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         if not running:
-            time.sleep(timeout_s)
+            with self._waiting_for_more.maybe():
+                time.sleep(timeout_s)
             return
         positions = {where: host.position for where, host in running.items() if host.is_running}
         try:
-            found = self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s)
+            with self._waiting_for_more.maybe() if timeout_s else contextlib.nullcontext():
+                found = self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s)
         except TransportUnavailableError as error:
             _log.warning("nothing can be read for now: %s", error)
             time.sleep(_AWAY_S)

@@ -28,6 +28,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.task_host import TaskHost
 from railgun.unit.telemetry import UnitTelemetry
+from railgun.unit.waiting import Waiting
 
 _log = logging.getLogger("railgun.unit")
 
@@ -112,10 +113,11 @@ def _made(
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
     generation = time.time_ns() // 1_000_000
     interval_s = cluster.positions_interval_ms / 1000
+    waiting = Waiting()
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
 
     def host(of: Place, tasks: int) -> TaskHost:
-        return TaskHost(of, transport, sending, memory.take(tasks))
+        return TaskHost(of, transport, sending, memory.take(tasks), waiting.used_s)
 
     return UnitLoop(
         transport,
@@ -128,6 +130,7 @@ def _made(
         place.folder,
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
+        waiting=waiting,
     )
 
 

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import shutil
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from time import perf_counter
 
@@ -13,6 +14,7 @@ from railgun.catalog.changes import BeginDeepening, Warm, change_to_json
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.state.errors import StoreError, StoreLockedError
+from railgun.task.checkpoints import used_s
 from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
@@ -36,14 +38,21 @@ _log = logging.getLogger("railgun.unit")
 
 
 class TaskHost:
-    """failure: why the task was stopped; None while it runs. One thread uses it."""
+    """failure: why the task was stopped; None while it runs.  used_s: see `TaskView`. One thread uses it."""
 
-    def __init__(self, place: Place, transport: Transport, sending: Sending, settings: TaskSettings) -> None:
+    def __init__(
+        self,
+        place: Place,
+        transport: Transport,
+        sending: Sending,
+        settings: TaskSettings,
+        used_s: Callable[[], float] = used_s,
+    ) -> None:
         self.place = place
         self.failure: str | None = None
         self.settings = settings
         self._transport, self._sending = transport, sending
-        self._log = TaskLog(transport, place.where)
+        self._log = TaskLog(transport, place.where, used_s)
         self._outstanding = Outstanding(str(place.identity))
         self._task: TaskProcessor | None = None
         self._known_position = 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition, Transport
+from railgun.task.checkpoints import used_s
 from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
@@ -25,6 +26,7 @@ class TaskLog:
 
     log: Transport
     where: TopicPartition
+    used_s: Callable[[], float] = used_s
 
     @property
     def start(self) -> int:
@@ -41,7 +43,14 @@ class TaskLog:
     ) -> TaskProcessor:
         """The task of this log as its folder has it: see `open_task`. Raises what that raises, TransportError."""
         return open_task(
-            folder, identity, DiskFiles(), self.read, settings, sync_log=sync_log, log_start=self.start
+            folder,
+            identity,
+            DiskFiles(),
+            self.read,
+            settings,
+            sync_log=sync_log,
+            log_start=self.start,
+            used_s=self.used_s,
         )
 
     def catch_up(self, task: TaskProcessor, threads: int, start: Start) -> None:

@@ -61,6 +61,11 @@ def test_under_full_load_only_the_clock_counts(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 1.0) == pytest.approx(10.0, abs=0.15)
 
 
+def test_a_task_that_hardly_waits_is_under_full_load(tmp_path: Path) -> None:
+    assert began_after_s(tmp_path, 0.8) == pytest.approx(1.0 / (0.8 * 0.2), abs=0.25)
+    assert began_after_s(tmp_path, 0.9) == pytest.approx(10.0, abs=0.15)
+
+
 def test_what_the_process_does_otherwise_leaves_less_to_spare(tmp_path: Path) -> None:
     assert began_after_s(tmp_path, 0.3, 0.2) == pytest.approx(1.0 / (0.3 * 0.5), abs=0.25)
 

@@ -18,6 +18,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
 from railgun.unit.task_host import TaskHost
+from railgun.unit.waiting import Waiting
 
 QUICK = {"fetch.wait.max.ms": 30}
 # Of tasks of which many are open at a time, with checkpoints among the events of a short test.
@@ -56,17 +57,19 @@ class LocalUnit:
         topics = self.registry.topics
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         self.sending = Sending(self.transport, topics)
+        waiting = Waiting()
         self.loop = UnitLoop(
             self.transport,
             topics,
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01),
             self.sending.noted,
-            lambda place, tasks: TaskHost(place, self.transport, self.sending, settings),
+            lambda place, tasks: TaskHost(place, self.transport, self.sending, settings, waiting.used_s),
             lambda host: None,
             folder,
             removes=index == 0,
             grace_s=grace_s,
+            waiting=waiting,
         )
         self.registry.follow(self.loop.follow)
         self._thread = threading.Thread(target=self._run, name=f"unit-{index}")

@@ -17,6 +17,7 @@ from railgun.unit.place import Place
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
 from railgun.unit.task_host import TaskHost
+from railgun.unit.waiting import Waiting
 
 _DEFINITIONS = """
 [streams.{name}]
@@ -74,6 +75,7 @@ def _loop(folder: Path, *, removes: bool = False) -> UnitLoop:
         folder,
         removes=removes,
         grace_s=0.0,
+        waiting=Waiting(),
     )
 
 

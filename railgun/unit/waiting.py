@@ -1,0 +1,31 @@
+"""How much of its time a unit has nothing to do: what its tasks may spend on early checkpoints."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Waiting:
+    """Told when the loop of a unit may wait; one thread calls all of it.
+
+    now: a clock.  cpu_s: the processor time that this thread used.  waited_s: for so long it had nothing to do.
+    """
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, cpu_s: Callable[[], float] = time.thread_time
+    ) -> None:
+        self._now, self._cpu_s = now, cpu_s
+        self.waited_s = 0.0
+
+    def used_s(self) -> float:
+        """Seconds that it had something to do, waiting for a processor included; only differences mean anything."""
+        return self._now() - self.waited_s
+
+    @contextmanager
+    def maybe(self) -> Iterator[None]:
+        """What the block does not use of a processor is waiting."""
+        begun_s, begun_cpu_s = self._now(), self._cpu_s()
+        try:
+            yield
+        finally:
+            self.waited_s += max(0.0, self._now() - begun_s - (self._cpu_s() - begun_cpu_s))
