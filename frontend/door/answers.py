@@ -14,7 +14,7 @@ from frontend.door.windows import Windows
 from frontend.kafka.asked import Asked
 from frontend.problems import ProblemError
 from railgun.engine.noting import note_batch
-from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
 from railgun.messaging.kafka_group import GroupReading
 from railgun.messaging.kafka_output import Outgoing, Output, OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
@@ -116,6 +116,8 @@ class Answering:
         try:
             while not self._ended:
                 self._round()
+        except TransportFailedError as error:
+            self._on_failure(f"{error.place}: {error.reason}")
         except TransportError as error:
             self._on_failure(str(error))
         except Exception as error:  # noqa: BLE001 - it is begun anew

@@ -100,7 +100,8 @@ class Inputs:
             return
         trouble = self._troubles.setdefault(name, _Trouble())
         trouble.failed()
-        _log.error("%s is read no more for now: %s", self._means.topics.input(name), running.failure)
+        topic = self._means.topics.input(name)
+        _log.error("%s is read no more for now, and again soon: %s", topic, running.failure)
 
     def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
         means = self._means

@@ -22,7 +22,7 @@ from frontend.door.windows import Windows
 from frontend.kafka.stream_door import StreamDoor
 from railgun.engine.ids import PositionIds
 from railgun.engine.noting import note_refused
-from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
 from railgun.messaging.kafka_group import GroupReading, leave
 from railgun.messaging.kafka_output import Output
 from railgun.telemetry.recording import StreamRecord
@@ -99,6 +99,9 @@ class StreamInput:
             finally:
                 if self._answering is None or self._answering.is_over:
                     output.close()
+        except TransportFailedError as error:
+            # What would be the remedy is done by whoever finds this one at its end.
+            self.failed(f"{error.place}: {error.reason}")
         except TransportError as error:
             self.failed(str(error))
         except Exception as error:  # noqa: BLE001 - it is begun anew

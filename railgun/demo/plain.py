@@ -34,6 +34,7 @@ class PlainLines:
         if progress.singles.seconds:
             if progress.done == progress.total:
                 self._console.print(
+                    f"{progress.done:>9,} of {progress.total:,} events, "
                     f"the last {len(progress.singles.seconds):,} one by one: {progress.singles.text()}",
                     soft_wrap=True,
                 )
