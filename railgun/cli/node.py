@@ -21,7 +21,7 @@ _LOADING = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun node`."""
     parser.add_argument(
-        "--units", metavar="N", type=int, help="processes that run tasks (default: one for each core)"
+        "--units", metavar="N", type=int, help="processes that run tasks (0, the default: one for each core)"
     )
     parser.add_argument(
         "--data", metavar="DIR", help="where the tasks' events and state are kept (default: data)"

@@ -21,6 +21,7 @@ BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
 # A unit that does not come to its end within this time after it was asked is killed: its log has everything.
 STOP_S = 60.0
 _LOCK = "node.lock"
+_PID_BYTES_MAX = 32
 # What a node's folder may hold before a node has run there: what a backfill made ready, what file systems put there.
 _OWN = {"backfill", "lost+found"}
 NODE_READY = "ready"
@@ -208,9 +209,13 @@ def _held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            owner = os.pread(handle, _PID_BYTES_MAX, 0).decode("ascii", "replace") or "unknown"
             raise NodeFolderError(
-                f"{folder}: another node uses this folder; stop it, or give this one a folder of its own"
+                f"{folder}: another node, process {owner}, uses this folder; stop it, or give this one a folder of its "
+                "own"
             ) from None
+        os.truncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode("ascii"), 0)
         yield
     finally:
         os.close(handle)

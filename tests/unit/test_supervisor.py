@@ -87,7 +87,7 @@ def test_a_folder_is_one_nodes(tmp_path: Path) -> None:
     first.start()
     try:
         assert is_held.wait(60)
-        with pytest.raises(NodeFolderError, match="another node uses this folder"):
+        with pytest.raises(NodeFolderError, match=f"another node, process {os.getpid()}, uses this folder"):
             Supervisor(tmp_path, 0).run(stopped)
     finally:
         stopped.set()
