@@ -60,8 +60,11 @@ class Cluster:
     def steady(
         self, rate_per_s: float, settled_s: float, seconds: float, *, by_topic: bool = True
     ) -> Outcome:
-        """The same once it has gone on for `settled_s`: what Java compiles for a load, and what the one before left to
-        be written, is done then."""
+        """The same once it has gone on for `settled_s`: what Java compiles for a load is done then; and what the load
+        before left in the page cache is on disk before this one begins. Two gigabytes of a search's, which the kernel
+        writes half a minute later, would be measured as this load's.
+        """
+        os.sync()
         self.at(rate_per_s, settled_s, by_topic=by_topic)
         return self.at(rate_per_s, seconds, by_topic=by_topic)
 
@@ -91,7 +94,8 @@ class Cluster:
         self, low_per_s: float, high_per_s: float, burst_s: float, after_s: float
     ) -> float:
         """From the end of a burst until latencies are as before: half a second's p99 at most twice that of the time
-        before, or _NORMAL_MS."""
+        before, or _NORMAL_MS. On disk before it begins: what the load before left in the page cache."""
+        os.sync()
         slices = round(after_s / _SLICE_S)
         phases = (
             Phase(round(low_per_s * after_s / 2), after_s / 2),
