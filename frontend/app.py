@@ -24,7 +24,10 @@ from frontend.single_events import SingleEvents
 from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
-_UNANSWERED = "stopping, without an answer by now: what was asked for may come to pass, and events may count"
+_UNANSWERED = (
+    "stopping, without an answer by now: what was asked for may come to pass, and events may count; sending them again "
+    "is safe with their ids, and without an id field they would count once more"
+)
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -65,7 +68,8 @@ class Application:
             # The server waits no longer for what is in flight.
             if answering.started or not self.stopping.is_set():
                 raise
-            await answer_problem(send, refusal(503, _UNANSWERED))
+            # No `Retry-After`: by it a client knows that nothing of its request was taken.
+            await answer_problem(send, ProblemError(problem(503, _UNANSWERED)))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.started:

@@ -48,7 +48,8 @@ class Client:
     """Talks to the server at `url`. One thread uses it. Every method raises ClientError.
 
     A request that the server had no room for, or that came while it was starting (429, 503), of which it took nothing,
-    is sent again when the server said, for `patience_s` in all; where nobody listens yet, for `connects_within_s`.
+    is sent again when the server said, for `patience_s` in all; where nobody listens yet, for `connects_within_s`. One
+    that may have been taken (a 503 that names no time) is not.
     told: the reason, once a request has waited for a second.
     """
 

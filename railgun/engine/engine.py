@@ -318,10 +318,7 @@ class Engine:
     @property
     def failure(self) -> str | None:
         """Why it stopped and takes nothing any more; None where it goes on."""
-        if self._failure is None:
-            return None
-        known = translated(self._failure) if isinstance(self._failure, Exception) else None
-        return one_line(known or self._failure)
+        return None if self._failure is None else one_line(_as_told(self._failure))
 
     # --- what there is -----------------------------------------------------------------------------
 
@@ -466,10 +463,10 @@ class Engine:
         return coming, place
 
     def _check(self) -> None:
-        if self.failure is not None:
+        if self._failure is not None:
             raise EngineStoppedError(
                 f"{self.folder}: stopped by an error: {self.failure}; close it, then open the folder again"
-            )
+            ) from _as_told(self._failure)
 
     def _note(self, error: BaseException) -> None:
         """Stop for good where an error came half-way."""
@@ -499,3 +496,9 @@ class Engine:
     def _remove(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _as_told(failure: BaseException) -> BaseException:
+    """What a failure is to whoever uses an engine."""
+    known = translated(failure) if isinstance(failure, Exception) else None
+    return known or failure

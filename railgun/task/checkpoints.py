@@ -94,8 +94,8 @@ class CheckpointWork:
         """By the clock; or earlier, where what a recovery would have to process again has grown long.
 
         Replaying takes about as long as processing did, and the reading of rows.  An early checkpoint is paid from the
-        time in which this process leaves the processors idle: the less of that there is, the later it comes; under full
-        load only the clock counts.
+        time in which nothing is to be done (`TaskView.used_s`): the less of that there is, the later it comes; under
+        full load only the clock counts.
         Where others take the processors, this task is at work for longer than it uses them; both are no spare time.
         """
         task, settings = self._task, self._task.settings

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +214,10 @@ def _held(folder: Path) -> Iterator[None]:
                 f"{folder}: another node, process {owner}, uses this folder; stop it, or give this one a folder of its "
                 "own"
             ) from None
-        os.truncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode("ascii"), 0)
+        with suppress(OSError):
+            # For the message above alone: a full disk refuses it, and the node may start.
+            os.truncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode("ascii"), 0)
         yield
     finally:
         os.close(handle)

@@ -14,7 +14,6 @@ from railgun.catalog.changes import BeginDeepening, Warm, change_to_json
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.checkpoints import used_s
 from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
@@ -46,7 +45,7 @@ class TaskHost:
         transport: Transport,
         sending: Sending,
         settings: TaskSettings,
-        used_s: Callable[[], float] = used_s,
+        used_s: Callable[[], float],
     ) -> None:
         self.place = place
         self.failure: str | None = None

@@ -147,6 +147,7 @@ def test_what_is_not_answered_within_the_grace_is_told_so(payments: Payments, ev
         payments.gate.open()
     assert (response.status_code, response.headers["content-type"]) == (503, "application/problem+json")
     assert "events may count" in response.json()["detail"]
+    assert "Retry-After" not in response.headers, "a client would send it again, and it would count twice"
 
 
 def test_a_stream_of_lines_ends_with_the_server(payments: Payments, event: Event) -> None:

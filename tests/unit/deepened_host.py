@@ -9,6 +9,7 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_js
 from railgun.catalog.names import column_name
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
+from railgun.task.checkpoints import used_s
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
 from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_plan
 from railgun.task.history_manifest import ready_folder
@@ -53,7 +54,7 @@ class DeepenedHost:
         self.open()
 
     def open(self) -> None:
-        self.host = TaskHost(self.place, self.log, Sending(self.log, TOPICS), SETTINGS)
+        self.host = TaskHost(self.place, self.log, Sending(self.log, TOPICS), SETTINGS, used_s)
         assert self.host.open()
 
     def change(self, kind: type[BeginDeepening] | type[Deepen], history: str = HISTORY) -> None:

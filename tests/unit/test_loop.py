@@ -1,5 +1,6 @@
 """When a unit's loop says that it is ready: its tasks have caught up, and the catalogue has none that it lacks."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -62,10 +63,33 @@ def _snapshot(*changes: Change) -> Snapshot:
     return Snapshot(catalog, dict.fromkeys(catalog.streams, bytes(16)), ())
 
 
-def _loop(folder: Path, *, removes: bool = False) -> UnitLoop:
-    host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: StillHost(place))
+class RunningHost(StillHost):
+    """A task that reads its log, and has more to do or not."""
+
+    is_running, position, has_more = True, 0, False
+
+    def work(self) -> bool:
+        return self.has_more
+
+
+class EmptyLog:
+    """Nothing comes."""
+
+    def fetch(self, positions: Any, records: int, size: int, timeout_s: float) -> list[Any]:
+        time.sleep(timeout_s)
+        return []
+
+
+def _loop(
+    folder: Path,
+    *,
+    removes: bool = False,
+    host_of: Callable[[Place], StillHost] = StillHost,
+    waiting: Waiting | None = None,
+) -> UnitLoop:
+    host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: host_of(place))
     return UnitLoop(
-        cast(Transport, None),
+        cast(Transport, EmptyLog()),
         Topics(),
         Spread(0, 1),
         cast(Positions, SilentPositions()),
@@ -75,7 +99,7 @@ def _loop(folder: Path, *, removes: bool = False) -> UnitLoop:
         folder,
         removes=removes,
         grace_s=0.0,
-        waiting=Waiting(),
+        waiting=waiting or Waiting(),
     )
 
 
@@ -121,3 +145,28 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert not prepared.exists()
     assert to_come.is_dir()
+
+
+def test_what_it_waits_for_records_is_told_and_only_that(tmp_path: Path) -> None:
+    """Early checkpoints are paid from it."""
+    made: list[RunningHost] = []
+
+    def host_of(place: Place) -> RunningHost:
+        made.append(RunningHost(place))
+        return made[-1]
+
+    waiting = Waiting()
+    loop = _loop(tmp_path, host_of=host_of, waiting=waiting)
+    stream = parse_definitions(_DEFINITIONS.format(name="a")).streams["a"]
+    loop.follow(_snapshot(PutStream(1, stream, 1)))
+    loop.round()
+    waited_s = waiting.waited_s
+    assert waited_s > 0
+    for host in made:
+        host.has_more = True
+    loop.round()
+    assert waiting.waited_s == waited_s, "there was more to do"
+    for host in made:
+        host.has_more = False
+    loop.round()
+    assert waiting.waited_s > waited_s

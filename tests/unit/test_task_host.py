@@ -14,6 +14,7 @@ from railgun.messaging.embedded import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
+from railgun.task.checkpoints import used_s
 from railgun.task.identity import TaskIdentity
 from railgun.unit.place import Place
 from railgun.unit.sending import Sending
@@ -84,7 +85,7 @@ def host(log: HeldLog, tmp_path: Path) -> Iterator[TaskHost]:
         tmp_path / "task",
         tmp_path / "ready",
     )
-    opened = TaskHost(place, log, Sending(log, _TOPICS), _SETTINGS)
+    opened = TaskHost(place, log, Sending(log, _TOPICS), _SETTINGS, used_s)
     try:
         assert opened.open()
         yield opened
