@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -53,7 +54,12 @@ class OfflineRun:
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
         self._folder = self._temporary or Path(folder or "")
         try:
-            never = replace(settings or TaskSettings(), checkpoint_interval_s=_NEVER_S, replay_s=_NEVER_S)
+            never = replace(
+                settings or TaskSettings(),
+                checkpoint_interval_s=_NEVER_S,
+                checkpoint_bytes=sys.maxsize,
+                replay_s=_NEVER_S,
+            )
             tasks = len(stream.tasks)
             self._tasks = self._open(MemoryShares(never, LIMIT_BYTES).take(tasks))
         except BaseException:

@@ -45,7 +45,7 @@ class CheckpointWork:
     def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
         self._task = task
         self._sync_log = sync_log
-        self._ended_s = task.now()
+        self._ended_s, self._ended_bytes = task.now(), task.store.written_bytes
         self._note_clocks()
         self._closing: tuple[int, int, int, int, list[int]] | None = None
         self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
@@ -91,16 +91,19 @@ class CheckpointWork:
         return min(_SLICE_LEAST_BYTES * (1 + more), self._task.settings.trickle_bytes)
 
     def _is_due(self) -> bool:
-        """By the clock; or earlier, where what a recovery would have to process again has grown long.
+        """By the clock, or by what was written since; or earlier, where what a recovery would have to process again has
+        grown long.
 
         Replaying takes about as long as processing did, and the reading of rows.  An early checkpoint is paid from the
         time in which nothing is to be done (`TaskView.used_s`): the less of that there is, the later it comes; under
-        full load only the clock counts.
+        full load only the former two count.
         Where others take the processors, this task is at work for longer than it uses them; both are no spare time.
         """
         task, settings = self._task, self._task.settings
         now_s = task.now()
         if now_s - self._ended_s >= settings.checkpoint_interval_s:
+            return True
+        if task.store.written_bytes - self._ended_bytes >= settings.checkpoint_bytes:
             return True
         busy_s = task.busy_s - self._begun_busy_s
         again_s = busy_s + (task.position - self._begun_position) * _COLD_ROWS_S
@@ -173,7 +176,7 @@ class CheckpointWork:
         assert self._closing is not None
         position, log_start, chunks, needed_ms, full = self._closing
         self._closing = None
-        self._ended_s = self._task.now()
+        self._ended_s, self._ended_bytes = self._task.now(), self._task.store.written_bytes
         self.last_s = self._ended_s - self._begun_s
         self.durable_position = position
         self.durable_log_start, self.durable_chunks = log_start, chunks

@@ -1,5 +1,6 @@
 """Building a task of history: events that were never in its log go through it as if they had. See HISTORY.md."""
 
+import sys
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,6 +86,7 @@ class HistoryBuild:
             chunk_events=plan.chunk_events,
             segment_bytes=plan.segment_bytes,
             checkpoint_interval_s=_CHECKPOINT_S,
+            checkpoint_bytes=sys.maxsize,
         )
         task = self._task = open_task(folder, self._identity, DiskFiles(), _no_log, fixed)
         task.position, task.history, task.inputs = FIRST_OFFSET, plan.history, _NoInputs()

@@ -14,7 +14,8 @@ class TaskSettings:
     write_buffer_bytes: state written and not in tables yet. chunk_events, segment_bytes: of a task's events on disk;
     a task that has some goes on with chunks as large as they were. batch_events_max: records run in one go.
     crossings_max: crossing rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of
-    the next.
+    the next. checkpoint_bytes: of state written after the end of one (rows that have no room in memory), at which the
+    next comes too: the old values of what they overwrite lie on disk until then.
     replay_s: a checkpoint comes earlier where a recovery would take longer than this to do again what came, as far as
     the process has time to spare. trickle_bytes: state written between two batches while a checkpoint is under way,
     less where it takes long.
@@ -32,6 +33,7 @@ class TaskSettings:
     result_bytes_max: int = 16 * MIB
     crossings_max: int = 1 << 20
     checkpoint_interval_s: float = 10.0
+    checkpoint_bytes: int = 1024 * MIB
     replay_s: float = 0.4
     trickle_bytes: int = 256 * 1024
     fill_rows_max: int = 2048

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import MIB, TaskSettings
 from tests.task.small_log import SmallLog, stream_text
 
 SETTINGS = TaskSettings(checkpoint_interval_s=10.0, replay_s=1.0)
@@ -143,3 +143,27 @@ def test_a_checkpoint_comes_to_its_end_where_every_write_is_slow(tmp_path: Path,
     finally:
         task.close()
     assert clock_s < (500 if is_brief else 170)
+
+
+@pytest.mark.parametrize(("limit_bytes", "comes"), [(1 * MIB, True), (1024 * MIB, False)])
+def test_what_has_no_room_in_memory_brings_one(limit_bytes: int, comes: bool, tmp_path: Path) -> None:
+    never = float("inf")
+    settings = TaskSettings(
+        row_cache_bytes=2 * MIB,
+        checkpoint_interval_s=never,
+        replay_s=never,
+        checkpoint_bytes=limit_bytes,
+    )
+    log = SmallLog(stream_text(window="SLIDING 1 DAY"))
+    for n in range(60_000):
+        log.event(f"e{n}", 1_000_000 + n, f"key {n}")
+    task = log.open(tmp_path, settings)
+    try:
+        log.feed(task, 2048)
+        assert task.store.written_bytes > 1 * MIB
+        for _ in range(1_000):
+            task.work()
+        assert (task.checkpoints.taken > 0) is comes
+        assert not task.checkpointer.is_in_flight
+    finally:
+        task.close()
