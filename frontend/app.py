@@ -17,7 +17,7 @@ from frontend.asgi import (
 )
 from frontend.backend import Backend
 from frontend.in_flight import InFlight
-from frontend.problems import ProblemError, of_defect, problem, refusal, wrong_method
+from frontend.problems import ProblemError, of_defect, problem, refusal, uncertain, wrong_method
 from frontend.request_body import Body, GoneError, check_length
 from frontend.scoring_route import ScoringRoute, stream_of
 from frontend.single_events import SingleEvents
@@ -68,8 +68,7 @@ class Application:
             # The server waits no longer for what is in flight.
             if answering.started or not self.stopping.is_set():
                 raise
-            # No `Retry-After`: by it a client knows that nothing of its request was taken.
-            await answer_problem(send, ProblemError(problem(503, _UNANSWERED)))
+            await answer_problem(send, uncertain(_UNANSWERED))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.started:

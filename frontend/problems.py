@@ -53,6 +53,12 @@ def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
     return ProblemError(problem(status, detail, errors), headers)
 
 
+def uncertain(detail: str) -> ProblemError:
+    """The exception where what was asked for may have been taken: it names no time, by which a client sends again of
+    itself."""
+    return ProblemError(problem(503, detail))
+
+
 def wrong_method(method: str, path: str, allowed: Sequence[str]) -> str:
     """The detail of a 405."""
     *most, last = allowed

@@ -15,7 +15,7 @@ from frontend.door.recorded import RecordedReplies
 from frontend.kafka.asked import Asked
 from frontend.kafka.doors import Doors
 from frontend.kafka.exchange import Exchange
-from frontend.problems import ProblemError, refusal
+from frontend.problems import ProblemError, refusal, uncertain
 from frontend.scoring_thread import Outcome, Submission, deliver
 from railgun.engine.noting import note_batch, note_refused
 from railgun.engine.taken import Taken
@@ -167,13 +167,13 @@ class Requests:
             outcomes = _without(context)
         else:
             said = f"{error}; the events may count; sending them again with their ids is safe"
-            outcomes = [(each, refusal(503, said)) for each in context.requests]
+            outcomes = [(each, uncertain(said)) for each in context.requests]
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
 
 def _unrecorded(outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
     said = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
-    return [(each, refusal(503, said)) for each, _ in outcomes]
+    return [(each, uncertain(said)) for each, _ in outcomes]
 
 
 def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:

@@ -1,4 +1,4 @@
-"""When a unit's loop says that it is ready: its tasks have caught up, and the catalogue has none that it lacks."""
+"""When a unit's loop says that it is ready (nothing is left to open or to catch up with), and when it waits."""
 
 import time
 from collections.abc import Callable
