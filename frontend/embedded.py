@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from frontend.answers_in_time import note_refused_request, unanswered
 from frontend.answers_of_requests import placed, without_replies
 from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
-from frontend.engine_problems import as_problem
+from frontend.engine_problems import as_problem, of_scoring
 from frontend.in_thread import InThread
 from frontend.installs import Installs
 from frontend.pace import Pace
@@ -125,11 +125,12 @@ class EmbeddedBackend(InThread):
                 outcomes += _shared(own, scored)
                 laps.end("encode")
             except EngineError as error:
-                outcomes += [(each, as_problem(error)) for each in own]
+                said = of_scoring(error, has_stopped=engine.failure is not None)
+                outcomes += [(each, said) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told
                 _log.exception("scoring stopped half-way")
-                said = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"
-                outcomes += [(each, refusal(500, said)) for each in own]
+                what = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"
+                outcomes += [(each, refusal(500, what)) for each in own]
         return outcomes
 
     # --- streams and metrics -----------------------------------------------------------------------

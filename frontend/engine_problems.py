@@ -1,11 +1,12 @@
 """Errors of an engine as problems: which status, which places, whether it goes on."""
 
-from frontend.problems import ProblemError, refusal
+from frontend.problems import ProblemError, refusal, uncertain
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.engine.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
     EngineError,
+    EngineStoppedError,
     EventError,
     HistoryRefusedError,
     OpenFilesError,
@@ -32,6 +33,17 @@ def as_problem(error: EngineError) -> ProblemError:
         case DefinitionsError():
             return _definition(error)
     return refusal(503, detail)
+
+
+def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
+    """What a client is told of one that events met. has_stopped: is the engine one that takes nothing any more?
+
+    One that stopped in this very call may have its events in the log.
+    """
+    found = as_problem(error)
+    if not has_stopped or found.problem.status != 503 or isinstance(error, EngineStoppedError):
+        return found
+    return uncertain(f"{error}; the events may count; sending them again with their ids is safe")
 
 
 def _definition(error: DefinitionsError) -> ProblemError:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from railgun.engine.errors import EngineStoppedError
+from railgun.engine.errors import FolderError
 from railgun.messaging.transport import Entry, Transport
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import unanswered
@@ -63,9 +63,7 @@ class Members:
             yield
             offsets = future.result()
             if offsets != positions:
-                raise EngineStoppedError(
-                    f"the log gave offsets {offsets}, not {positions}; open the folder again"
-                )
+                raise FolderError(f"the log gave offsets {offsets}, not {positions}; open the folder again")
 
     def control(self, members: Sequence[Member], records: list[bytes]) -> None:
         """Append the same control records to the logs of some, and bring them into force."""

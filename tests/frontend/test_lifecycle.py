@@ -20,6 +20,7 @@ from frontend.server import open_engine
 from railgun.config.settings import EngineSettings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
+from railgun.engine.errors import FolderError
 from railgun.messaging.errors import TransportIOError
 from tests.frontend.conftest import PAYMENTS, Payments
 from tests.frontend.raw_client import RawClient, chunked, head
@@ -186,10 +187,47 @@ def test_an_engine_that_stops(payments: Payments, event: Event) -> None:
         response = running.post(EVENTS, event())
         assert response.status_code == 503
         assert "no space left" in response.json()["detail"]
+        assert "events may count" in response.json()["detail"]
+        assert "Retry-After" not in response.headers, "a client would send it again, and it would count twice"
         until(lambda: running.code is not None)
         assert running.code == 1
     with payments.serve() as running:
         assert running.score("payments", kept)["duplicate"] == ["card", "*"]
+
+
+def test_a_log_that_refuses_at_once_has_taken_nothing(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine goes on, and a client may send its event again."""
+    sent = event()
+    with payments.serve() as running:
+
+        def refusing(entries: object) -> "Future[list[int]]":
+            raise TransportIOError(str(payments.folder), "too many open files", "Raise the limit")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(running.engine()._streams._log, "submit", refusing)
+            response = running.post(EVENTS, sent)
+        assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+        assert "may count" not in response.json()["detail"]
+        reply = running.score("payments", sent)
+        assert (reply["metrics"]["n7"], reply.get("duplicate")) == (1, None)
+
+
+def test_what_brings_no_events_may_be_asked_again(
+    payments: Payments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with payments.serve() as running:
+
+        def failing(self: Engine) -> None:
+            raise FolderError("data: too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "streams", failing)
+            response = running.client.get("/v1/streams")
+        assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+        assert response.json()["detail"] == "data: too many open files"
+        assert running.client.get("/v1/streams").status_code == 200
 
 
 # --- a process of its own --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from frontend.door.recorded import RecordedReplies
 from frontend.kafka.exchange import Exchange, Limits
 from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.stream_door import StreamDoor
@@ -19,6 +20,7 @@ from frontend.kafka.waiting import Waiting
 from frontend.problems import Problem, ProblemError
 from frontend.replies import Reply
 from railgun.catalog.definitions import parse_definitions
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -201,6 +203,39 @@ def test_receipts_without_replies_wait_for_no_unit(kafka: str, tmp_path: Path, e
         assert response.status_code == 202
         assert (response.json()["accepted"], response.json()["refused"]) == (2, 1)
         cluster.start_units(1)
+        assert served.score("payments", event())["metrics"]["everyone"] == 3
+
+
+def test_what_may_have_been_taken_names_no_time_to_send_it_again(
+    kafka: str, tmp_path: Path, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that the broker did not confirm, replies that were not recorded: a client would count them twice."""
+    error = TransportUnavailableError(kafka, "no answer", "start the broker")
+
+    def unconfirmed(*_: object) -> "Future[list[int]]":
+        future: Future[list[int]] = Future()
+        future.set_exception(error)
+        return future
+
+    def unrecorded(*_: object) -> None:
+        raise error
+
+    with LocalCluster(kafka, tmp_path) as cluster:
+        served = cluster.serve()
+        define(served.client, PAYMENTS)
+        cluster.start_units(1)
+        for replaced, failing, parameters in (
+            ((Exchange, "publish"), unconfirmed, "?reply=none"),
+            ((RecordedReplies, "record"), unconfirmed, ""),
+            ((RecordedReplies, "record"), unrecorded, ""),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(*replaced, failing)
+                answer = served.post(EVENTS + parameters, event())
+            assert answer.status_code == 503
+            assert "no answer" in answer.json()["detail"]
+            assert "sending" in answer.json()["detail"]
+            assert "retry-after" not in answer.headers
         assert served.score("payments", event())["metrics"]["everyone"] == 3
 
 
