@@ -6,9 +6,11 @@ Prints a line per figure with the median and the spread over the runs, and at th
 docs/benchmarks.md says what each figure is.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -31,6 +33,7 @@ from bench.unit_cases import THROUGHPUT
 _DAYS_MS = 7 * 24 * 3_600_000
 _HISTORY_EVENTS, _OWN_EVENTS = 1_000_000, 300_000
 _RATE_PER_S, _BEFORE_S, _REST_S = 500, 40.0, 240.0
+_SETTLED_S = 15.0
 _WORKLOAD = replace(THROUGHPUT["payments_1x3"], window_ms=_DAYS_MS)
 
 
@@ -67,6 +70,9 @@ def _deepened(
                 with served(folder) as (service, where):
                     target = Target(service, _WORKLOAD.payments, events)
                     target.bulk(scaled.events(_OWN_EVENTS), connections=1)
+                    # Before the first figure: what the bulk left to write, and what the server does behind it.
+                    os.sync()
+                    time.sleep(_SETTLED_S)
                     beside = target.while_doing(
                         partial(_job, folder, history, where),
                         _RATE_PER_S,
@@ -98,7 +104,7 @@ def _history(folder: Path, events: int) -> Path:
 def _job(folder: Path, history: Path, where: list[str]) -> None:
     command = [sys.executable, "-m", "railgun", "backfill"]
     command += [str(folder / "definitions.toml"), str(history), "--data", str(folder / "data"), "--deepen"]
-    done = subprocess.run([*command, *where, "--cores", "1"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *where], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ChildFailedError(f"railgun backfill: code {done.returncode}: {done.stderr[-2000:]}")
 

@@ -11,6 +11,7 @@ from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.guest import be_a_guest
 from railgun.cli.history_flags import add_reading, source_of
+from railgun.cli.local_spark import add_local_spark
 from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
@@ -81,16 +82,13 @@ def _configure_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scratch", metavar="DIR", help="a local folder of every machine for unfinished work"
     )
-    parser.add_argument(
-        "--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)"
-    )
-    parser.add_argument("--memory", metavar="SIZE", default="1g", help="memory for Spark (default: 1g)")
+    add_local_spark(parser, "all, or half of them where the priority is idle")
     parser.add_argument(
         "--priority",
         choices=("idle", "normal"),
-        help="on this machine: idle gets the time that nobody else wants, so that what answers events beside it "
-        "does not feel it (default: idle with --url and --broker, normal without, where the data folder is "
-        "locked meanwhile; under spark-submit it is left as it is)",
+        help="on this machine: idle gets the time that nobody else wants, of half of the processors or of --cores, "
+        "so that what answers events beside it does not feel it (default: idle with --url and --broker, normal "
+        "without, where the data folder is locked meanwhile; under spark-submit it is left as it is)",
     )
 
 
@@ -106,11 +104,12 @@ def execute(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if _is_a_guest(arguments):
         # Before Spark is imported: threads that are there by then stay what they are.
-        be_a_guest()
+        be_a_guest(arguments.cores)
         # Of Spark's own, between its processes, in seconds: one that waits for a busy machine is not lost.
         os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", _SOCKET_TIMEOUT_S)
         print(
-            "railgun backfill: in the time that nobody else on this machine wants; --priority normal takes its share",
+            "railgun backfill: in the time that nobody else on this machine wants, of half of its processors or of "
+            "--cores; --priority normal takes its share",
             file=sys.stderr,
         )
     definitions = load_definitions(arguments.definitions)

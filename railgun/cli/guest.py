@@ -2,21 +2,28 @@
 
 import ctypes
 import os
+import re
 import signal
 import sys
 import threading
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 _LOWEST = 19
 _AUTOGROUP, _HAS_AUTOGROUPS = Path("/proc/self/autogroup"), Path("/proc/sys/kernel/sched_autogroup_enabled")
+_THREADS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PR_SET_PDEATHSIG = 1
 
 
-def be_a_guest() -> None:
-    """From now on this process, and what it starts, gets the time that nobody else wants. There is no way back.
+def be_a_guest(processors: int | None = None) -> None:
+    """From now on this process, and what it starts, gets the time that nobody else wants, and of so many processors
+    alone. There is no way back. processors: half of them where it is None, all where it is 0.
+
+    The others are kept free because a kernel without preemption ends first what it has begun for a guest (memory that
+    is mapped or freed, files that are written), for milliseconds: whoever wakes up meanwhile goes where none is.
 
     Where the system has the policy for that (Linux), one that wakes up takes the processor from it at once; being nice
     alone leaves it a few milliseconds at a time. Where it shares processors among sessions first (Linux's autogroups),
@@ -25,6 +32,9 @@ def be_a_guest() -> None:
     """
     if os.getsid(0) != os.getpid() and _shares_among_sessions():
         _go_on_in_a_session_of_its_own()
+    if hasattr(os, "sched_setaffinity"):
+        with suppress(OSError):
+            os.sched_setaffinity(0, _chosen(os.sched_getaffinity(0), processors))
     with suppress(OSError):
         os.nice(_LOWEST)
     if hasattr(os, "SCHED_IDLE"):
@@ -33,6 +43,19 @@ def be_a_guest() -> None:
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
             _AUTOGROUP.write_text(str(_LOWEST))
+
+
+def _chosen(there: Set[int], processors: int | None) -> Set[int]:
+    """So many of the processors, the last ones; of threads that share a core, all or none, as far as it goes."""
+    count = max(1, len(there) // 2) if processors is None else processors or len(there)
+    return set(sorted(there, key=lambda each: (_first_of_core(each), each))[-count:])
+
+
+def _first_of_core(processor: int) -> int:
+    with suppress(OSError, ValueError):
+        threads = _THREADS.format(processor)
+        return int(re.split(r"[,-]", Path(threads).read_text().strip())[0])
+    return processor
 
 
 def _shares_among_sessions() -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.history_flags import add_reading, source_of
+from railgun.cli.local_spark import add_local_spark
 from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
@@ -74,10 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         option="as railgun backfill was told; may be repeated",
     )
     parser.add_argument("--skip-bad", action="store_true", help="the run, or the backfill, skipped bad rows")
-    parser.add_argument(
-        "--cores", metavar="N", default="*", help="cores of this machine for Spark (default: all)"
-    )
-    parser.add_argument("--memory", metavar="SIZE", default="1g", help="memory for Spark (default: 1g)")
+    add_local_spark(parser, "all")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -32,12 +33,13 @@ _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
 
 
-def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
-    """A Spark on this machine; under spark-submit the one that was asked for there.
+def local_session(cores: int | None = None, memory: str = "1g") -> SparkSession:
+    """A Spark on this machine; under spark-submit the one that was asked for there. cores: None or 0 for all.
 
     Raises SetupError where Java or Spark will not do.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
+        check_spark(pyspark.__version__)
         return SparkSession.builder.appName("railgun").getOrCreate()
     check_environment()
     for name in _SAID_TWICE:
@@ -45,7 +47,7 @@ def local_session(cores: str = "*", memory: str = "1g") -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return (
         SparkSession.builder.appName("railgun")
-        .master(f"local[{cores}]")
+        .master(f"local[{cores or '*'}]")
         .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")

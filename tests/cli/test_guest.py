@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from railgun.cli import guest
+from railgun.cli.main import main
+
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "SCHED_IDLE") or os.sched_getscheduler(0) == os.SCHED_IDLE,
     reason="policies of Linux, seen from one that is no guest",
@@ -30,6 +33,52 @@ def said(program: str, *, own_session: bool = False) -> str:
 
 def test_what_a_guest_starts_is_one_too() -> None:
     assert said(_GUEST) == "True 19\n"
+
+
+def processors_of_a_guest(argument: str) -> int:
+    program = (
+        f"import os; from railgun.cli.guest import be_a_guest; be_a_guest({argument}); "
+        "print(len(os.sched_getaffinity(0)))"
+    )
+    return int(said(program))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is nothing to leave to others")
+def test_a_guest_leaves_processors_to_others() -> None:
+    there = len(os.sched_getaffinity(0))
+    assert processors_of_a_guest("") == there // 2
+    assert processors_of_a_guest("1") == 1
+    assert processors_of_a_guest("0") == processors_of_a_guest("1024") == there
+
+
+@pytest.mark.parametrize("separator", [",", "-"])
+@pytest.mark.parametrize(
+    ("processors", "chosen"), [(None, {2, 3, 6, 7}), (2, {3, 7}), (3, {3, 6, 7}), (1, {7})]
+)
+def test_a_guest_takes_whole_cores(
+    separator: str, processors: int | None, chosen: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four cores with two threads each, as Linux numbers them."""
+    for number in range(8):
+        (tmp_path / str(number)).write_text(f"{number % 4}{separator}{number % 4 + 4}\n")
+    monkeypatch.setattr(guest, "_THREADS", f"{tmp_path}/{{}}")
+    assert guest._chosen(set(range(8)), processors) == chosen
+
+
+def test_a_guest_where_nothing_tells_threads_from_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "_THREADS", f"{tmp_path}/{{}}")
+    assert guest._chosen({0, 2, 5}, None) == {5}
+
+
+@pytest.mark.parametrize("cores", ["0", "-1", "1025", "99999999999", "two", "\u0662", ""])
+@pytest.mark.parametrize("command", ["backfill", "validate"])
+def test_a_number_of_cores_that_cannot_be(
+    command: str, cores: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "d.toml", f"--cores={cores}"]) == 2
+    assert f"{cores} is neither * nor a number from 1 to 1024" in capsys.readouterr().err
 
 
 AUTOGROUP = Path("/proc/self/autogroup")

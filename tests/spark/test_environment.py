@@ -14,7 +14,7 @@ import sys
 from pyspark.errors import PySparkException
 from railgun.spark.environment import local_session
 
-spark = local_session("1")
+spark = local_session(1)
 try:
     spark.sql("SELECT nonsense(1)")
 except PySparkException:
