@@ -73,6 +73,7 @@ def main() -> None:
         try:
             report = validate_run(spark, files)
             backfill = measure_backfill(spark, arguments.backfill_events)
+            backfill |= measure_backfill(spark, arguments.backfill_events, "hot_", HOT_SHARE)
         finally:
             spark.stop()
     print(report.as_text())

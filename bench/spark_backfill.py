@@ -39,8 +39,8 @@ class Peak:
     size_bytes: int = 0
 
 
-def measure(spark: SparkSession, events: int, hot_share: float = 0.0) -> dict[str, int]:
-    """`backfill` in events/s and `backfill_worker_peak_mib`. hot_share: of the events, of one origin."""
+def measure(spark: SparkSession, events: int, prefix: str = "", hot_share: float = 0.0) -> dict[str, int]:
+    """`backfill` in events/s and `backfill_worker_peak_mib`, behind a prefix. hot_share: the part of one origin."""
     with tempfile.TemporaryDirectory(prefix="railgun-bench-backfill-") as name:
         folder = Path(name)
         history = _history(folder, events, hot_share)
@@ -52,8 +52,8 @@ def measure(spark: SparkSession, events: int, hot_share: float = 0.0) -> dict[st
         print(report.as_text())
         made.install()
     return {
-        "backfill": round(report.events / report.seconds),
-        "backfill_worker_peak_mib": peak.size_bytes >> 20,
+        f"{prefix}backfill": round(report.events / report.seconds),
+        f"{prefix}backfill_worker_peak_mib": peak.size_bytes >> 20,
     }
 
 

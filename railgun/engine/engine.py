@@ -17,6 +17,7 @@ import pyarrow as pa
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
 from railgun.engine.engine_streams import EngineStreams, said
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
@@ -104,7 +105,7 @@ class Engine:
                 Durability(durability),
                 memory,
                 may_warm,
-                os.cpu_count() or 1,
+                processors(),
                 self.recording,
                 start or Start(),
             )

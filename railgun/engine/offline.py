@@ -13,6 +13,7 @@ import pyarrow as pa
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.config.processors import processors
 from railgun.engine.answers import forms_of
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
@@ -105,7 +106,7 @@ class OfflineRun:
         except BaseException:
             StreamTasks({"": opened}).close()
             raise
-        return StreamTasks(tasks, os.cpu_count() or 1)
+        return StreamTasks(tasks, processors())
 
     def _controls(self, partitioner: str) -> list[bytes]:
         """The control records that a task's log begins with."""

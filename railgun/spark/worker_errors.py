@@ -4,20 +4,40 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from railgun.spark.errors import SparkSideError
 
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises: the second where Python has no class for what Java raised, as for files that are damaged."""
+
+_FILE_ERROR = re.compile(r"\[FAILED_READ_FILE[^]]*\] [^\n]*?reading file (\S+?)\.? [^\n]*")
+_CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
 _OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
 
 
 @contextmanager
 def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
-    """Raise an error of this project that came up in a worker as one of this kind, with its line."""
+    """Raise an error of this project that came up in a worker, or a file that Spark cannot read, as one of this kind,
+    with its line.
+    """
     try:
         yield
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         found = _OWN_ERROR.findall(str(error))
-        if found:
-            raise kind(found[-1][1]) from error
-        raise
+        said = found[-1][1] if found else of_file(error)
+        if said is None:
+            raise
+        raise kind(said) from error
+
+
+def of_file(error: Exception) -> str | None:
+    """Which file Spark could not read, and why; None for other errors."""
+    found = _FILE_ERROR.search(str(error))
+    if found is None:
+        return None
+    causes = _CAUSE.findall(str(error))
+    why = f" ({causes[-1]})" if causes else ""
+    place = re.sub(r"^file:/+", "/", found[1])
+    return f"{place}: Spark cannot read it{why}; is it whole, and of the format that it is read as?"

@@ -1,6 +1,5 @@
 """When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import astuple
@@ -8,6 +7,7 @@ from dataclasses import astuple
 import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
+from railgun.config.processors import processors
 from railgun.plan.program import TIME_MIN
 from railgun.task.machine import less
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
@@ -27,7 +27,7 @@ _LEAST_SHARES = 8
 _COLD_ROWS_S = 10e-6
 # Who waits for less of the time is under full load: handing over, and taking turns, wait too.
 _SPARE_SHARE = 1 / 6
-_PROCESSORS = len(os.sched_getaffinity(0))
+_PROCESSORS = processors()
 
 
 def used_s() -> float:

@@ -1,9 +1,9 @@
 """What the configuration says of tasks and of Kafka, as the rooms below want it."""
 
-import os
 from dataclasses import replace
 
 from railgun.config.errors import ConfigError
+from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.task.settings import TaskSettings
@@ -53,7 +53,7 @@ def units_of(cluster: ClusterSettings) -> int:
         raise ConfigError(
             "cluster.units", "with several nodes, say how many units each of them has: the same for all"
         )
-    return cluster.units or os.cpu_count() or 1
+    return cluster.units or processors()
 
 
 def share_of(cluster: ClusterSettings, index: int, units: int) -> Spread:

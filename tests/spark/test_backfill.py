@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import resources
@@ -30,7 +30,7 @@ from railgun.engine.errors import EngineError
 from railgun.spark.backfill.engine import BackfillOfEngine
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
-from railgun.spark.errors import ColumnError, HistoryError
+from railgun.spark.errors import BackfillFailedError, ColumnError, HistoryError
 from railgun.task.settings import TaskSettings
 from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine
 
@@ -331,6 +331,45 @@ def test_history_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
     with pytest.raises(HistoryError, match="--format"):
         HistorySource.of(["events", "more.csv"])
+
+
+def cut_short(folder: Path) -> Path:
+    place = parquet(folder, payments(0, 10_000))
+    place.write_bytes(place.read_bytes()[:-100])
+    return place
+
+
+def no_gzip(folder: Path) -> Path:
+    """By its name it is."""
+    folder.mkdir(exist_ok=True)
+    pacsv.write_csv(payments(0, 10), folder / "history.csv")
+    return (folder / "history.csv").rename(folder / "history.csv.gz")
+
+
+@pytest.mark.parametrize(("damaged", "format_"), [(cut_short, None), (no_gzip, "csv")])
+def test_history_that_is_damaged_is_told_before_work_starts(
+    spark: SparkSession, tmp_path: Path, damaged: Callable[[Path], Path], format_: str | None
+) -> None:
+    place = damaged(tmp_path / "lake")
+    with pytest.raises(HistoryError, match=f"^{place}: Spark cannot read it .*; is it whole") as refused:
+        backfill(tmp_path / "data", place, format_=format_).build(lambda: spark, now_ms=NOW_MS)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "data").exists()
+
+
+def test_damage_within_the_history_is_told_by_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    """Where it is met, what was begun is kept; with the file put right the job goes on."""
+    place = parquet(tmp_path / "lake", payments(0, 10_000))
+    whole = place.read_bytes()
+    place.write_bytes(whole[:4] + b"\0" * 2_000 + whole[2_004:])
+    made = backfill(tmp_path / "data", place)
+    with pytest.raises(
+        BackfillFailedError, match=f"^{place}: Spark cannot read it .*; is it whole"
+    ) as failed:
+        made.build(lambda: spark, now_ms=NOW_MS)
+    assert "\n" not in str(failed.value)
+    place.write_bytes(whole)
+    assert backfill(tmp_path / "data", place).build(lambda: spark, now_ms=NOW_MS).counts.read == 10_000
 
 
 def test_what_is_refused_before_work_starts_registers_nothing(spark: SparkSession, tmp_path: Path) -> None:

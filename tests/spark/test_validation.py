@@ -124,6 +124,22 @@ def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path
         validate_run(spark, files, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".parquet", "PAR1 and no more"),
+        (".arrow", "no table"),
+        (".ndjson", "no JSON\n"),
+        (".ndjson", "[1]\n"),
+    ],
+)
+def test_a_file_of_replies_that_is_damaged_is_told(suffix: str, text: str, tmp_path: Path) -> None:
+    files = run(tmp_path, CENTS, payments(20), suffix)
+    Path(files.out).write_text(text)
+    with pytest.raises(ReplyFileError, match=f"^{files.out}: it cannot be read .*; name the one"):
+        check_files(files)
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(20))
 def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:

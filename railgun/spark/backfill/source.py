@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -14,6 +14,7 @@ from railgun.files.avro_source import AvroSource
 from railgun.files.errors import FileError
 from railgun.files.python_columns import arrow_type
 from railgun.spark.errors import HistoryError
+from railgun.spark.worker_errors import SPARK_ERRORS, of_file
 from railgun.wire.schema import Field, Schema
 
 REFUSED = "railgun_refused"
@@ -84,8 +85,8 @@ class HistorySource:
                     f"{missing.removeprefix('file:')}: there is no such file or folder"
                 ) from error
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
-        except PySparkException as error:
-            raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
+        except SPARK_ERRORS as error:
+            raise HistoryError(of_file(error) or f"{', '.join(self.places)}: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:

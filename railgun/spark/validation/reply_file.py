@@ -62,8 +62,12 @@ class ReplyFile:
                     f"{path}: there is no such file; name the one that railgun run --out wrote"
                 )
             self._check()
-        except (FileError, pa.ArrowException) as error:
-            raise ReplyFileError(f"{error}") from error
+        except FileError as error:
+            raise ReplyFileError(str(error)) from error
+        except (pa.ArrowException, ValueError) as error:
+            raise ReplyFileError(
+                f"{path}: it cannot be read ({error}); name the one that railgun run --out wrote"
+            ) from error
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order, with the wanted columns in their order and types."""
@@ -77,7 +81,10 @@ class ReplyFile:
         if self._format is Format.NDJSON:
             with self.path.open("rb") as file:
                 line = file.readline()
-            self._check_names(list(json.loads(line)) if line.strip() else list(self._columns))
+            first = json.loads(line) if line.strip() else self._columns
+            if not isinstance(first, Mapping):
+                raise ValueError("its first line is no JSON object")
+            self._check_names(list(first))
             return
         if self._format is Format.CSV:
             with csv.open_csv(self.path) as reader:
