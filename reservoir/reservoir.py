@@ -318,35 +318,41 @@ class Reservoir:
         INT64_MIN where there are not as many. Rows are sealed in order of time, not of position: what came last
         may lie in chunks far apart.
         """
-        spans = [self._index[chunk].span for chunk in range(self._index.base, self._index.next)]
-        count, least_seq = 0, at.INT64_MAX
-        for span in sorted(spans, key=lambda span: span.least_seq, reverse=True):
-            if count >= rows:
-                break
-            count, least_seq = count + span.rows, span.least_seq
-        if count < rows:
+        least_seq = self._least_latest(rows)
+        if least_seq == at.INT64_MIN:
             return at.INT64_MIN
-        # As many rows lie at or behind least_seq, so the latest ones do.
-        first_times = [span.first_time for span in spans if span.greatest_seq >= least_seq]
+        first_times = [span.first_time for span in self._spans() if span.greatest_seq >= least_seq]
         return max(at.INT64_MIN, min(first_times, default=at.INT64_MAX) - 1)
 
-    def recent_ids(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """(seq int64[m], ids uint64[m][2]) of sealed rows, among them the `rows` latest kept, by seq."""
+    @property
+    def sealed_rows(self) -> int:
+        """How many are kept in chunks."""
+        return sum(span.rows for span in self._spans())
 
-        def greatest(chunk: int) -> int:
-            return self._index[chunk].span.greatest_seq
-
-        seqs, ids, count = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)], 0
-        for chunk in sorted(range(self._index.base, self._index.next), key=greatest, reverse=True):
-            if count >= rows and (
-                rows == 0 or greatest(chunk) < np.partition(np.concatenate(seqs), -rows)[-rows]
-            ):
-                break
-            seqs.append(self._source.seqs(chunk))
-            ids.append(self._source.ids(chunk))
-            count += len(seqs[-1])
-        # The latest chunk last, which is by seq where no event came late.
-        return np.concatenate(seqs[::-1]), np.concatenate(ids[::-1])
+    def recent_ids(self, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+        """(seq int64[m], ids uint64[m][2]) of sealed rows, about a chunk at a time, by seq from first to last: the
+        `rows` latest kept, and what lies in chunks with them.
+        """
+        least_seq = self._least_latest(rows)
+        chunks = [
+            chunk
+            for chunk in range(self._index.base, self._index.next)
+            if self._index[chunk].span.greatest_seq >= least_seq
+        ]
+        chunks.sort(key=lambda chunk: self._index[chunk].span.least_seq)
+        seqs, ids = np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)
+        for number, chunk in enumerate(chunks, 1):
+            seqs = np.concatenate((seqs, self._source.seqs(chunk)))
+            ids = np.concatenate((ids, self._source.ids(chunk)))
+            if np.any(seqs[1:] < seqs[:-1]):  # as a rule not: events come about as their times do
+                order = np.argsort(seqs, kind="stable")
+                seqs, ids = seqs[order], ids[order]
+            # What the chunks to come begin before waits for them.
+            end = len(seqs)
+            if number < len(chunks):
+                end = int(np.searchsorted(seqs, self._index[chunks[number]].span.least_seq))
+            yield seqs[:end], ids[:end]
+            seqs, ids = seqs[end:], ids[end:]
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
         """Every row kept, in (time, seq) order, chunk by chunk, the open region last. Slow."""
@@ -408,6 +414,18 @@ class Reservoir:
             self._open.sealed_up_to(length.last_time, length.last_seq)
         for chunk in recovered.chunks:
             self._index.add(chunk.span, chunk.place)
+
+    def _spans(self) -> list[Span]:
+        return [self._index[chunk].span for chunk in range(self._index.base, self._index.next)]
+
+    def _least_latest(self, rows: int) -> int:
+        """A seq such that as many rows in chunks have it or a greater one; INT64_MIN where there are not as many."""
+        count, least_seq = 0, at.INT64_MAX
+        for span in sorted(self._spans(), key=lambda span: span.least_seq, reverse=True):
+            if count >= rows:
+                break
+            count, least_seq = count + span.rows, span.least_seq
+        return least_seq if count >= rows else at.INT64_MIN
 
     def _check(self) -> None:
         """After a failure nothing is taken any more: a cursor may have lost its place."""

@@ -9,7 +9,7 @@ from railgun.engine.turns import FairLock
 
 # Between two slices: while there is more to do, while that waits for something (the disk), and when there is nothing.
 _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
-# Where calls came lately, all the time that it has the interpreter is time that they may wait for it: what has time
+# Where calls came lately, all the time that it has the interpreter is time that they may wait for it: what rests
 # gets at most this share then. A slice that something held up for long, as a slow disk, is no reason to rest long.
 _LATELY_S, _BESIDE_SHARE, _REST_MOST_S = 0.05, 0.15, 0.01
 # A slice of the thread's own ends after this long, where a step had nothing to do, and where a call waits: an event
@@ -24,7 +24,8 @@ STARVED_S = 0.02
 
 class BackgroundWork:
     """lock: held during calls.  work: a brief step; True: there is more to do now.  run: does a slice of the thread's
-    own, with the lock; False: it is over.  has_time: whether what there is to do may take its time.
+    own, with the lock; False: it is over.  rests: whether the thread leaves calls most of the time.  has_time: whether
+    what there is to do may take its time, so that calls need not do it either.
     """
 
     def __init__(
@@ -32,9 +33,11 @@ class BackgroundWork:
         lock: FairLock,
         work: Callable[[], bool],
         run: Callable[[Callable[[], None]], bool],
+        rests: Callable[[], bool],
         has_time: Callable[[], bool],
     ) -> None:
-        self._lock, self._step, self._run, self._has_time = lock, work, run, has_time
+        self._lock, self._step, self._run = lock, work, run
+        self._rests, self._has_time = rests, has_time
         self._next_s = 0.0
         self._called_s = -math.inf
         self._ended = threading.Event()
@@ -89,6 +92,6 @@ class BackgroundWork:
             if yields and self._lock.is_wanted:
                 break
         busy_s = _BUSY_S if worked else _WAITING_S
-        if yields and now_s - self._called_s < _LATELY_S and self._has_time():
+        if yields and now_s - self._called_s < _LATELY_S and self._rests():
             busy_s = max(busy_s, min((now_s - first_s) * (1 / _BESIDE_SHARE - 1), _REST_MOST_S))
         self._next_s = now_s + (busy_s if more else _IDLE_S)

@@ -102,6 +102,7 @@ class Deepenings:
                 made = beside(place, deepening.plan.history)
                 task = recovered(self._log, log, made, identity, settings)
                 shadows.append(Shadow(task, log, partial(self._log.end_offset, *log.where)))
+                shadows[-1].read_ahead()
         except BaseException:
             close_all(shadows)
             raise

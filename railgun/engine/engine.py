@@ -113,7 +113,11 @@ class Engine:
             self._remove()
             raise
         self._background = BackgroundWork(
-            self._lock, self._step, self._turn, has_time=lambda: self._streams.has_time
+            self._lock,
+            self._step,
+            self._turn,
+            rests=lambda: self._streams.rests,
+            has_time=lambda: self._streams.has_time,
         )
         self._background.start()
         # Without a checkpoint: by then no new thread can be started, and it would need one.

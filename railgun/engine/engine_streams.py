@@ -108,14 +108,22 @@ class EngineStreams:
         return not self._is_changing and all(live.members.is_whole for live in self._live.values())
 
     @property
-    def has_time(self) -> bool:
-        """Whether background work may take its time beside calls: it fills metrics, and checkpoints what it filled.
+    def rests(self) -> bool:
+        """Whether background work leaves calls most of the time: it fills metrics, or follows tasks that answer, and
+        checkpoints what came of it. What follows gains on them, however seldom its steps are.
 
-        Where there are none, checkpoints are all there is, and the longer they take, the more has a start after a crash
-        to do again; the tasks of a deepening have to come nearer to the ones they follow than these go on.
+        Where there is none of it, checkpoints are all there is, and the longer they take, the more has a start after a
+        crash to do again.
         """
-        if self.deepenings.is_following:
-            return False
+        return self.deepenings.is_following or self._fills
+
+    @property
+    def has_time(self) -> bool:
+        """Whether it may take its time. Tasks that follow may not: the fewer their steps, the longer is each."""
+        return self._fills and not self.deepenings.is_following
+
+    @property
+    def _fills(self) -> bool:
         return any(member.task.metrics.warming for live in self._live.values() for member in live.members)
 
     def live(self, stream: str) -> LiveStream:

@@ -366,11 +366,18 @@ class Admission:
             count,
         )
 
-    def recall(self, id_hi: npt.NDArray[np.uint64], id_lo: npt.NDArray[np.uint64]) -> None:
-        """Rebuild the duplicate memory: accepted ids in order, oldest first."""
-        id_hi, id_lo = np.ascontiguousarray(id_hi), np.ascontiguousarray(id_lo)
-        self._make_room(len(id_hi))
-        remember_many(self.context_address, address(id_hi), address(id_lo), len(id_hi))
+    def expect(self, n: int) -> None:
+        """So many ids will be recalled: the index has room for them at once, not after one doubling after another."""
+        self._make_room(n)
+
+    def recall(self, ids: npt.NDArray[np.uint64]) -> None:
+        """Rebuild the duplicate memory: accepted ids, oldest first, behind those recalled before.
+
+        ids: uint64[n][2], hi and lo.
+        """
+        id_hi, id_lo = np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1])
+        self._make_room(len(ids))
+        remember_many(self.context_address, address(id_hi), address(id_lo), len(ids))
 
     def _make_room(self, n: int) -> None:
         """Grow the index, while it is too small for the horizon, so that it stays half empty with n more ids."""

@@ -120,13 +120,10 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
 def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
     """The duplicate memory from the sealed acceptances that lie before the journal."""
     first = task.journal.first_offset
-    seqs, ids = task.reservoir.recent_ids(dedup_events)
-    if np.any(seqs[1:] < seqs[:-1]):  # as a rule not: events come about as their times do
-        order = np.argsort(seqs, kind="stable")
-        seqs, ids = seqs[order], ids[order]
-    end = int(np.searchsorted(seqs, meta.position if first is None else first))
-    begin = max(0, end - dedup_events)
-    task.admission.recall(ids[begin:end, 0], ids[begin:end, 1])
+    before = meta.position if first is None else first
+    task.admission.expect(min(dedup_events, task.reservoir.sealed_rows))
+    for seqs, ids in task.reservoir.recent_ids(dedup_events):
+        task.admission.recall(ids[: np.searchsorted(seqs, before)])
 
 
 def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:

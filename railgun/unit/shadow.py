@@ -1,6 +1,7 @@
 """A task built with older history that follows the log of the one it is to take the place of. Nobody waits for it."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 
 from railgun.task.errors import LogGapError
@@ -10,12 +11,13 @@ from railgun.unit.faults import OF_A_SHADOW
 from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
-# Of a step where the task that answers has little to do: whoever calls meanwhile waits for no more. One that is far
-# behind takes more.
-_STEP_RECORDS, _FAR_STEP_RECORDS = 32, 256
+# Whoever calls meanwhile waits for a step: it takes as many records as the last one did in this time. How long one
+# takes differs a hundredfold: rows that the task has not met yet are read from the disk.
+_STEP_S = 0.001
+_STEP_LEAST_RECORDS, _STEP_MOST_RECORDS = 8, 256
 # Of what has come since its last step a step takes so many times as much: it gains on what comes, whatever comes.
-_GAIN, _STEPS_BEHIND = 2, 64
-_NEAR_RECORDS = 64
+_GAIN = 2
+_NEAR_RECORDS = 16
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 
 _log = logging.getLogger("railgun.unit")
@@ -30,6 +32,7 @@ class Shadow:
         # Known from the first step on: what came while it was opened is not to be made good in one step.
         self._seen_end: int | None = None
         self._first = task.position
+        self._brief_records = _STEP_LEAST_RECORDS
 
     @property
     def behind(self) -> int:
@@ -44,7 +47,7 @@ class Shadow:
     @property
     def is_pressed(self) -> bool:
         """Has so much come since its last step that small ones would not keep up with it?"""
-        return self._came > _FAR_STEP_RECORDS
+        return self._came > _STEP_MOST_RECORDS
 
     @property
     def is_near(self) -> bool:
@@ -54,11 +57,13 @@ class Shadow:
     def step(self) -> bool:
         """A brief step, or twice as many records as have come since the last one. True: there is more to do now."""
         # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
-        until = self.task.position + min(self._step_records(), self.behind)
+        first, begun_s = self.task.position, time.perf_counter()
+        until = first + min(self._step_records(), self.behind)
         while self.task.position < until and not self.is_filling:
             self._process(until - self.task.position)
             if self.task.position < until:
                 self.task.work(brief=True)
+        self._learn(self.task.position - first, time.perf_counter() - begun_s)
         return self.task.work(brief=True) or self.behind > 0
 
     @property
@@ -69,8 +74,15 @@ class Shadow:
     def _step_records(self) -> int:
         """Of the next step."""
         came, self._seen_end = self._came, self._end()
-        far = min(self.behind // _STEPS_BEHIND, _FAR_STEP_RECORDS)
-        return max(_STEP_RECORDS, _GAIN * came, far)
+        return max(self._brief_records, _GAIN * came)
+
+    def _learn(self, records: int, took_s: float) -> None:
+        """How many are brief. Slowly up: the next ones may be dearer. One that was held up counts for a moment only."""
+        if records:
+            most = min(2 * self._brief_records, _STEP_MOST_RECORDS)
+            self._brief_records = max(
+                _STEP_LEAST_RECORDS, min(int(records * _STEP_S / max(took_s, 1e-6)), most)
+            )
 
     def feed(self, records: Records, first_offset: int) -> None:
         """Records that the other task has just processed; passed over where they are not the next."""

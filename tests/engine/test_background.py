@@ -40,7 +40,7 @@ def test_a_slice_ends_once_a_call_waits() -> None:
         work()
         return True
 
-    background = BackgroundWork(lock, step, turn, has_time=bool)
+    background = BackgroundWork(lock, step, turn, rests=bool, has_time=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     while sum(map(any, slices)) < 5 and time.monotonic() < deadline_s:
@@ -65,7 +65,7 @@ def test_a_slice_of_the_threads_own_is_short_where_nobody_calls_too() -> None:
         work()
         return len(slices) < 100
 
-    background = BackgroundWork(FairLock(), step, turn, has_time=bool)
+    background = BackgroundWork(FairLock(), step, turn, rests=bool, has_time=bool)
     background.start()
     background.join()
     assert max(slices) <= 3
@@ -79,7 +79,7 @@ def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:
         workers.add(threading.current_thread().name)
         return False
 
-    background = BackgroundWork(lock, step, lambda work: True, has_time=bool)
+    background = BackgroundWork(lock, step, lambda work: True, rests=bool, has_time=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     with lock:
@@ -107,7 +107,7 @@ _USUAL_S = 0.0003
 
 
 @pytest.mark.parametrize(
-    ("has_time", "called_ago_s", "slice_s", "rest_s"),
+    ("rests", "called_ago_s", "slice_s", "rest_s"),
     [
         (True, 0.0, 0.001, 0.001 / 0.15 - 0.001),
         (True, 0.04, 0.001, 0.001 / 0.15 - 0.001),
@@ -118,8 +118,8 @@ _USUAL_S = 0.0003
         (True, 0.0, 600.0, 0.01),
     ],
 )
-def test_what_has_time_gets_a_small_share_beside_calls(
-    monkeypatch: pytest.MonkeyPatch, has_time: bool, called_ago_s: float, slice_s: float, rest_s: float
+def test_what_rests_gets_a_small_share_beside_calls(
+    monkeypatch: pytest.MonkeyPatch, rests: bool, called_ago_s: float, slice_s: float, rest_s: float
 ) -> None:
     now_s = 1e6
 
@@ -129,7 +129,7 @@ def test_what_has_time_gets_a_small_share_beside_calls(
         return True
 
     monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
-    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=lambda: has_time)
+    background = BackgroundWork(FairLock(), step, lambda work: True, rests=lambda: rests, has_time=bool)
     background.put_off()
     if called_ago_s < math.inf:
         background.catch_up()
@@ -153,7 +153,7 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
         worked.append(1)
         return False
 
-    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=bool)
+    background = BackgroundWork(FairLock(), step, lambda work: True, rests=bool, has_time=bool)
     background._next_s = time.monotonic() - 7200.0
     background.put_off()
     background.catch_up(after_s=3600.0)
@@ -177,7 +177,7 @@ def test_calls_do_what_has_time_once_it_is_starved(
 
     now_s = 1e6
     monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
-    background = BackgroundWork(FairLock(), step, lambda work: True, has_time=lambda: has_time)
+    background = BackgroundWork(FairLock(), step, lambda work: True, rests=bool, has_time=lambda: has_time)
     background.put_off()
     now_s += overdue_s
     background.catch_up()
@@ -192,6 +192,7 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         engine.apply(_DEFINITIONS)
         engine.score_many("s", [{"id": str(n), "ts": n} for n in range(_EVENTS)])
         assert not background._has_time()
+        assert not background._rests()
         background._next_s = -math.inf
         engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
         assert background._next_s > 0.0, "a change puts off what it made overdue"
@@ -199,16 +200,20 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         engine._foresee(list)
         assert background._next_s > 0.0, "so does thinking one out"
         assert background._has_time()
+        assert background._rests()
         with monkeypatch.context() as patch:
             patch.setattr(type(engine._streams.deepenings), "is_following", True)
             assert not background._has_time()
+            assert background._rests()
         engine.wait_until_warm("s")
         assert not background._has_time()
 
 
 def test_it_ends_when_its_turn_says_so() -> None:
     turns: list[int] = []
-    background = BackgroundWork(FairLock(), lambda: True, lambda work: bool(turns.append(1)), has_time=bool)
+    background = BackgroundWork(
+        FairLock(), lambda: True, lambda work: bool(turns.append(1)), rests=bool, has_time=bool
+    )
     background.start()
     background.join()
     assert turns == [1]

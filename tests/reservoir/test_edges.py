@@ -202,6 +202,6 @@ def test_an_empty_reservoir_opens_and_closes() -> None:
     assert (reservoir.chunks, reservoir.last_sealed, reservoir.least_open_seq()) == (0, None, None)
     assert reservoir.sync(0) == Length()
     assert list(reservoir.scan()) == []
-    assert reservoir.recent_ids(10)[0].tolist() == []
+    assert (reservoir.sealed_rows, list(reservoir.recent_ids(10))) == (0, [])
     assert reservoir.drop_before((1 << 63) - 1) == 0
     reservoir.close()

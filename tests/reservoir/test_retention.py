@@ -110,15 +110,19 @@ def test_nothing_goes_for_ever() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 50, 10_000])
 def test_recent_ids_hold_the_latest_rows(rows: int) -> None:
     driver, _ = driven()
-    seqs, ids = driver.reservoir.recent_ids(rows)
+    found = list(driver.reservoir.recent_ids(rows))
+    seqs = [seq for each, _ in found for seq in each.tolist()]
+    pairs = [tuple(pair) for _, each in found for pair in each.tolist()]
     sealed = {
         int(seq)
         for scanned in list(driver.reservoir.scan())[: driver.reservoir.chunks]
         for seq in scanned.seq
     }
+    assert driver.reservoir.sealed_rows == len(sealed)
     wanted = sorted(sealed)[-rows:] if rows else []
-    assert set(wanted) <= set(seqs.tolist()) <= sealed
+    assert set(wanted) <= set(seqs) <= sealed
+    assert seqs == sorted(set(seqs))
     assert len(seqs) <= rows + 64
-    for seq, pair in zip(seqs.tolist(), ids.tolist()):
-        assert tuple(pair) == driver.log.records[seq].id
+    assert max((len(each) for each, _ in found), default=0) <= 64
+    assert pairs == [driver.log.records[seq].id for seq in seqs]
     driver.reservoir.close()
