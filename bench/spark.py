@@ -71,15 +71,16 @@ def main() -> None:
         files = RunFiles(places[0], "payments", (places[1],), places[2])
         spark = local_session(memory=arguments.memory)
         try:
-            report = validate_run(spark, files)
+            report, again = validate_run(spark, files), validate_run(spark, files)
             backfill = measure_backfill(spark, arguments.backfill_events)
             backfill |= measure_backfill(spark, arguments.backfill_events, "hot_", HOT_SHARE)
         finally:
             spark.stop()
     print(report.as_text())
-    figures = {"validation": round(report.events / report.seconds), **backfill}
+    rates = {"validation": report, "validation_again": again}
+    figures = {name: round(each.events / each.seconds) for name, each in rates.items()} | backfill
     print(json.dumps({"bench": "spark", "figures": figures}))
-    if report.mismatches:
+    if report.mismatches or again.mismatches:
         raise SystemExit(1)
 
 

@@ -88,7 +88,9 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
     if INPUT_COLUMNS[0] in kept:
         added += [StructField(REDELIVERED, BooleanType()), StructField(ANSWERED, BooleanType())]
     fields = [each for each in ordered.schema if each.name not in _CONSUMED]
-    return ordered.mapInArrow(_admitting(rules), StructType(fields + added))
+    made = ordered.mapInArrow(_admitting(rules), StructType(fields + added))
+    # All cores go on with what one has made: a single partition would stay one through every window made of it.
+    return made.repartition(NUMBER) if tasks == 1 else made
 
 
 _CONSUMED = (EVENT_MS, _FIRST, _LAST, *INPUT_COLUMNS)
