@@ -85,6 +85,10 @@ class ChunkIndex:
         row = self._rows[number - self.base].tolist()
         return IndexedChunk(number, Span(*row[: len(Span._fields)]), Place(*row[len(Span._fields) :]))
 
+    def each(self, name: str) -> NDArray[np.int64]:
+        """A field of the chunks' spans, int64[chunks], the oldest chunk first; to read."""
+        return self._rows[: self.next - self.base, Span._fields.index(name)]
+
     def first_after(self, time_ms: int) -> int:
         """Number of the first chunk with a row later than time_ms; `next` where there is none."""
         last = self._columns["last_time"][: self.next - self.base]

@@ -321,27 +321,24 @@ class Reservoir:
         least_seq = self._least_latest(rows)
         if least_seq == at.INT64_MIN:
             return at.INT64_MIN
-        first_times = [span.first_time for span in self._spans() if span.greatest_seq >= least_seq]
-        return max(at.INT64_MIN, min(first_times, default=at.INT64_MAX) - 1)
+        first_times = self._index.each("first_time")[self._index.each("greatest_seq") >= least_seq]
+        return max(at.INT64_MIN, int(first_times.min(initial=at.INT64_MAX)) - 1)
 
     @property
     def sealed_rows(self) -> int:
         """How many are kept in chunks."""
-        return sum(span.rows for span in self._spans())
+        return int(self._index.each("rows").sum())
 
     def recent_ids(self, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """(seq int64[m], ids uint64[m][2]) of sealed rows, about a chunk at a time, by seq from first to last: the
-        `rows` latest kept, and what lies in chunks with them.
+        """(seq int64[m], ids uint64[m][2]) of sealed rows by seq, from first to last: the `rows` latest kept, and what
+        lies in chunks with them. A chunk at a time; as many as overlap by seq where events came far out of order.
         """
-        least_seq = self._least_latest(rows)
-        chunks = [
-            chunk
-            for chunk in range(self._index.base, self._index.next)
-            if self._index[chunk].span.greatest_seq >= least_seq
-        ]
-        chunks.sort(key=lambda chunk: self._index[chunk].span.least_seq)
+        base, least_seqs = self._index.base, self._index.each("least_seq")
+        chunks = np.flatnonzero(self._index.each("greatest_seq") >= self._least_latest(rows))
+        chunks = chunks[np.argsort(least_seqs[chunks], kind="stable")]
+        begins = least_seqs[chunks].tolist()
         seqs, ids = np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)
-        for number, chunk in enumerate(chunks, 1):
+        for number, chunk in enumerate((base + chunks).tolist(), 1):
             seqs = np.concatenate((seqs, self._source.seqs(chunk)))
             ids = np.concatenate((ids, self._source.ids(chunk)))
             if np.any(seqs[1:] < seqs[:-1]):  # as a rule not: events come about as their times do
@@ -350,7 +347,7 @@ class Reservoir:
             # What the chunks to come begin before waits for them.
             end = len(seqs)
             if number < len(chunks):
-                end = int(np.searchsorted(seqs, self._index[chunks[number]].span.least_seq))
+                end = int(np.searchsorted(seqs, begins[number]))
             yield seqs[:end], ids[:end]
             seqs, ids = seqs[end:], ids[end:]
 
@@ -415,17 +412,14 @@ class Reservoir:
         for chunk in recovered.chunks:
             self._index.add(chunk.span, chunk.place)
 
-    def _spans(self) -> list[Span]:
-        return [self._index[chunk].span for chunk in range(self._index.base, self._index.next)]
-
     def _least_latest(self, rows: int) -> int:
         """A seq such that as many rows in chunks have it or a greater one; INT64_MIN where there are not as many."""
-        count, least_seq = 0, at.INT64_MAX
-        for span in sorted(self._spans(), key=lambda span: span.least_seq, reverse=True):
-            if count >= rows:
-                break
-            count, least_seq = count + span.rows, span.least_seq
-        return least_seq if count >= rows else at.INT64_MIN
+        if rows == 0:
+            return at.INT64_MAX
+        least_seqs = self._index.each("least_seq")
+        latest = np.argsort(least_seqs)[::-1]
+        enough = int(np.searchsorted(np.cumsum(self._index.each("rows")[latest]), rows))
+        return int(least_seqs[latest[enough]]) if enough < len(latest) else at.INT64_MIN
 
     def _check(self) -> None:
         """After a failure nothing is taken any more: a cursor may have lost its place."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -294,7 +295,8 @@ class Engine:
         Events are answered meanwhile.  Raises HistoryRefusedError, and FolderError for what is damaged, or for the
         disk: it can be done again, and goes on where it was.
         """
-        install(self._call, self._streams, stream)
+        # Its turns are not what events wait for: background work does not rest beside them.
+        install(partial(self._call, catches_up=False), self._streams, stream)
 
     @as_engine_errors()
     def deepening(self, stream: str) -> DeepeningStatus | None:

@@ -103,7 +103,9 @@ def test_its_tasks_are_as_if_history_had_come_through_the_log(tmp_path: Path) ->
         engine(tmp_path / "live") as opened,
     ):
         built(tmp_path / "live", opened)
+        begun_s = time.monotonic()
         opened.deepen("s")
+        assert opened._background._called_s < begun_s, "who waits for it keeps nothing from its time"
         assert opened.deepening("s") is None
         with wanted._lock, opened._lock:
             for expected, task in zip(tasks(wanted), tasks(opened), strict=True):

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reservoir.errors import StorageFailedError
@@ -125,4 +126,24 @@ def test_recent_ids_hold_the_latest_rows(rows: int) -> None:
     assert len(seqs) <= rows + 64
     assert max((len(each) for each, _ in found), default=0) <= 64
     assert pairs == [driver.log.records[seq].id for seq in seqs]
+    driver.reservoir.close()
+
+
+@pytest.mark.parametrize("rows", [0, 3, 40, 100, 5_000])
+def test_so_they_do_where_chunks_overlap_by_position_and_do_not_come_in_their_order(rows: int) -> None:
+    settings = Settings(bytes(16), chunk_events=16, segment_bytes=6_000)
+    log = seeded_log(9, 900, lateness=400, spread=(-350, 60))
+    driver = LogDriver(Path("reservoir"), log, settings, MemoryFiles())
+    driver.set_hot((AMOUNT,))
+    driver.run_all([50])
+    least = driver.reservoir._index.each("least_seq")
+    assert np.any(least[1:] < least[:-1]), "the log has chunks that are not in the order of their positions"
+    seqs = [seq for each, _ in driver.reservoir.recent_ids(rows) for seq in each.tolist()]
+    sealed = sorted(
+        int(seq)
+        for scanned in list(driver.reservoir.scan())[: driver.reservoir.chunks]
+        for seq in scanned.seq
+    )
+    assert seqs == sorted(set(seqs))
+    assert set(sealed[-rows:] if rows else []) <= set(seqs)
     driver.reservoir.close()
