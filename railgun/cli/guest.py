@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from railgun.config.processors import processors as processors_here
+
 _LOWEST = 19
 _AUTOGROUP, _HAS_AUTOGROUPS = Path("/proc/self/autogroup"), Path("/proc/sys/kernel/sched_autogroup_enabled")
 _THREADS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -20,7 +22,8 @@ _PR_SET_PDEATHSIG = 1
 
 def be_a_guest(processors: int | None = None) -> None:
     """From now on this process, and what it starts, gets the time that nobody else wants, and of so many processors
-    alone. There is no way back. processors: half of them where it is None, all where it is 0.
+    alone. There is no way back. processors: half of those that it has (a
+    container's quota counted) where it is None, all where it is 0.
 
     The others are kept free because a kernel without preemption ends first what it has begun for a guest (memory that
     is mapped or freed, files that are written), for milliseconds: whoever wakes up meanwhile goes where none is.
@@ -34,7 +37,8 @@ def be_a_guest(processors: int | None = None) -> None:
         _go_on_in_a_session_of_its_own()
     if hasattr(os, "sched_setaffinity"):
         with suppress(OSError):
-            os.sched_setaffinity(0, _chosen(os.sched_getaffinity(0), processors))
+            count = max(1, processors_here() // 2) if processors is None else processors
+            os.sched_setaffinity(0, _chosen(os.sched_getaffinity(0), count))
     with suppress(OSError):
         os.nice(_LOWEST)
     if hasattr(os, "SCHED_IDLE"):
@@ -45,10 +49,9 @@ def be_a_guest(processors: int | None = None) -> None:
             _AUTOGROUP.write_text(str(_LOWEST))
 
 
-def _chosen(there: Set[int], processors: int | None) -> Set[int]:
+def _chosen(there: Set[int], processors: int) -> Set[int]:
     """So many of the processors, the last ones; of threads that share a core, all or none, as far as it goes."""
-    count = max(1, len(there) // 2) if processors is None else processors or len(there)
-    return set(sorted(there, key=lambda each: (_first_of_core(each), each))[-count:])
+    return set(sorted(there, key=lambda each: (_first_of_core(each), each))[-(processors or len(there)) :])
 
 
 def _first_of_core(processor: int) -> int:

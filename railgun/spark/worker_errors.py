@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -12,7 +13,10 @@ from railgun.spark.errors import SparkSideError
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: the second where Python has no class for what Java raised, as for files that are damaged."""
 
-_FILE_ERROR = re.compile(r"\[FAILED_READ_FILE[^]]*\] [^\n]*?reading file (\S+?)\.? [^\n]*")
+# A path may have spaces: it ends with the sentence.
+_FILE_ERROR = re.compile(
+    r"\[FAILED_READ_FILE(\S*)\] [^\n]*?reading file (.+?)\.{1,2}(?: +[A-Z][^\n]*|\s*)$", re.M
+)
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
 _OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
 
@@ -39,5 +43,7 @@ def of_file(error: Exception) -> str | None:
         return None
     causes = _CAUSE.findall(str(error))
     why = f" ({causes[-1]})" if causes else ""
-    place = re.sub(r"^file:/+", "/", found[1])
+    # As an address, but where a footer cannot be read.
+    named = found[2] if "FOOTER" in found[1] else unquote(found[2])
+    place = re.sub(r"^file:/+", "/", named)
     return f"{place}: Spark cannot read it{why}; is it whole, and of the format that it is read as?"

@@ -51,12 +51,43 @@ def test_a_guest_leaves_processors_to_others() -> None:
     assert processors_of_a_guest("0") == processors_of_a_guest("1024") == there
 
 
+def test_half_of_what_a_quota_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+    monkeypatch.setattr(guest, "os", _System(chosen))
+    monkeypatch.setattr(guest, "processors_here", lambda: 5)
+    guest.be_a_guest()
+    guest.be_a_guest(7)
+    assert chosen == [2, 7]
+
+
+class _System:
+    """One with 64 processors and no policies; notes how many are chosen."""
+
+    def __init__(self, chosen: list[int]) -> None:
+        self._chosen = chosen
+
+    def getsid(self, process: int) -> int:
+        return process
+
+    def getpid(self) -> int:
+        return 0
+
+    def nice(self, by: int) -> None:
+        raise OSError
+
+    def sched_getaffinity(self, process: int) -> set[int]:
+        return set(range(64))
+
+    def sched_setaffinity(self, process: int, processors: set[int]) -> None:
+        self._chosen.append(len(processors))
+
+
 @pytest.mark.parametrize("separator", [",", "-"])
 @pytest.mark.parametrize(
-    ("processors", "chosen"), [(None, {2, 3, 6, 7}), (2, {3, 7}), (3, {3, 6, 7}), (1, {7})]
+    ("processors", "chosen"), [(0, set(range(8))), (4, {2, 3, 6, 7}), (2, {3, 7}), (3, {3, 6, 7}), (1, {7})]
 )
 def test_a_guest_takes_whole_cores(
-    separator: str, processors: int | None, chosen: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    separator: str, processors: int, chosen: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of four cores with two threads each, as Linux numbers them."""
     for number in range(8):
@@ -69,7 +100,7 @@ def test_a_guest_where_nothing_tells_threads_from_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guest, "_THREADS", f"{tmp_path}/{{}}")
-    assert guest._chosen({0, 2, 5}, None) == {5}
+    assert guest._chosen({0, 2, 5}, 1) == {5}
 
 
 @pytest.mark.parametrize("cores", ["0", "-1", "1025", "99999999999", "two", "\u0662", ""])

@@ -89,10 +89,15 @@ class HistorySource:
             raise HistoryError(of_file(error) or f"{', '.join(self.places)}: {first_line(error)}") from error
 
 
+_OF_A_CALL = "An error occurred while calling "
+
+
 def first_line(error: Exception) -> str:
-    """What an error of Spark's says, without its plan."""
-    text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return text.strip().rstrip(";")
+    """What an error of Spark's says, without its plan, or of Java's, without its stack."""
+    lines = (line.strip() for line in str(error).splitlines())
+    # Of what has no class in Python, the call comes first, and on the next line what came of it.
+    said = (line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL))
+    return next(said, type(error).__name__)
 
 
 def _avro(

@@ -1,0 +1,37 @@
+"""Spark's errors as one line that names the file, or what Java said."""
+
+import pytest
+
+from railgun.spark.backfill.source import first_line
+from railgun.spark.worker_errors import of_file
+
+_CAUSE = "\n\tat org.apache.Some.method(Some.java:1)\nCaused by: java.lang.RuntimeException: it is not a Parquet file\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        (
+            "CANNOT_READ_FILE_FOOTER] Encountered error while reading file file:/lake/a b%20/x. Could not read.",
+            "/lake/a b%20/x",
+        ),
+        (
+            "NO_HINT] Encountered error while reading file file:///data/my%20lake/x.parquet.  SQLSTATE: KD001",
+            "/data/my lake/x.parquet",
+        ),
+        ("NO_HINT] Encountered error while reading file s3a://lake/v1.2/x.csv.", "s3a://lake/v1.2/x.csv"),
+    ],
+)
+def test_the_file_is_named_as_its_owner_does(said: str, place: str) -> None:
+    told = of_file(ValueError(f"[FAILED_READ_FILE.{said}{_CAUSE}"))
+    assert told is not None
+    assert told.startswith(f"{place}: Spark cannot read it (RuntimeException: it is not a Parquet file)")
+
+
+def test_what_java_said_is_told_and_not_which_call_it_was() -> None:
+    error = ValueError(
+        "An error occurred while calling o47.load.\n: java.lang.RuntimeException: Class S3AFileSystem not found\n\tat x"
+    )
+    assert first_line(error) == "java.lang.RuntimeException: Class S3AFileSystem not found"
+    assert first_line(ValueError("no such column;\n'Project")) == "no such column"
+    assert first_line(ValueError("")) == "ValueError"
