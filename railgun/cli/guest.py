@@ -22,8 +22,8 @@ _PR_SET_PDEATHSIG = 1
 
 def be_a_guest(processors: int | None = None) -> None:
     """From now on this process, and what it starts, gets the time that nobody else wants, and of so many processors
-    alone. There is no way back. processors: half of those that it has (a
-    container's quota counted) where it is None, all where it is 0.
+    alone. There is no way back. processors: half of those that it has (a container's quota counted) where it is None,
+    all where it is 0.
 
     The others are kept free because a kernel without preemption ends first what it has begun for a guest (memory that
     is mapped or freed, files that are written), for milliseconds: whoever wakes up meanwhile goes where none is.

@@ -1,4 +1,4 @@
-"""What went wrong in a worker, as one line instead of two stacks."""
+"""What went wrong in Spark or in a worker, as one line instead of two stacks."""
 
 import re
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ _FILE_ERROR = re.compile(
     r"\[FAILED_READ_FILE(\S*)\] [^\n]*?reading file (.+?)\.{1,2}(?: +[A-Z][^\n]*|\s*)$", re.M
 )
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
+_OF_A_CALL = "An error occurred while calling "
 _OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
 
 
@@ -47,3 +48,11 @@ def of_file(error: Exception) -> str | None:
     named = found[2] if "FOOTER" in found[1] else unquote(found[2])
     place = re.sub(r"^file:/+", "/", named)
     return f"{place}: Spark cannot read it{why}; is it whole, and of the format that it is read as?"
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Spark's says, without its plan, or of Java's, without its stack."""
+    lines = (line.strip() for line in str(error).splitlines())
+    # Of what has no class in Python, the call comes first, and on the next line what came of it.
+    said = (line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL))
+    return next(said, type(error).__name__)

@@ -208,9 +208,9 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         engine.wait_until_warm("s")
         assert not background._has_time()
         assert not background._rests()
-        monkeypatch.setattr(type(engine._streams.deepenings), "is_following", True)
-        assert background._rests(), "where nothing fills too"
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(engine._streams.deepenings), "is_following", True)
+            assert background._rests(), "where nothing fills too"
 
 
 def test_it_ends_when_its_turn_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from reservoir.errors import StorageFailedError
 from reservoir.reservoir import Settings
-from tests.reservoir.event_log import AMOUNT, INT64_MIN
+from tests.reservoir.event_log import AMOUNT, INT64_MIN, EventLog
 from tests.reservoir.failing_files import FailingFiles
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
@@ -18,10 +18,10 @@ from tests.reservoir.memory_files import MemoryFiles
 END = (1 << 63) - 1
 
 
-def driven(records: int = 600) -> tuple[LogDriver, MemoryFiles]:
+def driven(log: EventLog | None = None) -> tuple[LogDriver, MemoryFiles]:
     files = MemoryFiles()
     settings = Settings(bytes(16), chunk_events=16, segment_bytes=6_000)
-    driver = LogDriver(Path("reservoir"), seeded_log(2, records), settings, files)
+    driver = LogDriver(Path("reservoir"), log or seeded_log(2, 600), settings, files)
     driver.set_hot((AMOUNT,))
     driver.run_all([50])
     driver.reservoir.sync(driver.reservoir.chunks)
@@ -34,6 +34,12 @@ def wait_until(happened: Callable[[], bool]) -> None:
         if happened():
             return
         time.sleep(0.01)
+
+
+def sealed_seqs(driver: LogDriver) -> list[int]:
+    """Of all rows in chunks, from first to last."""
+    chunks = list(driver.reservoir.scan())[: driver.reservoir.chunks]
+    return sorted(int(seq) for scanned in chunks for seq in scanned.seq)
 
 
 def kept(driver: LogDriver) -> int:
@@ -114,14 +120,10 @@ def test_recent_ids_hold_the_latest_rows(rows: int) -> None:
     found = list(driver.reservoir.recent_ids(rows))
     seqs = [seq for each, _ in found for seq in each.tolist()]
     pairs = [tuple(pair) for _, each in found for pair in each.tolist()]
-    sealed = {
-        int(seq)
-        for scanned in list(driver.reservoir.scan())[: driver.reservoir.chunks]
-        for seq in scanned.seq
-    }
+    sealed = sealed_seqs(driver)
     assert driver.reservoir.sealed_rows == len(sealed)
-    wanted = sorted(sealed)[-rows:] if rows else []
-    assert set(wanted) <= set(seqs) <= sealed
+    wanted = sealed[-rows:] if rows else []
+    assert set(wanted) <= set(seqs) <= set(sealed)
     assert seqs == sorted(set(seqs))
     assert len(seqs) <= rows + 64
     assert max((len(each) for each, _ in found), default=0) <= 64
@@ -131,19 +133,10 @@ def test_recent_ids_hold_the_latest_rows(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [0, 3, 40, 100, 5_000])
 def test_so_they_do_where_chunks_overlap_by_position_and_do_not_come_in_their_order(rows: int) -> None:
-    settings = Settings(bytes(16), chunk_events=16, segment_bytes=6_000)
-    log = seeded_log(9, 900, lateness=400, spread=(-350, 60))
-    driver = LogDriver(Path("reservoir"), log, settings, MemoryFiles())
-    driver.set_hot((AMOUNT,))
-    driver.run_all([50])
+    driver, _ = driven(seeded_log(9, 900, lateness=400, spread=(-350, 60)))
     least = driver.reservoir._index.each("least_seq")
     assert np.any(least[1:] < least[:-1]), "the log has chunks that are not in the order of their positions"
     seqs = [seq for each, _ in driver.reservoir.recent_ids(rows) for seq in each.tolist()]
-    sealed = sorted(
-        int(seq)
-        for scanned in list(driver.reservoir.scan())[: driver.reservoir.chunks]
-        for seq in scanned.seq
-    )
     assert seqs == sorted(set(seqs))
-    assert set(sealed[-rows:] if rows else []) <= set(seqs)
+    assert set(sealed_seqs(driver)[-rows:] if rows else []) <= set(seqs)
     driver.reservoir.close()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from railgun.spark.backfill.source import first_line
-from railgun.spark.worker_errors import of_file
+from railgun.spark.worker_errors import first_line, of_file
 
 _CAUSE = "\n\tat org.apache.Some.method(Some.java:1)\nCaused by: java.lang.RuntimeException: it is not a Parquet file\n"
 

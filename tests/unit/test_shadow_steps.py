@@ -10,7 +10,7 @@ from railgun.unit.shadow import Shadow
 
 
 class _Follower:
-    """Stands for a task: it goes on by what it is given, each record takes `record_s` of a clock, and notes steps."""
+    """Stands for a task: it goes on by what it is given, each record takes `record_s` of a clock."""
 
     def __init__(self, record_s: float) -> None:
         self.position, self.now_s, self.record_s = 0, 0.0, record_s
@@ -31,15 +31,14 @@ class _Steps(Shadow):
 
     def _read(self) -> None:
         self._first = self.task.position
-        self._ahead = cast(Any, _Ahead(1 << 30))
+        self._ahead = cast(Any, _Ahead())
 
 
 class _Ahead:
-    def __init__(self, count: int) -> None:
-        self._count = count
+    """More records than any test takes."""
 
     def __len__(self) -> int:
-        return self._count
+        return 1 << 30
 
     def part(self, first: int, until: int) -> range:
         return range(first, until)

@@ -26,8 +26,9 @@ from pyspark.sql.types import (
 from railgun.catalog.model import StreamDefinition
 from railgun.language.errors import nearest
 from railgun.language.types import Kind
-from railgun.spark.backfill.source import REFUSED, HistorySource, first_line
+from railgun.spark.backfill.source import REFUSED, HistorySource
 from railgun.spark.errors import ColumnError
+from railgun.spark.worker_errors import first_line
 from railgun.wire.arrow_types import TAKEN
 from railgun.wire.schema import Kind as WireKind
 

@@ -14,7 +14,7 @@ from railgun.files.avro_source import AvroSource
 from railgun.files.errors import FileError
 from railgun.files.python_columns import arrow_type
 from railgun.spark.errors import HistoryError
-from railgun.spark.worker_errors import SPARK_ERRORS, of_file
+from railgun.spark.worker_errors import SPARK_ERRORS, first_line, of_file
 from railgun.wire.schema import Field, Schema
 
 REFUSED = "railgun_refused"
@@ -87,17 +87,6 @@ class HistorySource:
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
         except SPARK_ERRORS as error:
             raise HistoryError(of_file(error) or f"{', '.join(self.places)}: {first_line(error)}") from error
-
-
-_OF_A_CALL = "An error occurred while calling "
-
-
-def first_line(error: Exception) -> str:
-    """What an error of Spark's says, without its plan, or of Java's, without its stack."""
-    lines = (line.strip() for line in str(error).splitlines())
-    # Of what has no class in Python, the call comes first, and on the next line what came of it.
-    said = (line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL))
-    return next(said, type(error).__name__)
 
 
 def _avro(
