@@ -14,7 +14,6 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from railgun.spark.errors import SetupError
-from railgun.spark.java_options import default_java_options
 
 JAVA_VERSIONS = (17, 21)
 SPARK_LEAST = (4, 2)
@@ -27,6 +26,7 @@ FEW_KEPT: dict[str, Any] = {
 """Where nobody looks at Spark's UI. Spark writes down each query that it ran, a thousand of them, and in each its whole
 plan: those of a validation with many metrics fill the heap."""
 
+_LOG4J = Path(__file__).with_name("log4j2.properties")
 # PySpark logs what Spark refuses, with all its traces, beside the error that it raises.
 _SAID_TWICE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _VERSION = re.compile(r'version "(\d+)')
@@ -54,7 +54,7 @@ def local_session(cores: int | None = None, memory: str = "1g") -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config(map=FEW_KEPT)
         # A default: who has options of their own in Spark's configuration may name another file there.
-        .config("spark.driver.defaultJavaOptions", default_java_options())
+        .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
