@@ -4,6 +4,8 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,13 +126,14 @@ def execute(arguments: argparse.Namespace) -> int:
         print("given up" if is_given_up else f"no deepening of {stream.name} is under way")
         return 0
     target = _deepening(arguments, request) if arguments.deepen else _beginning(arguments, request)
-    with PiecesProgress() as progress:
+    with _told_what_is_kept(), PiecesProgress() as progress:
         report = target.build(lambda: local_session(arguments.cores, arguments.memory), progress.at)
     refuses = bool(report.counts.refused_rows) and not arguments.skip_bad
     is_useless = not refuses and (report.is_empty or report.changes_nothing)
     installs = not refuses and not is_useless and not arguments.build_only
     if installs:
-        target.install()
+        with _told_what_is_kept():
+            target.install()
     if is_useless:
         target.discard()
     print(json.dumps({**report.as_json(), "installed": installs}) if arguments.json else report.as_text())
@@ -148,6 +151,18 @@ def execute(arguments: argparse.Namespace) -> int:
         )
         print(f"railgun backfill: {why}: nothing was installed, nothing is left of it", file=sys.stderr)
     return EXIT_NO if refuses or report.is_empty else 0
+
+
+@contextmanager
+def _told_what_is_kept() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(
+            "railgun backfill: tasks that are built are kept; the same command, run again, goes on from there",
+            file=sys.stderr,
+        )
+        raise
 
 
 def _is_a_guest(arguments: argparse.Namespace) -> bool:

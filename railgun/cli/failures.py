@@ -6,8 +6,10 @@ from contextlib import contextmanager
 
 from railgun.language.errors import nearest
 
-EXIT_NO, EXIT_WRONG, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_NO, EXIT_WRONG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
+# Of an error that nobody expected; some bring two stacks along.
+_SHOWN = 500
 _PACKAGES = ("railgun", "reservoir", "frontend")
 _REMEDIES = {
     errno.ENOENT: "is the path right?",
@@ -48,7 +50,9 @@ def one_line(error: BaseException) -> str:
     elif is_expected(error):
         text = str(error)
     else:
-        text = f"a defect of this program ({type(error).__name__}: {error}); --debug shows where"
+        text = (
+            f"a defect of this program ({type(error).__name__}: {str(error)[:_SHOWN]}); --debug shows where"
+        )
     return " ".join(text.split())
 
 

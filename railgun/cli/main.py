@@ -13,7 +13,7 @@ from railgun.cli.backfill import BACKFILL
 from railgun.cli.broker import BROKER
 from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
-from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_WRONG, one_line
+from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_WRONG, one_line
 from railgun.cli.frontend import FRONTEND
 from railgun.cli.inspect import INSPECT
 from railgun.cli.node import NODE
@@ -25,6 +25,10 @@ from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
 
 COMMANDS = (SERVE, FRONTEND, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BACKFILL, BROKER)
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM came. Libraries know an interrupt, and let go of what they are in the middle of."""
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
@@ -48,6 +52,9 @@ def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
 def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
     try:
         return action()
+    except _TerminatedError:
+        print(f"{caller}: terminated", file=sys.stderr)
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         print(f"{caller}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -82,7 +89,7 @@ def _terminating() -> Iterator[None]:
     """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed."""
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal_number)
+        raise _TerminatedError
 
     try:
         before = signal.signal(signal.SIGTERM, stop)

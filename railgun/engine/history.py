@@ -50,7 +50,7 @@ def deepening_plan(
 
     own: by task, what it had accepted.  cut_ms: None: the least that leaves no hole.  Raises HistoryRefusedError.
     """
-    check_identified(entry)
+    check_identified(entry.stream)
     found_ms = _cut(entry.stream.name, entry.stream.lateness_ms, own, cut_ms)
     plan = plan_of(entry, key, settings, history, found_ms, last_place)
     return replace(plan, own=own)
@@ -148,7 +148,7 @@ def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str,
     least_ms: the least time of its log's events.
     """
     name = entry.stream.name
-    check_identified(entry)
+    check_identified(entry.stream)
     if entry.history is not None:
         raise HistoryRefusedError(
             f"{name} has a history already, {entry.history.history}: older history can be added with --deepen"
@@ -166,13 +166,13 @@ def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str,
         )
 
 
-def check_identified(entry: StreamEntry) -> None:
+def check_identified(stream: StreamDefinition) -> None:
     """Raise HistoryRefusedError for a stream whose events cannot be told from each other."""
-    if entry.stream.id is None or entry.stream.time is None:
-        lacks = "id" if entry.stream.id is None else "time"
+    if stream.id is None or stream.time is None:
+        lacks = "id" if stream.id is None else "time"
         raise HistoryRefusedError(
-            f"{entry.stream.name} has no {lacks} field: events of history need their own times, and ids by which one "
-            "that is in the log too counts once"
+            f"{stream.name} has no {lacks} field: events of history need their own times, and ids by which one that is "
+            f'in the log too counts once; say which field it is, as in {lacks} = "...", when the stream is created'
         )
 
 

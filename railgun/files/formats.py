@@ -64,6 +64,10 @@ def _by_suffix(path: Path, known: Mapping[str, Format], what: str) -> Format:
     suffix = path.suffix.lower()
     if suffix in known:
         return known[suffix]
+    if path.is_dir():
+        raise SuffixError(
+            str(path), f"it is a folder; name files in it, as in {path.name}/*{next(iter(known))}"
+        )
     near = nearest(suffix, known) if suffix else None
     hint = f"; did you mean {near}?" if near else ""
     raise SuffixError(

@@ -132,12 +132,13 @@ class Complaints:
     def __call__(self, error: KafkaError) -> None:
         """librdkafka's `error_cb`."""
         Complaints.told += 1
+        # "All brokers are down" follows on every cause and says less.
+        if self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN:
+            return
         if error.code() not in self._told:
             self._told.add(error.code())
             _log.warning("%s", text_of(error))
-        refusal = self.last is not None and self.last.code() in _REFUSED
-        # "All brokers are down" follows on every cause and says less.
-        if not (refusal or (self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN)):
+        if self.last is None or self.last.code() not in _REFUSED:
             self.last = error
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from railgun.spark.errors import SetupError
+from railgun.spark.java_process import interrupted_as_before, start_spark
 
 JAVA_VERSIONS = (17, 21)
 SPARK_LEAST = (4, 2)
@@ -40,24 +41,27 @@ def local_session(cores: int | None = None, memory: str = "1g") -> SparkSession:
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         check_spark(pyspark.__version__)
-        return SparkSession.builder.appName("railgun").getOrCreate()
+        with interrupted_as_before():
+            return SparkSession.builder.appName("railgun").getOrCreate()
     check_environment()
     for name in _SAID_TWICE:
         PySparkLogger.getLogger(name).disabled = True
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    return (
-        SparkSession.builder.appName("railgun")
-        .master(f"local[{cores or '*'}]")
-        .config("spark.driver.memory", memory)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config(map=FEW_KEPT)
+    settings = {
+        **FEW_KEPT,
+        "spark.app.name": "railgun",
+        "spark.master": f"local[{cores or '*'}]",
+        "spark.driver.memory": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
         # A default: who has options of their own in Spark's configuration may name another file there.
-        .config("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with interrupted_as_before():
+        start_spark(settings)
+    return SparkSession.builder.getOrCreate()
 
 
 def check_environment() -> None:

@@ -20,18 +20,20 @@ _FILE_ERROR = re.compile(
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
 _OF_A_CALL = "An error occurred while calling "
 _OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
+# As a traceback ends of what Python raises for a system's error, such as a disk that is full.
+_SYSTEM_ERROR = re.compile(r"^\w+Error: \[Errno \d+\] ([^\n]+)", re.M)
 
 
 @contextmanager
 def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
-    """Raise an error of this project that came up in a worker, or a file that Spark cannot read, as one of this kind,
-    with its line.
+    """Raise an error of this project or of the system that came up in a worker, or a file that Spark cannot read, as
+    one of this kind, with its line.
     """
     try:
         yield
     except SPARK_ERRORS as error:
-        found = _OWN_ERROR.findall(str(error))
-        said = found[-1][1] if found else of_file(error)
+        found = [each[1] for each in _OWN_ERROR.findall(str(error))] or _SYSTEM_ERROR.findall(str(error))
+        said = found[-1] if found else of_file(error)
         if said is None:
             raise
         raise kind(said) from error

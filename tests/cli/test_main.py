@@ -151,7 +151,7 @@ def test_sigterm_unwinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["act"], acting(action)) == 128 + signal.SIGTERM
     assert cleaned
     assert signal.getsignal(signal.SIGTERM) == before
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "railgun act: terminated\n"
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

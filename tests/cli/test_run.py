@@ -176,7 +176,7 @@ def test_an_interrupted_run_leaves_nothing(number: int, code: int, folder: Path)
         finally:
             process.kill()
     assert process.returncode == code
-    assert error == ("railgun run: interrupted\n" if number == signal.SIGINT else "")
+    assert error == f"railgun run: {'interrupted' if number == signal.SIGINT else 'terminated'}\n"
     assert sorted(each.name for each in folder.iterdir()) == ["a.csv", "b.ndjson", "d.toml"]
 
 

@@ -40,6 +40,12 @@ def test_an_unknown_suffix(name: str, hint: str, tmp_path: Path) -> None:
     assert hint in str(caught.value)
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(SuffixError, match=r"it is a folder; name files in it, as in lake/\*\.parquet"):
+        EventFiles([tmp_path / "lake"], SCHEMA)
+
+
 @pytest.mark.parametrize("content", [".parquet", ".avro", ".arrow"])
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet", ".avro", ".arrow"])
 def test_a_suffix_that_is_not_what_the_file_is(content: str, suffix: str, tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ def test_why_nothing_answered_is_told() -> None:
     assert "Connection refused" in found.reason
 
 
+def test_what_follows_on_a_cause_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    complaints = Complaints()
+    for said in (_LOST, _DOWN, _LOST):
+        complaints(said)
+    assert [record.message for record in caplog.records] == ["Connection refused"]
+    complaints.forget()
+    complaints(_DOWN)
+    assert len(caplog.records) == 2
+
+
 def test_the_telling_complaint_is_kept() -> None:
     complaints = Complaints()
     for said, kept in (

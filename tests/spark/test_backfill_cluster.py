@@ -25,6 +25,10 @@ from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, his
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import SMALL, awaited, local_units, quick_settings
 
+ANOTHER = """
+[[metrics]]
+sql = "SELECT count(*) AS another FROM s GROUP BY card OVER INFINITE"
+"""
 SETTINGS = replace(SMALL, chunk_events=32, segment_bytes=1 << 13)
 
 
@@ -60,8 +64,11 @@ def test_units_begin_anew_behind_a_history(kafka: str, tmp_path: Path) -> None:
                 first.front_end.send(first.registry.snapshot().catalog.streams["s"], [event])
             first.front_end.await_all()
             build_history(target.ready, plan, history_rows(), SETTINGS)
+            wanted = parse_definitions(definitions() + ANOTHER)
+            too_early = replace(request(node, START_MS), definitions=wanted)
             with pytest.raises(HistoryRefusedError, match="would be missing"):
-                BackfillOfCluster(request(node, START_MS), quick_settings(kafka), prefix).plan()
+                BackfillOfCluster(too_early, quick_settings(kafka), prefix).plan()
+            assert "another" not in first.registry.snapshot().catalog.entry("s").metrics
             target.install()
             second.front_end.send(second.registry.snapshot().catalog.streams["s"], later)
             second.front_end.await_all()

@@ -7,13 +7,14 @@ import pytest
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
+from railgun.engine.errors import HistoryRefusedError
 from railgun.spark.backfill.build import TASKS
 from railgun.spark.backfill.engine import BackfillOfEngine, DeepeningOfEngine
 from railgun.spark.backfill.service import DeepeningOfService
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.spark.errors import HistoryError
-from tests.engine.test_history import definitions
+from tests.engine.test_history import STREAM, definitions, rows
 from tests.files.syncing import synced_files
 
 
@@ -45,6 +46,28 @@ def test_a_folder_with_other_work_is_refused_before_anything_is_registered(tmp_p
     with pytest.raises(HistoryError, match="of another backfill"):
         target.build(lambda: pytest.fail("Spark is not wanted yet"))
     assert not data.exists()
+
+
+@pytest.mark.parametrize("line", ['id = "id"\n', 'time = "ts"\n'])
+def test_a_stream_that_cannot_have_history_is_not_created(tmp_path: Path, line: str) -> None:
+    wanted = parse_definitions(definitions().replace(line, ""))
+    request = BackfillRequest(tmp_path / "data", wanted, HistorySource(("h",), "parquet"), {}, 0)
+    with pytest.raises(HistoryRefusedError, match="say which field it is"):
+        BackfillOfEngine(request).build(lambda: pytest.fail("Spark is not wanted yet"))
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_cut_that_leaves_a_hole_registers_no_metric(tmp_path: Path) -> None:
+    with Engine(tmp_path, durability="os") as engine:
+        engine.apply(STREAM.format(dedup=100))
+        engine.score_table("s", rows(0, 5))
+    request = BackfillRequest(
+        tmp_path, parse_definitions(definitions()), HistorySource(("h",), "parquet"), {}, 0
+    )
+    with pytest.raises(HistoryRefusedError, match="choose a later --until"):
+        BackfillOfEngine(request).plan()
+    with Engine(tmp_path, durability="os") as engine:
+        assert engine.metrics("s") == []
 
 
 def test_a_server_that_is_gone_before_it_installs_leaves_what_was_built(tmp_path: Path) -> None:

@@ -1,41 +1,71 @@
-"""A Spark on this machine says errors, and nothing else."""
+"""A Spark on this machine says what is news, and nothing else; and ends as it is asked to."""
 
 import os
 import subprocess
 import sys
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-_SCRIPT = """
-import sys
+_HEAD = """
+import os, signal, sys, threading
 from pyspark.errors import PySparkException
 from railgun.spark.environment import local_session
-
+from railgun.spark.errors import SetupError
+"""
+_REFUSED = """
 spark = local_session(1)
-try:
-    spark.sql("SELECT nonsense(1)")
-except PySparkException:
-    print("refused", file=sys.stderr)
-try:
-    spark.sql("SELECT raise_error('of a worker')").collect()
-except PySparkException:
-    pass
+for query in ("SELECT nonsense(1)", "SELECT raise_error('of a worker')"):
+    try:
+        spark.sql(query).collect()
+    except PySparkException as error:
+        print("of a worker" in str(error), file=sys.stderr)
+spark._jvm.java.lang.System.err.println("of Java")
 spark.stop()
 """
-# Of Java itself, before there is anything that could be told.
-_JAVA = "WARNING: Using incubator modules: jdk.incubator.vector"
+# The second call to Spark is answered as itself only where the one that was interrupted is over for Python too.
+_INTERRUPTED = """
+spark = local_session(1)
+threading.Timer(5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    spark.range(1 << 50).selectExpr("sum(hash(id))").collect()
+except KeyboardInterrupt:
+    print(spark.sparkContext.version, file=sys.stderr)
+"""
+_NOT_STARTED = """
+for memory in ("1x", "100m"):
+    try:
+        local_session(1, memory)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+"""
 
 
-def test_what_is_said(spark: SparkSession) -> None:
+def said(script: str) -> list[str]:
+    """The lines of a process of its own on stderr."""
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"}
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
+        [sys.executable, "-c", _HEAD + script],
         env=environment, capture_output=True, text=True, timeout=500, check=True,
     )  # fmt: skip
-    before, _, after = done.stderr.partition("refused\n")
-    assert [line for line in before.splitlines() if line != _JAVA] == []
-    assert "ERROR Executor" in after
-    assert "of a worker" in after
+    return done.stderr.splitlines()
+
+
+def test_what_is_raised_is_said_once(spark: SparkSession) -> None:
+    assert said(_REFUSED) == ["False", "True", "of Java"]
+
+
+def test_an_interrupt_leaves_no_traces(spark: SparkSession) -> None:
+    assert said(_INTERRUPTED) == [pyspark.__version__]
+
+
+def test_a_java_that_does_not_start_is_told(spark: SparkSession) -> None:
+    lines = said(_NOT_STARTED)
+    assert lines[0] == "Invalid maximum heap size: -Xmx1x"
+    assert lines[-2].startswith("Java ended before Spark ran in it, it says above why; look at --memory")
+    assert lines[-1].startswith("Spark does not start: ")
+    assert "must be at least" in lines[-1]
+    assert not [line for line in lines if "at org.apache" in line]

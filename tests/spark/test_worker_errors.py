@@ -1,8 +1,10 @@
 """Spark's errors as one line that names the file, or what Java said."""
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
-from railgun.spark.worker_errors import first_line, of_file
+from railgun.spark.errors import BackfillFailedError
+from railgun.spark.worker_errors import first_line, of_file, own_errors
 
 _CAUSE = "\n\tat org.apache.Some.method(Some.java:1)\nCaused by: java.lang.RuntimeException: it is not a Parquet file\n"
 
@@ -34,3 +36,18 @@ def test_what_java_said_is_told_and_not_which_call_it_was() -> None:
     assert first_line(error) == "java.lang.RuntimeException: Class S3AFileSystem not found"
     assert first_line(ValueError("no such column;\n'Project")) == "no such column"
     assert first_line(ValueError("")) == "ValueError"
+
+
+def test_a_full_disk_of_a_worker_is_no_defect() -> None:
+    told = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
+Traceback (most recent call last):
+  File "tasks.py", line 1, in build
+OSError: [Errno 28] No space left on device: '/scratch/t'
+
+\tat org.apache.spark.api.python.BasePythonRunner"""
+    error = PySparkRuntimeError(told)
+    with (
+        pytest.raises(BackfillFailedError, match=r"^No space left on device: '/scratch/t'$"),
+        own_errors(BackfillFailedError),
+    ):
+        raise error

@@ -51,6 +51,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
 }
 PLAN, TASKS = "backfill.json", "tasks"
+# An empty name is none: what else a session does is no part of the backfill.
+_NO_GROUP = ("", "")
 # What a live stream had accepted is read by at most so many Spark tasks.
 _OWN_TASKS = 256
 # Caches and buffers of one task under way in an executor: 208 MiB.
@@ -237,6 +239,8 @@ def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress
     try:
         with nullcontext() if told is None else watched(context, group, told):
             yield
-    finally:
-        # An empty name is none: what else this session does is no part of the backfill.
-        context.setJobGroup("", "")
+    except Exception:
+        context.setJobGroup(*_NO_GROUP)
+        raise
+    # Not where it is interrupted, maybe in the middle of a call to Spark: see `kept`.
+    context.setJobGroup(*_NO_GROUP)

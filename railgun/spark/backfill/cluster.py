@@ -44,14 +44,23 @@ class BackfillOfCluster(BackfillTarget):
     def plan(self) -> HistoryPlan:
         request = self.request
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
+            if request.stream in registry.snapshot().catalog.streams:
+                # Refused, if at all, before metrics are registered.
+                self._check(registry, transport)
             registry.change(lambda catalog: evolution.missing(catalog, request.definitions))
+            self._check(registry, transport)
             snapshot = registry.snapshot()
             entry = snapshot.catalog.entry(request.stream)
-            logs = registry.topics.partitions(entry.stream)
-            check_possible(entry, request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs))
             settings = request.settings or TaskSettings()
             key, last_place = snapshot.keys[request.stream], snapshot.catalog.last_place
             return plan_of(entry, key, settings, new_history_id(), request.stated_cut_ms, last_place)
+
+    def _check(self, registry: KafkaRegistry, transport: KafkaTransport) -> None:
+        entry = registry.snapshot().catalog.entry(self.request.stream)
+        logs = registry.topics.partitions(entry.stream)
+        check_possible(
+            entry, self.request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs)
+        )
 
     def install(self) -> None:
         self.bring()

@@ -62,10 +62,11 @@ def fields_of(
         if name not in columns and name not in frame.columns:
             free = [each for each in frame.columns if each not in stream.types]
             near = nearest(name, free)
+            others = f"; its other columns are {', '.join(free[:8])}" if free else ""
             hint = (
                 f"--column {name}={near}, perhaps"
                 if near
-                else f"say what it is made of: --column {name}=..., of {', '.join(free[:8]) or 'no other columns'}"
+                else f"say what it is made of, in SQL: --column {name}=...{others}"
             )
             raise ColumnError(f"the history has no column for the field {name}; {hint}")
         chosen.append((F.expr(columns[name]) if name in columns else F.col(f"`{name}`")).alias(name))

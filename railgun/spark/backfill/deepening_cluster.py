@@ -51,7 +51,7 @@ class DeepeningOfCluster(DeepeningTarget):
         request, known = self.request, read_plan(self._folder)
         with KafkaRegistry(self._kafka, self._prefix) as registry:
             entry = registry.snapshot().catalog.entry(request.stream)
-        check_identified(entry)
+        check_identified(entry.stream)
         if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
                 raise HistoryError(str(is_under_way(request.stream, known.cut_ms)))

@@ -13,9 +13,13 @@ class BackfillOfEngine(BackfillTarget):
     """The folder is the engine's again while Spark works. Raises EngineError; HistoryError where it is in use."""
 
     def plan(self) -> HistoryPlan:
+        request, cut_ms = self.request, self.request.stated_cut_ms
         with self._open() as engine:
-            engine.apply(self.request.definitions, wait=False)
-            return engine.history_plan(self.request.stream, new_history_id(), self.request.stated_cut_ms)
+            if request.stream in engine.catalog().streams:
+                # Refused, if at all, before metrics are registered.
+                engine.history_plan(request.stream, new_history_id(), cut_ms)
+            engine.apply(request.definitions, wait=False)
+            return engine.history_plan(request.stream, new_history_id(), cut_ms)
 
     def unregistered(self) -> StreamDefinition | None:
         if not self.request.data.exists():

@@ -134,7 +134,7 @@ class RowDoor:
         admitted = self._door.admit(batch, rules.latest_ms)
         events = admitted.events
         if bad.any() or admitted.first_bad is not None:
-            self._refuse(admitted, bad)
+            self._refuse(batch, admitted, bad)
             events = events.take(np.flatnonzero((admitted.bad == 0) & ~bad))
         kept = events.times < rules.cut_ms
         if not kept.all():
@@ -188,24 +188,28 @@ class RowDoor:
                 self.counts.refuse(f"{name or 'row'}: unreadable", 1, [["", why]])
         return bad, batch.select([name for name in batch.schema.names if name != REFUSED])
 
-    def _refuse(self, admitted: AdmittedTable, bad: NDArray[np.bool_]) -> None:
+    def _refuse(self, batch: pa.RecordBatch, admitted: AdmittedTable, bad: NDArray[np.bool_]) -> None:
         """Count each bad row once, under the first thing that is wrong with it."""
-        seen = bad.copy()
+        seen, ids = bad.copy(), admitted.events.ids
         for complaint in admitted.complaints:
             rows = (complaint.rows != 0) & ~seen
             seen |= rows
             if not rows.any():
                 continue
-            where = [int(row) for row in np.flatnonzero(rows)[:EXAMPLES]]
-            first, ids = complaint.first, admitted.events.ids
+            reason = f"{complaint.first.field}: {complaint.what}"
+            known = self.counts.refused.get(reason)
+            wanted = EXAMPLES - (0 if known is None else len(known.examples))
+            where = [int(row) for row in np.flatnonzero(rows)[:wanted]]
             examples = [
-                [
-                    ids.string(row)[:_SHOWN_BYTES] if ids.words[row] else "",
-                    first.msg if row == first.row else "",
-                ]
+                [ids.string(row)[:_SHOWN_BYTES] if ids.words[row] else "", self._why(batch, row)]
                 for row in where
             ]
-            self.counts.refuse(f"{first.field}: {complaint.what}", int(rows.sum()), examples)
+            self.counts.refuse(reason, int(rows.sum()), examples)
+
+    def _why(self, batch: pa.RecordBatch, row: int) -> str:
+        """The first thing that is wrong with a row: of each, a batch tells only what is wrong with its first."""
+        alone = self._door.admit(batch.slice(row, 1), self._rules.latest_ms)
+        return alone.complaints[0].first.msg
 
 
 def long_ids(words: NDArray[np.uint64]) -> pa.Array:

@@ -56,7 +56,8 @@ class HistorySource:
             if len(known) != 1 or not all(suffix in _FORMATS for suffix in suffixes):
                 raise HistoryError(
                     f"{', '.join(places)}: the names do not say one format ({', '.join(_FORMATS)}); name it with "
-                    "--format, as in --format parquet, or --format table for a table of the session's catalogue"
+                    "--format, as in --format parquet for a folder of such files, or --format table for a table of the "
+                    "session's catalogue"
                 )
             format_ = known.pop()
         return cls(tuple(places), format_, dict(options or {}))
@@ -82,7 +83,7 @@ class HistorySource:
             if error.getCondition() == "PATH_NOT_FOUND":
                 missing = (error.getMessageParameters() or {}).get("path", ", ".join(self.places))
                 raise HistoryError(
-                    f"{missing.removeprefix('file:')}: there is no such file or folder"
+                    f"{missing.removeprefix('file:')}: there is no such file or folder; is the path right?"
                 ) from error
             raise HistoryError(f"{', '.join(self.places)}: {first_line(error)}") from error
         except SPARK_ERRORS as error:

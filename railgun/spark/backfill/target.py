@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.engine.history import check_identified
 from railgun.registry import evolution
 from railgun.spark.backfill.build import TASKS, Backfill, alone, build, check_source
 from railgun.spark.backfill.progress import Progress
@@ -49,7 +50,7 @@ class BackfillRequest:
     def unregistered(self, catalog: Catalog) -> StreamDefinition | None:
         """The stream as it will be, where a catalogue lacks something of the definitions; None where it has all.
 
-        Raises DifferentDefinitionsError, DefinitionError.
+        Raises DifferentDefinitionsError, DefinitionError, HistoryRefusedError.
         """
         changes = evolution.missing(catalog, self.definitions)
         if not changes:
@@ -57,7 +58,9 @@ class BackfillRequest:
         after = catalog.copy()
         for change in changes:
             after.apply(change)
-        return after.streams[self.stream].stream
+        stream = after.streams[self.stream].stream
+        check_identified(stream)
+        return stream
 
     @property
     def stated_cut_ms(self) -> int:
@@ -75,7 +78,10 @@ class BackfillTarget(ABC):
 
     @abstractmethod
     def plan(self) -> HistoryPlan:
-        """What is to be built. The stream is created if it is missing. Raises HistoryRefusedError among others."""
+        """What is to be built. The stream is created if it is missing, and its metrics.
+
+        Raises HistoryRefusedError among others, having registered nothing.
+        """
 
     def unregistered(self) -> StreamDefinition | None:
         """The stream as it will be, where `plan` has something of the request to register; None where it has not.
