@@ -30,7 +30,7 @@ def start_spark(settings: Mapping[str, Any]) -> None:
     conf = SparkConf().setAll([(name, str(value)) for name, value in settings.items()])
     try:
         with _stderr() as written:
-            gateway = launch_gateway(conf, {"stderr": written})
+            gateway = launch_gateway(conf, {"stderr": written})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise SetupError(
             "Java ended before Spark ran in it, it says above why; look at --memory, and at the options of Java's that "
