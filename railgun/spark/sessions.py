@@ -16,6 +16,8 @@ VALIDATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.windowExec.buffer.spill.threshold": "200000",
+    # What is kept is read again within the minute: a quarter more of disk is cheaper than trying codecs on each column.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Spark writes down the whole plan of each query, and in it those of what is kept: that alone can fill the heap.
     "spark.sql.maxPlanStringLength": "10000",
 }

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.spark.validation.validate_run import check_files, validate_run
 from tests.spark.runs import START_MS, definitions, events, run
 from tests.strategies.case import STREAM
@@ -53,6 +54,17 @@ def test_everything_is_equal(
     assert not [check for check in report.checks if check.not_checked or not check.compared]
     beyond = {check.name for check in report.checks if check.beyond}
     assert not beyond, beyond
+
+
+def test_of_the_fields_those_that_metrics_need_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    unused = CENTS.replace(
+        'price = "decimal(9,2)"', 'price = "decimal(9,2)"\nnote = "string"\nflag = "boolean"'
+    )
+    files = run(tmp_path, unused, [row | {"note": "n", "flag": True} for row in payments(3)])
+    rows = files.rows(spark)
+    fields = [name for name in rows.columns if name.startswith(FIELD_PREFIX)]
+    assert fields == ["f_card", "f_amount", "f_price"]
+    assert [row["f_amount"] for row in rows.collect()] == [0, 1 / 7, 2 / 7]
 
 
 def test_a_planted_cent_is_found(

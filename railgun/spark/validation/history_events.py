@@ -94,14 +94,15 @@ def _reading(
             if REFUSED in batch.schema.names:
                 unreadable = batch.column(REFUSED).to_pylist()
                 batch = batch.select([name for name in batch.schema.names if name != REFUSED])
-            yield pa.RecordBatch.from_arrays(_arrays(door, stream, version, batch, unreadable), schema=shape)
+            found = _columns(door, stream, version, batch, unreadable)
+            yield pa.RecordBatch.from_arrays([found[name] for name in shape.names], schema=shape)
 
     return read
 
 
-def _arrays(
+def _columns(
     door: TableDoor, stream: StreamDefinition, version: int, batch: pa.RecordBatch, why: list[str | None]
-) -> list[pa.Array]:
+) -> dict[str, pa.Array]:
     admitted = door.admit(batch)
     bad = np.array([each is not None for each in why], np.bool_)
     for complaint in admitted.complaints:
@@ -115,4 +116,4 @@ def _arrays(
         records = records.take(pa.array(places, mask=bad))
     block = CheckedBlock(batch.num_rows, events, bad, (), None, 0)
     said = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
-    return [*event_arrays(block, stream, 0), records, said]
+    return event_arrays(block, stream, 0) | {RECORD: records, _BAD: said}

@@ -71,7 +71,7 @@ def check_partitioner(
     clocks = _clocks(events.where(_LOOKED_AT)) if has_sure else None
     late = _with_stragglers(events, list(dict.fromkeys(one.window for one in passes if not one.is_distinct)))
     sure = events.where(SURE) if has_sure else events
-    checks = [_compared(sure, each) for each in said]
+    checks = _compared(sure, said)
     with ExitStack() as stack:
         pairs: list[DataFrame] = []
         for one in passes:
@@ -115,7 +115,7 @@ def _with_pairs(
         .select(number, NUMBER)
     )
     with kept_alone(chosen) as best:
-        found = [_compared(events.join(best, [number, NUMBER], "left_semi"), each) for each in said]
+        found = _compared(events.join(best, [number, NUMBER], "left_semi"), said)
         for one, each in zip(passes, pairs):
             found += counted(each.join(best, [number, NUMBER], "left_semi"), one)
     return [check.plus(more) for check, more in zip(checks, found)]
@@ -137,17 +137,28 @@ def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Windo
     return {window: place in seen for place, window in enumerate(windows)}
 
 
-def _compared(events: DataFrame, said: Said) -> MetricCheck:
-    """What the replies say of lateness or duplicates."""
-    is_wrong = F.expr(f"NOT ({said.own} <=> {said.recorded})")
-    compared, mismatches = events.agg(F.count("*"), F.count(F.when(is_wrong, True))).collect()[0]
-    examples: tuple[Example, ...] = ()
-    if mismatches:
-        first = events.where(is_wrong).orderBy(NUMBER).limit(EXAMPLES)
-        rows = first.selectExpr(
-            NUMBER, EVENT_ID, f"{said.own} AS own", f"{said.recorded} AS recorded"
-        ).collect()
-        examples = tuple(
-            Example(row[NUMBER], row[EVENT_ID], shown(row["own"]), shown(row["recorded"])) for row in rows
+def _compared(events: DataFrame, said: Sequence[Said]) -> list[MetricCheck]:
+    """What the replies say of lateness and duplicates."""
+    wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in said]
+    compared, *mismatches = events.agg(
+        F.count("*"), *(F.count(F.when(is_wrong, True)) for is_wrong in wrong)
+    ).collect()[0]
+    return [
+        MetricCheck(
+            each.name, compared, count, examples=_examples(events.where(is_wrong), each) if count else ()
         )
-    return MetricCheck(said.name, compared, mismatches, examples=examples)
+        for each, is_wrong, count in zip(said, wrong, mismatches)
+    ]
+
+
+def _examples(wrong: DataFrame, said: Said) -> tuple[Example, ...]:
+    """The first events whose replies say it wrongly."""
+    rows = (
+        wrong.orderBy(NUMBER)
+        .limit(EXAMPLES)
+        .selectExpr(NUMBER, EVENT_ID, f"{said.own} AS own", f"{said.recorded} AS recorded")
+        .collect()
+    )
+    return tuple(
+        Example(row[NUMBER], row[EVENT_ID], shown(row["own"]), shown(row["recorded"])) for row in rows
+    )

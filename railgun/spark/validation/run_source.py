@@ -1,23 +1,22 @@
 """An off-line run as a table for validation: its events, numbered and routed, beside its recorded replies."""
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from railgun.catalog.definitions import load_definitions
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.checked_events import CheckedBlock, EventChecks
 from railgun.files.reading import EventFiles
 from railgun.language.types import RESULT_DIGITS, STRING, Type
+from railgun.plan.hot import fields_needed
 from railgun.plan.outputs import MetricColumn
 from railgun.spark.errors import ReplyFileError
 from railgun.spark.validation.partitioning import partition_numbers
@@ -25,7 +24,6 @@ from railgun.spark.validation.reply_file import ReplyFile, recorded_columns, rec
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.wire.columns import Column
 
-FORMAT = "railgun_run"
 NUMBER, EVENT_ID, EVENT_MS = "n", "id", "t"
 
 _NO_HEAP = np.zeros(0, np.uint8)
@@ -61,62 +59,36 @@ class RunFiles:
         definitions = load_definitions(self.definitions)
         return definitions.streams[self.stream], definitions.metrics_of(self.stream)
 
-    def options(self) -> dict[str, str]:
-        """As options of the data source."""
-        return {
-            "definitions": self.definitions,
-            "stream": self.stream,
-            "events": json.dumps(self.events),
-            "out": self.out,
-            "skip_bad": str(int(self.skip_bad)),
-        }
+    def rows(self, session: SparkSession) -> DataFrame:
+        """One row per event of a run, in the order of its files; refused ones have no time.
 
-    @classmethod
-    def of_options(cls, options: dict[str, str]) -> "RunFiles":
-        """What `options` made."""
-        events = tuple(json.loads(options["events"]))
-        return cls(
-            options["definitions"], options["stream"], events, options["out"], options["skip_bad"] == "1"
-        )
+        The order is that of the log: one Spark partition. Of the fields those that the metrics need.
+        Raises DefinitionError, OSError.
+        """
+        stream, metrics = self.defined()
+        shape = from_arrow_schema(_schema(stream, metrics))
+        # A data source of PySpark's would give the same, after three more Pythons had been started to ask for it. And a
+        # range of one would have Spark think that all that is made of it is best made by one core.
+        return session.sql("VALUES (0)").mapInArrow(self._read, shape)
 
+    def _read(self, once: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows, for the one that Spark gives."""
+        for _ in once:
+            yield from self._batches()
 
-class RunSource(DataSource):
-    """One row per event of a run, in the order of its files; refused ones have no time."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        files = RunFiles.of_options(dict(self.options))
-        return from_arrow_schema(_schema(*files.defined()))
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return RunReader(RunFiles.of_options(dict(self.options)))
-
-
-class RunReader(DataSourceReader):
-    """Reads the files in their order, which is that of the log: one Spark partition."""
-
-    def __init__(self, files: RunFiles) -> None:
-        self._files = files
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(0)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        stream, metrics = self._files.defined()
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        stream, metrics = self.defined()
         schema = stream.schema(1)
         checks = EventChecks(stream, schema, time.time_ns() // 1_000_000)
-        replies = _InStep(ReplyFile(Path(self._files.out), recorded_columns(stream, metrics)))
+        replies = _InStep(ReplyFile(Path(self.out), recorded_columns(stream, metrics)))
         made, number = _schema(stream, metrics), 0
-        with EventFiles([Path(each) for each in self._files.events], schema) as files:
+        with EventFiles([Path(each) for each in self.events], schema) as files:
             for block in checks.blocks(files):
-                if block.refused is not None and not self._files.skip_bad:
+                if block.refused is not None and not self.skip_bad:
                     raise block.refused
                 if block.rows:
-                    arrays = event_arrays(block, stream, number) + replies.take(block.rows)
-                    yield pa.RecordBatch.from_arrays(arrays, schema=made)
+                    found = event_arrays(block, stream, number) | replies.take(block.rows)
+                    yield pa.RecordBatch.from_arrays([found[name] for name in made.names], schema=made)
                 number += block.rows
         replies.finish(number)
 
@@ -129,8 +101,8 @@ class _InStep:
         self._rest: pa.Table | None = None
         self._taken = 0
 
-    def take(self, rows: int) -> list[pa.Array]:
-        """The columns of the next rows. Raises ReplyFileError where there are fewer."""
+    def take(self, rows: int) -> dict[str, pa.Array]:
+        """The columns of the next rows, by their names. Raises ReplyFileError where there are fewer."""
         pieces = [] if self._rest is None else [self._rest]
         held = sum(map(len, pieces))
         while held < rows:
@@ -145,7 +117,11 @@ class _InStep:
         table = pa.concat_tables(pieces)
         self._rest = table.slice(rows)
         self._taken += rows
-        return [_whole(column.combine_chunks()) for column in table.slice(0, rows).columns]
+        taken = table.slice(0, rows)
+        return {
+            reply_column(name): _whole(column.combine_chunks())
+            for name, column in zip(taken.column_names, taken.columns)
+        }
 
     def finish(self, events: int) -> None:
         """Raise ReplyFileError where there are more."""
@@ -159,7 +135,8 @@ class _InStep:
 def _schema(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> pa.Schema:
     fields = [(NUMBER, pa.int64()), (EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
     fields += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
-    fields += [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
+    needed = fields_needed((each.resolved for each in metrics), stream.types)
+    fields += [(field_column(name), recorded_type(type_)) for name, type_ in needed]
     recorded = recorded_columns(stream, metrics)
     return pa.schema(fields + [(reply_column(name), whole_type(type_)) for name, type_ in recorded.items()])
 
@@ -177,26 +154,24 @@ def _whole(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(type_, len(array), array.buffers(), array.null_count, array.offset)
 
 
-def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> list[pa.Array]:
-    """The columns of a block's events, with nulls in the rows of refused ones."""
+def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
+    """The columns of a block's events by their names, with nulls in the rows of refused ones."""
     events, bad = block.events, block.bad
-    fields = [
-        _arrow(column, type_, len(events)) for column, type_ in zip(events.fields, stream.types.values())
-    ]
-    arrays = [_arrow(events.ids, STRING, len(events)), pa.array(events.times)]
-    names = list(stream.types)
-    for partitioner in stream.partitioners:
-        if partitioner == ALL:
-            arrays.append(pa.array(np.zeros(len(events), np.int32)))
-        else:
-            arrays.append(partition_numbers(fields[names.index(partitioner)], stream.partitions))
-    arrays += fields
+    arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}
+    for (name, type_), column in zip(stream.types.items(), events.fields):
+        arrays[field_column(name)] = _arrow(column, type_, len(events))
+    for place, partitioner in enumerate(stream.partitioners):
+        arrays[task_column(place)] = (
+            pa.array(np.zeros(len(events), np.int32))
+            if partitioner == ALL
+            else partition_numbers(arrays[field_column(partitioner)], stream.partitions)
+        )
     if bad.any():
         places: NDArray[np.int64] = np.zeros(block.rows, np.int64)
         places[~bad] = np.arange(len(events))
         chosen = pa.array(places, mask=bad)
-        arrays = [array.take(chosen) for array in arrays]
-    return [pa.array(np.arange(number, number + block.rows, dtype=np.int64)), *arrays]
+        arrays = {name: array.take(chosen) for name, array in arrays.items()}
+    return {NUMBER: pa.array(np.arange(number, number + block.rows, dtype=np.int64)), **arrays}
 
 
 def _arrow(column: Column, type_: Type, n: int) -> pa.Array:

@@ -25,10 +25,8 @@ from railgun.spark.validation.report import MetricCheck, Report
 from railgun.spark.validation.run_source import (
     EVENT_ID,
     EVENT_MS,
-    FORMAT,
     NUMBER,
     RunFiles,
-    RunSource,
     task_column,
 )
 from railgun.spark.validation.run_source import reply_column as reply
@@ -79,19 +77,16 @@ def validate_run(
     began = time.perf_counter()
     stream, metrics = files.defined()
     session = own_session(spark)
-    session.dataSource.register(RunSource)
-    with own_errors(ValidationError):
-        loaded = session.read.format(FORMAT).options(**files.options()).load()
-        with kept(loaded) as run:
-            is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
-            figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
-            rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]
-            check_found(in_range, first_ms, last_ms, times)
-            divide(session, rows)
-            checks: list[MetricCheck] = []
-            for place, partitioner in enumerate(stream.partitioners):
-                homely = [metric for metric in metrics if metric.home == partitioner]
-                checks += _partitioner(run, stream, place, homely, sample, times)
+    with own_errors(ValidationError), kept(files.rows(session)) as run:
+        is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
+        figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
+        rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]
+        check_found(in_range, first_ms, last_ms, times)
+        divide(session, rows)
+        checks: list[MetricCheck] = []
+        for place, partitioner in enumerate(stream.partitioners):
+            homely = [metric for metric in metrics if metric.home == partitioner]
+            checks += _partitioner(run, stream, place, homely, sample, times)
     order = {name: place for place, name in enumerate(recorded_columns(stream, metrics))}
     checks.sort(key=lambda check: order[check.name])
     seconds = time.perf_counter() - began
