@@ -3,10 +3,11 @@
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -20,14 +21,34 @@ from railgun.spark.worker_errors import SPARK_ERRORS, first_line
 _NO_NEWS = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 # Py4J logs with all its traces what it raises too; this at the root.
 _RAISED_TOO = "while sending command"
-_JOIN_S = 5
+_OF_PY4J = "java_gateway"
+_JOIN_S, _END_S = 5, 10
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def start_spark(settings: Mapping[str, Any]) -> None:
-    """Start Java, and Spark in it, unless this process has one. Raises SetupError where it does not start."""
+    """Start Java, and Spark in it, unless this process has them. Raises SetupError where one does not start.
+
+    A Java that has run a Spark before runs the next one too: with its own memory, whatever the settings say.
+    """
     if SparkContext._active_spark_context is not None:
         return
     conf = SparkConf().setAll([(name, str(value)) for name, value in settings.items()])
+    is_new = SparkContext._gateway is None
+    if is_new:
+        with _signals_after():
+            _start_java(conf)
+    try:
+        SparkContext(conf=conf)
+    except SPARK_ERRORS as error:
+        # Java is asked for it: before it ends.
+        said = first_line(error)
+        if is_new:
+            _end_java()
+        raise SetupError(f"Spark does not start: {said}") from error
+
+
+def _start_java(conf: SparkConf) -> None:
     try:
         with _stderr() as written:
             gateway = launch_gateway(conf, {"stderr": written})  # type: ignore[no-untyped-call]
@@ -36,16 +57,56 @@ def start_spark(settings: Mapping[str, Any]) -> None:
             "Java ended before Spark ran in it, it says above why; look at --memory, and at the options of Java's that "
             "JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and Spark's own configuration have"
         ) from error
+    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+
+
+def _end_java() -> None:
+    """End the Java that was started here: the next Spark may be given other memory."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    # It ends once nobody can write to it.
+    gateway.proc.stdin.close()
     try:
-        SparkContext(conf=conf, gateway=gateway)
-    except SPARK_ERRORS as error:
-        raise SetupError(f"Spark does not start: {first_line(error)}") from error
+        gateway.proc.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+@contextmanager
+def _signals_after() -> Iterator[None]:
+    """What asks this process to end while the block runs does so after it.
+
+    A Java that is left before it has said where it listens fails of that, and stays for good.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    # None is a handler that is not Python's: it cannot be put back.
+    before = {
+        number: handler
+        for number in _ENDING
+        if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
+    }
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 @contextmanager
 def interrupted_as_before() -> Iterator[None]:
     """PySpark makes interrupts its own: it then asks Spark to stop all work, in the middle of whatever call is under
     way, which fails of that with traces of its own. All the work ends with this process.
+
+    Py4J logs no more what it raises too, from here on.
     """
     logging.getLogger().addFilter(_is_news)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -53,12 +114,12 @@ def interrupted_as_before() -> Iterator[None]:
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
+        if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    return _RAISED_TOO not in record.getMessage()
+    return record.module != _OF_PY4J or _RAISED_TOO not in str(record.msg)
 
 
 @contextmanager
@@ -79,6 +140,8 @@ def _stderr() -> Iterator[int]:
 def _pass_on(read: int) -> None:
     with open(read, "rb") as lines:
         for line in lines:
-            if line != _NO_NEWS:
-                sys.stderr.write(line.decode(errors="backslashreplace"))
-                sys.stderr.flush()
+            # Java waits for whoever reads this: it is read to its end, also where it cannot be passed on.
+            if line != _NO_NEWS and sys.stderr is not None:
+                with suppress(OSError, ValueError):
+                    sys.stderr.write(line.decode(errors="backslashreplace"))
+                    sys.stderr.flush()

@@ -37,19 +37,36 @@ except KeyboardInterrupt:
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, file=sys.stderr)
 """
 _NOT_STARTED = """
-for memory in ("1x", "100m"):
+for memory in ("1x", "100m", "600m"):
     try:
         local_session(1, memory)
     except SetupError as error:
         print(error, file=sys.stderr)
 """
+_AGAIN = """
+for _ in range(2):
+    spark = local_session(1)
+    print(spark.range(3).count(), file=sys.stderr)
+    spark.stop()
+print(len(os.popen(f"pgrep -P {os.getpid()} java").read().split()), file=sys.stderr)
+"""
+_ENDED_EARLY = """
+class Asked(KeyboardInterrupt): ...
+def handler(*_): raise Asked
+signal.signal(signal.SIGTERM, handler)
+threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGTERM)).start()
+try:
+    local_session(1)
+except Asked:
+    print("asked", signal.getsignal(signal.SIGTERM) is handler, file=sys.stderr)
+"""
 
 
-def said(script: str) -> list[str]:
+def said(script: str, *words: str) -> list[str]:
     """The lines of a process of its own on stderr."""
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"}
     done = subprocess.run(
-        [sys.executable, "-c", _HEAD + script],
+        [sys.executable, "-c", _HEAD + script, *words],
         env=environment, capture_output=True, text=True, timeout=500, check=True,
     )  # fmt: skip
     return done.stderr.splitlines()
@@ -67,6 +84,17 @@ def test_a_java_that_does_not_start_is_told(spark: SparkSession) -> None:
     lines = said(_NOT_STARTED)
     assert lines[0] == "Invalid maximum heap size: -Xmx1x"
     assert lines[-2].startswith("Java ended before Spark ran in it, it says above why; look at --memory")
+    # The third has enough memory, and starts.
     assert lines[-1].startswith("Spark does not start: ")
     assert "must be at least" in lines[-1]
     assert not [line for line in lines if "at org.apache" in line]
+
+
+def test_one_java_runs_one_spark_after_the_other(spark: SparkSession) -> None:
+    assert said(_AGAIN) == ["3", "3", "1"]
+
+
+@pytest.mark.parametrize("after_s", ["0.4", "0.8", "1.6"])
+def test_who_is_asked_to_end_while_java_starts_leaves_none(spark: SparkSession, after_s: str) -> None:
+    # Java holds this process's stderr until it has ended, and is waited for by that.
+    assert said(_ENDED_EARLY, after_s) == ["asked True"]
