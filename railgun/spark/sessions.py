@@ -8,6 +8,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
+from railgun.spark.worker_errors import has_ended
+
 VALIDATION = {
     # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
@@ -35,13 +37,41 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] = VALIDATION) -
 
 
 @contextmanager
+def in_force(session: SparkSession) -> Iterator[None]:
+    """A session is the active one for as long as the block lasts.
+
+    PySpark's mapInArrow looks columns up by name as the active session has it, and not as the frame's own: only where
+    both tell upper case from lower may names differ in that alone.
+    """
+    java_sessions: Any = session._get_j_spark_session_class(session._jvm)
+    before = java_sessions.getActiveSession()
+    java_sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    except Exception as error:
+        if not has_ended(error):
+            _set_active(java_sessions, before)
+        raise
+    # As below: not where this is interrupted.
+    _set_active(java_sessions, before)
+
+
+def _set_active(java_sessions: Any, session: Any) -> None:
+    if session.isDefined():
+        java_sessions.setActiveSession(session.get())
+    else:
+        java_sessions.clearActiveSession()
+
+
+@contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
     """A frame on disk for as long as the block lasts."""
     held = frame.persist(StorageLevel.DISK_ONLY)
     try:
         yield held
-    except Exception:
-        held.unpersist()
+    except Exception as error:
+        if not has_ended(error):
+            held.unpersist()
         raise
     # Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer.
     # Spark ends with the process.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from railgun.spark.errors import SparkSideError
@@ -19,24 +19,64 @@ _FILE_ERROR = re.compile(
 )
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
 _OF_A_CALL = "An error occurred while calling "
-_OWN_ERROR = re.compile(r"((?:railgun|reservoir)(?:\.\w+)+Error): ([^\n]+)")
-# As a traceback ends of what Python raises for a system's error, such as a disk that is full.
-_SYSTEM_ERROR = re.compile(r"^\w+Error: \[Errno \d+\] ([^\n]+)", re.M)
+_TRACEBACK = "Traceback (most recent call last):\n"
+_OWN_ERROR = re.compile(r"(?:railgun|reservoir)(?:\.\w+)+Error: (.+)")
+# As Python raises a system's error, such as a disk that is full.
+_SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+)")
+_LIMITS = {
+    "java.lang.OutOfMemoryError": "Spark's memory did not suffice: give it more (--memory 2g, or spark-submit's own)",
+    "No space left on device": "the disk that Spark writes to is full: free space there, or name another one in "
+    "SPARK_LOCAL_DIRS",
+    "Python worker exited unexpectedly": "a worker of Spark's has ended by itself: was it killed, as the system does "
+    "where memory is short? Free some, or give Spark fewer cores (--cores)",
+}
 
 
 @contextmanager
 def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
-    """Raise an error of this project or of the system that came up in a worker, or a file that Spark cannot read, as
-    one of this kind, with its line.
+    """Raise what somebody can do something about as an error of this kind, with its line: this project's or the
+    system's that came up in a worker, a file that Spark cannot read, memory or disk that did not suffice.
     """
     try:
         yield
     except SPARK_ERRORS as error:
-        found = [each[1] for each in _OWN_ERROR.findall(str(error))] or _SYSTEM_ERROR.findall(str(error))
-        said = found[-1] if found else of_file(error)
+        text = str(error)
+        said = _of_worker(text) or of_file(error) or _of_limits(text)
         if said is None:
             raise
         raise kind(said) from error
+    except (Py4JNetworkError, OSError) as error:
+        if not has_ended(error):
+            raise
+        raise kind(
+            "Java, and Spark in it, has ended: was it killed, as the system does where memory is short? Free some, or "
+            "let Spark have less (--memory)"
+        ) from error
+
+
+def has_ended(error: Exception) -> bool:
+    """Does an error say that the Java is gone that was asked?"""
+    return isinstance(
+        error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
+    )
+
+
+def _of_worker(text: str) -> str | None:
+    """What a worker's Python ended with, where that is known: not what was handled on the way there."""
+    _, is_there, trace = text.rpartition(_TRACEBACK)
+    if not is_there:
+        return None
+    raised = next((line for line in trace.splitlines() if line and not line[0].isspace()), "")
+    found = _OWN_ERROR.match(raised) or _SYSTEM_ERROR.match(raised)
+    return None if found is None else found[1]
+
+
+def _of_limits(text: str) -> str | None:
+    """What Java says where memory or disk did not suffice, as what to do about it."""
+    for said, told in _LIMITS.items():
+        if said in text:
+            return told
+    return None
 
 
 def of_file(error: Exception) -> str | None:

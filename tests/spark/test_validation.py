@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError, ReplyFileError
 from railgun.spark.validation.translate import FIELD_PREFIX
-from railgun.spark.validation.validate_run import check_files, validate_run
+from railgun.spark.validation.validate_run import ValidationError, check_files, validate_run
 from tests.spark.runs import START_MS, definitions, events, run
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
@@ -65,6 +65,24 @@ def test_of_the_fields_those_that_metrics_need_are_read(spark: SparkSession, tmp
     fields = [name for name in rows.columns if name.startswith(FIELD_PREFIX)]
     assert fields == ["f_card", "f_amount", "f_price"]
     assert [row["f_amount"] for row in rows.collect()] == [0, 1 / 7, 2 / 7]
+
+
+def test_names_may_differ_in_their_case_alone(spark: SparkSession, tmp_path: Path) -> None:
+    alike = CENTS.replace('card = "string"', 'card = "string"\nCard = "string"')
+    alike = alike.replace("avg(price) AS mean", "avg(price) AS TOTAL").replace("BY card", "BY card, Card")
+    files = run(tmp_path, alike, [row | {"Card": f"{n % 2}"} for n, row in enumerate(payments(20))])
+    before = SparkSession.getActiveSession()
+    report = validate_run(spark, files)
+    assert not report.mismatches, report.as_text()
+    assert {"total", "TOTAL"} <= {check.name for check in report.checks if check.compared}
+    assert SparkSession.getActiveSession() is before
+
+
+def test_a_run_whose_times_nobody_knows_is_refused(tmp_path: Path) -> None:
+    timeless = CENTS.replace('time = "ts"\n', "")
+    files = run(tmp_path, timeless, payments(3))
+    with pytest.raises(ValidationError, match=r"^stream s has no time field"):
+        check_files(files)
 
 
 def test_a_planted_cent_is_found(

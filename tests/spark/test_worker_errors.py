@@ -1,6 +1,7 @@
 """Spark's errors as one line that names the file, or what Java said."""
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError
 
 from railgun.spark.errors import BackfillFailedError
@@ -45,9 +46,50 @@ Traceback (most recent call last):
 OSError: [Errno 28] No space left on device: '/scratch/t'
 
 \tat org.apache.spark.api.python.BasePythonRunner"""
-    error = PySparkRuntimeError(told)
-    with (
-        pytest.raises(BackfillFailedError, match=r"^No space left on device: '/scratch/t'$"),
-        own_errors(BackfillFailedError),
-    ):
+    assert raised(PySparkRuntimeError(told)) == "No space left on device: '/scratch/t'"
+
+
+def raised(error: Exception) -> str:
+    """What comes of an error."""
+    with pytest.raises(BackfillFailedError) as told, own_errors(BackfillFailedError):
         raise error
+    return str(told.value)
+
+
+def test_what_a_worker_had_handled_is_not_told() -> None:
+    told = """Traceback (most recent call last):
+  File "tasks.py", line 1, in build
+railgun.spark.errors.HistoryError: it was handled
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "tasks.py", line 2, in build
+KeyError: 'a defect'
+
+\tat org.apache.spark.api.python.BasePythonRunner"""
+    with pytest.raises(PySparkRuntimeError), own_errors(BackfillFailedError):
+        raise PySparkRuntimeError(told)
+    assert (
+        raised(PySparkRuntimeError(told.replace("KeyError: 'a", "reservoir.errors.ChunkError: 'a")))
+        == "'a defect'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Task 1 failed: java.lang.OutOfMemoryError: Java heap space", "--memory"),
+        ("Task 1 failed: java.io.IOException: No space left on device", "SPARK_LOCAL_DIRS"),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "killed"),
+    ],
+)
+def test_what_did_not_suffice_is_told_with_its_remedy(said: str, told: str) -> None:
+    assert told in raised(PySparkRuntimeError(said))
+
+
+def test_a_java_that_is_gone_is_told() -> None:
+    for error in (Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "refused")):
+        assert "has ended" in raised(error)
+    with pytest.raises(FileNotFoundError), own_errors(BackfillFailedError):
+        raise FileNotFoundError("another")

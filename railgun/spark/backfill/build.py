@@ -35,7 +35,7 @@ from railgun.spark.backfill.tasks import (
     remove_unfinished,
 )
 from railgun.spark.errors import BackfillFailedError, HistoryError, WorkTakenError
-from railgun.spark.sessions import own_session
+from railgun.spark.sessions import in_force, own_session
 from railgun.spark.worker_errors import own_errors
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
@@ -140,8 +140,10 @@ def check_source(spark: SparkSession, job: Backfill, stream: StreamDefinition, v
 
     Raises HistoryError, ColumnError.
     """
-    frame = job.source.read(own_session(spark, SETTINGS), stream.schema(version), job.columns)
-    return fields_of(frame, job.source, stream, job.columns)
+    session = own_session(spark, SETTINGS)
+    with in_force(session):
+        frame = job.source.read(session, stream.schema(version), job.columns)
+        return fields_of(frame, job.source, stream, job.columns)
 
 
 def build(
@@ -179,7 +181,12 @@ def build(
                 tasks=left,
                 counts=len(place.numbers),
             )
-            with _described(spark, plan, len(left), told), own_errors(BackfillFailedError):
+            session = rows.sparkSession
+            with (
+                _described(spark, plan, len(left), told),
+                own_errors(BackfillFailedError),
+                in_force(session),
+            ):
                 _run(rows, rules, plan, place)
     counts = place.counts()
     assert counts is not None

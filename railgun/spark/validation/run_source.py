@@ -66,25 +66,36 @@ class RunFiles:
         Raises DefinitionError, OSError.
         """
         stream, metrics = self.defined()
-        shape = from_arrow_schema(_schema(stream, metrics))
+        reading = _RunReading(self, stream, metrics, time.time_ns() // 1_000_000)
         # A data source of PySpark's would give the same, after three more Pythons had been started to ask for it. And a
         # range of one would have Spark think that all that is made of it is best made by one core.
-        return session.sql("VALUES (0)").mapInArrow(self._read, shape)
+        shape = from_arrow_schema(_schema(stream, metrics))
+        return session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
 
-    def _read(self, once: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+@dataclass(frozen=True, slots=True)
+class _RunReading:
+    """All that a worker needs to read a run, as often as it may have to. now_ms: the clock of it all."""
+
+    files: RunFiles
+    stream: StreamDefinition
+    metrics: tuple[MetricDefinition, ...]
+    now_ms: int
+
+    def of_one(self, once: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows, for the one that Spark gives."""
         for _ in once:
             yield from self._batches()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        stream, metrics = self.defined()
+        stream, metrics = self.stream, self.metrics
         schema = stream.schema(1)
-        checks = EventChecks(stream, schema, time.time_ns() // 1_000_000)
-        replies = _InStep(ReplyFile(Path(self.out), recorded_columns(stream, metrics)))
+        checks = EventChecks(stream, schema, self.now_ms)
+        replies = _InStep(ReplyFile(Path(self.files.out), recorded_columns(stream, metrics)))
         made, number = _schema(stream, metrics), 0
-        with EventFiles([Path(each) for each in self.events], schema) as files:
+        with EventFiles([Path(each) for each in self.files.events], schema) as files:
             for block in checks.blocks(files):
-                if block.refused is not None and not self.skip_bad:
+                if block.refused is not None and not self.files.skip_bad:
                     raise block.refused
                 if block.rows:
                     found = event_arrays(block, stream, number) | replies.take(block.rows)

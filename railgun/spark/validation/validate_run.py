@@ -11,7 +11,7 @@ from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.files.reading import EventFiles
 from railgun.spark.errors import OptionError, SparkSideError
-from railgun.spark.sessions import divide, kept, own_session
+from railgun.spark.sessions import divide, in_force, kept, own_session
 from railgun.spark.validation.admission import DUPLICATE, LATE, TASK, AdmissionRules, admitted
 from railgun.spark.validation.checking import Checked, ValueColumns, held_scale, planned
 from railgun.spark.validation.partitioner_check import (
@@ -41,8 +41,16 @@ class ValidationError(SparkSideError):
 
 
 def check_files(files: RunFiles) -> None:
-    """Look at all files before any work starts. Raises DefinitionError, FileError, ReplyFileError, OSError."""
+    """Look at all files before any work starts.
+
+    Raises DefinitionError, FileError, ReplyFileError, OSError, ValidationError.
+    """
     stream, metrics = files.defined()
+    if stream.time is None:
+        raise ValidationError(
+            f"stream {stream.name} has no time field: its events have the time at which railgun run read them, which is "
+            "written nowhere, so its results cannot be computed again; give it a time field"
+        )
     ReplyFile(Path(files.out), recorded_columns(stream, metrics))
     EventFiles([Path(each) for each in files.events], stream.schema(1)).close()
 
@@ -77,7 +85,7 @@ def validate_run(
     began = time.perf_counter()
     stream, metrics = files.defined()
     session = own_session(spark)
-    with own_errors(ValidationError), kept(files.rows(session)) as run:
+    with own_errors(ValidationError), in_force(session), kept(files.rows(session)) as run:
         is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
         figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
         rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]

@@ -14,7 +14,7 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.spark.errors import OptionError, ReplyFileError
-from railgun.spark.sessions import divide, kept, kept_alone, own_session
+from railgun.spark.sessions import divide, in_force, kept, kept_alone, own_session
 from railgun.spark.tables.opening import registered
 from railgun.spark.tables.options import read_options
 from railgun.spark.validation.admission import (
@@ -166,7 +166,7 @@ def validate_service(
     session = own_session(spark)
     session.dataSource.register(TaskLogSource)
     session.dataSource.register(ReplySource)
-    with own_errors(ValidationError), ExitStack() as stack:
+    with own_errors(ValidationError), in_force(session), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
         said: dict[str, tuple[Told, Controls]] = {}
         for partitioner in stream.partitioners:
