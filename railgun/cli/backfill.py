@@ -110,8 +110,8 @@ def execute(arguments: argparse.Namespace) -> int:
         # Of Spark's own, between its processes, in seconds: one that waits for a busy machine is not lost.
         os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", _SOCKET_TIMEOUT_S)
         print(
-            "railgun backfill: in the time that nobody else on this machine wants, of half of its processors or of "
-            "--cores; --priority normal takes its share",
+            "railgun backfill: it takes only what nobody else on this machine wants, of half of its processors or of "
+            "as many as --cores says; with --priority normal it takes its share",
             file=sys.stderr,
         )
     definitions = load_definitions(arguments.definitions)
@@ -139,8 +139,8 @@ def execute(arguments: argparse.Namespace) -> int:
     print(json.dumps({**report.as_json(), "installed": installs}) if arguments.json else report.as_text())
     if refuses:
         print(
-            f"railgun backfill: {report.counts.refused_rows:,} rows are refused, so nothing was installed; mend them, "
-            "or run it again with --skip-bad: tasks that are built are not built again",
+            f"railgun backfill: {report.counts.refused_rows:,} rows are refused, so nothing was installed; mend them "
+            f"and remove {target.work}, or run it again with --skip-bad: tasks that are built are not built again",
             file=sys.stderr,
         )
     if is_useless:

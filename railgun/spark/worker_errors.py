@@ -1,6 +1,7 @@
 """What went wrong in Spark or in a worker, as one line instead of two stacks."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -19,6 +20,7 @@ _FILE_ERROR = re.compile(
 )
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+[.$])?(\w+(?:: [^\n]+)?)")
 _OF_A_CALL = "An error occurred while calling "
+_SIGNAL_S = 0.5
 _TRACEBACK = "Traceback (most recent call last):\n"
 _OWN_ERROR = re.compile(r"(?:railgun|reservoir)(?:\.\w+)+Error: (.+)")
 # As Python raises a system's error, such as a disk that is full.
@@ -48,6 +50,8 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
     except (Py4JNetworkError, OSError) as error:
         if not has_ended(error):
             raise
+        # What has ended Java may have been a signal to all of a job, and be on its way here: that is told then.
+        time.sleep(_SIGNAL_S)
         raise kind(
             "Java, and Spark in it, has ended: was it killed, as the system does where memory is short? Free some, or "
             "let Spark have less (--memory)"

@@ -135,6 +135,15 @@ def test_work_that_was_cut_off_goes_on(
     other = backfill(tmp_path / "data", place, cut_ms=CUT_MS - 1)
     with pytest.raises(HistoryError, match="the work of another backfill"):
         other.build(lambda: spark, now_ms=NOW_MS)
+    was = place.stat()
+    parquet(tmp_path, payments(0, EVENTS - 1))
+    with pytest.raises(
+        HistoryError, match=r"its files have changed since; put them back .*, or remove the folder"
+    ):
+        made.build(lambda: spark, now_ms=NOW_MS)
+    parquet(tmp_path, payments(0, EVENTS))
+    os.utime(place, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert made.build(lambda: spark, now_ms=NOW_MS).built == 0
     made.install()
     with small_engine(tmp_path / "data") as engine:
         reply = engine.score_table("payments", payments(EVENTS - 1, 1))

@@ -1,12 +1,15 @@
 """Recorded replies as rows: what is no result of its metric's type is kept as it was recorded, wherever it stands."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, Kind, Type
-from railgun.spark.validation.reply_source import Answered, ReplyPlace, _Rows
+from railgun.spark.errors import ReplyFileError
+from railgun.spark.validation.reply_source import Answered, ReplyPlace, _Lines, _Rows
+from railgun.spark.validation.task_log_source import place_of_number
 
 TYPES = {
     "whole": LONG, "share": DOUBLE, "text": STRING, "is_on": BOOLEAN, "price": Type(Kind.DECIMAL, 9, 2),
@@ -43,6 +46,19 @@ def test_what_fits_is_not_unfit() -> None:
     values = (1, 2, "t", False, "1.25", 3, 1 << 70)
     assert row(metrics=dict(zip(TYPES, values)))["unfit"] is None
     assert row()["unfit"] is None
+
+
+def test_problems_of_refused_events_are_passed_over(tmp_path: Path) -> None:
+    reply = json.dumps({"id": "e", "time": 1, "metrics": {}})
+    problem = json.dumps({"type": "about:blank", "title": "Bad event", "status": 422, "detail": "x"})
+    file = tmp_path / "replies.ndjson"
+    file.write_text(f"{reply}\n{problem}\n\n{reply}\n")
+    rows = _Rows(ReplyPlace((str(file),), None, "", {}, "s", ()))
+    [batch] = rows.of_lines(_Lines(0, str(file)))
+    assert [place_of_number(number)[1] for number in batch.column("reply_n").to_pylist()] == [1, 4]
+    file.write_text('{"title": "no problem"}\n')
+    with pytest.raises(ReplyFileError, match="line 1: it is no reply"):
+        list(rows.of_lines(_Lines(0, str(file))))
 
 
 def test_names_that_no_metric_had_are_told_wherever_they_stand() -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError, ReplyFileError
+from railgun.spark.validation.run_source import RunFiles
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.spark.validation.validate_run import ValidationError, check_files, validate_run
 from tests.spark.runs import START_MS, definitions, events, run
@@ -112,6 +113,8 @@ def test_a_planted_cent_is_found(
     }
     assert [(each["row"], each["id"]) for each in wrong["total"]["examples"]] == [(41, "e41")]
     assert wrong["total"]["difference"] == pytest.approx(0.01)
+    [example] = wrong["duplicate_card"]["examples"]
+    assert (example["row"], example["got"]) == (3, "true")
     [example] = wrong["exact_total"]["examples"]
     assert Decimal(example["got"]) - Decimal(example["expected"]) == Decimal("0.01")
 
@@ -150,8 +153,39 @@ def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path
     pq.write_table(table.set_column(2, "exact_total", table["total"]), files.out)
     with pytest.raises(ReplyFileError, match="exact_total is double"):
         check_files(files)
+    pq.write_table(table.drop_columns(["id"]), files.out)
+    with pytest.raises(ReplyFileError, match="no column id"):
+        check_files(files)
+    for wrong in (["e0", "e2", "e1"], ["e0", None, "e2"]):
+        ids = pa.array(wrong + table["id"].to_pylist()[3:])
+        pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", ids), files.out)
+        with pytest.raises(
+            ValidationError, match=rf"row 1 is of id {wrong[1]}, the event there has id e1; is it"
+        ):
+            validate_run(spark, files)
     with pytest.raises(OptionError, match="sample"):
         validate_run(spark, files, 0.0)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".ndjson", ".arrow"])
+@pytest.mark.parametrize("id_type", ["long", "string", ""])
+def test_ids_are_compared_in_every_format(
+    spark: SparkSession, tmp_path: Path, suffix: str, id_type: str
+) -> None:
+    numbered = CENTS.replace('id = "string"', f'id = "{id_type}"')
+    if not id_type:
+        numbered = CENTS.replace('id = "id"\n', "").replace('id = "string"\n', "")
+    rows = [row | {"id": n - 2 if id_type == "long" else f"e {n}"} for n, row in enumerate(payments(5))]
+    if not id_type:
+        rows = [{name: value for name, value in row.items() if name != "id"} for row in rows]
+    rows[3]["amount"] = "no number"
+    places = [str(tmp_path / each) for each in ("d.toml", "events.ndjson", f"out{suffix}")]
+    Path(places[0]).write_text(numbered, encoding="utf-8")
+    Path(places[1]).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert main(["run", places[0], places[1], "--out", places[2], "--skip-bad"]) == 0
+    files = RunFiles(places[0], "s", (places[1],), places[2], skip_bad=True)
+    report = validate_run(spark, files)
+    assert (report.events, report.refused, report.mismatches) == (4, 1, 0), report.as_text()
 
 
 @pytest.mark.parametrize(

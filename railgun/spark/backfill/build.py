@@ -90,21 +90,41 @@ class Backfill:
         (self.work / PLAN).unlink(missing_ok=True)
         shutil.rmtree(self.tasks, ignore_errors=True)
 
-    def begin(self, plan: HistoryPlan, now_ms: int | None = None) -> tuple[HistoryPlan, int]:
+    def begin(
+        self, plan: HistoryPlan, files: str, now_ms: int | None, *, has_built: bool
+    ) -> tuple[HistoryPlan, int]:
         """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
 
-        Raises HistoryError where the folder holds work of another kind.
+        files: the source's mark.  has_built: whether anything is finished there.  Raises HistoryError where the folder
+        holds work of another kind, or has built of files that have changed: some tasks would be of what they were, and
+        others of what they are.
         """
         mark, known = self._fingerprint(plan), self._begun()
         if known is not None:
             if known["fingerprint"] != mark:
                 raise self._of_another(known)
+            if known.get("files") != files:
+                if has_built:
+                    raise HistoryError(
+                        f"{self.work}: what is built there is of {known['said']} as that was, and its files have "
+                        "changed since; put them back as they were, or remove the folder to begin anew"
+                    )
+                self._write({**known, "files": files})
             return replace(plan, history=known["history"]), known["start_ms"]
         start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         said = f"{plan.stream.name} from {', '.join(self.source.places)}"
-        begun = {"fingerprint": mark, "history": plan.history, "start_ms": start_ms, "said": said}
-        write_whole(self.work / PLAN, json.dumps(begun, indent=1) + "\n")
+        begun = {
+            "fingerprint": mark,
+            "files": files,
+            "history": plan.history,
+            "start_ms": start_ms,
+            "said": said,
+        }
+        self._write(begun)
         return plan, start_ms
+
+    def _write(self, begun: Mapping[str, Any]) -> None:
+        write_whole(self.work / PLAN, json.dumps(begun, indent=1) + "\n")
 
     def check_free(self) -> None:
         """Raise HistoryError where the folder holds work: of another kind, if what is to be built is not registered."""
@@ -119,7 +139,7 @@ class Backfill:
     def _of_another(self, known: Mapping[str, Any]) -> HistoryError:
         return HistoryError(
             f"{self.work}: it holds the work of another backfill (of {known['said']}); finish that with the "
-            "same arguments and definitions, or remove the folder"
+            "same arguments (files, --until, --column, --option) and definitions, or remove the folder"
         )
 
     def _fingerprint(self, plan: HistoryPlan) -> str:
@@ -167,11 +187,15 @@ def build(
     if rows is None:
         rows = check_source(spark, job, plan.stream, max(plan.schemas))
     with alone(job.work):
-        plan, start_ms = job.begin(plan, now_ms)
+        with own_errors(HistoryError):
+            files = job.source.files_mark(rows)
         place = BuildPlace(job.tasks, tuple(plan.tasks), settings, job.scratch)
-        remove_unfinished(place)
         left = {key: number for number, key in enumerate(place.numbers) if not place.is_built(number)}
-        if left or place.counts() is None:
+        is_counted = place.counts() is not None
+        has_built = is_counted or len(left) < len(place.numbers)
+        plan, start_ms = job.begin(plan, files, now_ms, has_built=has_built)
+        remove_unfinished(place)
+        if left or not is_counted:
             rules = RowRules(
                 stream=plan.stream,
                 schema=plan.stream.schema(max(plan.schemas)),

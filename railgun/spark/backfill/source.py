@@ -1,5 +1,7 @@
 """History as a DataFrame: whatever Spark reads; Avro by fastavro where Spark's own module is not at hand."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +68,21 @@ class HistorySource:
     def is_text(self) -> bool:
         """Are all columns strings as written?"""
         return self.format in _TEXT and self.options.get("inferSchema", "false") != "true"
+
+    def files_mark(self, rows: DataFrame) -> str:
+        """What tells whether the files are still those: their names, sizes and times; of a table's only the names.
+
+        rows: as they were read of them.  Empty where there are no files.
+        """
+        if self.format in _FORMATS.values():
+            reader = rows.sparkSession.read.format("binaryFile").options(**self.options)
+            found = reader.load(list(self.places)).selectExpr(
+                "path", "length", "unix_micros(modificationTime)"
+            )
+            told = sorted(tuple(row) for row in found.collect())
+        else:
+            told = sorted((file,) for file in rows.inputFiles())
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest() if told else ""
 
     def read(self, spark: SparkSession, schema: Schema, columns: Mapping[str, str]) -> DataFrame:
         """The rows. schema, columns: what Avro is read as; see `backfill_columns`.

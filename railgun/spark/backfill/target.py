@@ -18,6 +18,7 @@ from railgun.spark.backfill.progress import Progress
 from railgun.spark.backfill.report import BackfillReport
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.errors import BackfillFailedError, HistoryError, SparkSideError, WorkTakenError
+from railgun.spark.worker_errors import own_errors
 from railgun.task.durable_files import make_all_durable, make_durable
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
@@ -102,15 +103,16 @@ class BackfillTarget(ABC):
         session: called once Spark is wanted, and then once more.  told, now_ms: see `build`.  Raises EngineError,
         SparkSideError.
         """
-        rows: DataFrame | None = None
-        stream = self.unregistered()
-        if stream is not None:
-            self._job.check_free()
-            rows = check_source(session(), self._job, stream)
-        plan = self.plan()
-        if plan.stream != stream:
-            rows = None
-        return build(session(), self._job, plan, now_ms=now_ms, told=told, rows=rows)
+        with own_errors(BackfillFailedError):
+            rows: DataFrame | None = None
+            stream = self.unregistered()
+            if stream is not None:
+                self._job.check_free()
+                rows = check_source(session(), self._job, stream)
+            plan = self.plan()
+            if plan.stream != stream:
+                rows = None
+            return build(session(), self._job, plan, now_ms=now_ms, told=told, rows=rows)
 
     def discard(self) -> None:
         """What was built is of no use: nothing is left of it."""
@@ -124,7 +126,12 @@ class BackfillTarget(ABC):
     @property
     def _job(self) -> Backfill:
         request = self.request
-        return Backfill(request.source, request.columns, request.work or self.ready.parent, request.scratch)
+        return Backfill(request.source, request.columns, self.work, request.scratch)
+
+    @property
+    def work(self) -> Path:
+        """Where tasks are built."""
+        return self.request.work or self.ready.parent
 
     @property
     def ready(self) -> Path:

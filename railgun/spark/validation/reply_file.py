@@ -49,6 +49,17 @@ def recorded_columns(
     return columns
 
 
+def id_column(stream: StreamDefinition) -> str:
+    """The column of the events' ids."""
+    return stream.id or "id"
+
+
+def file_columns(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> dict[str, pa.DataType]:
+    """The columns that a file must have: the ids, and those to compare."""
+    type_ = pa.string() if stream.id is None else recorded_type(stream.types[stream.id])
+    return {id_column(stream): type_, **recorded_columns(stream, metrics)}
+
+
 class ReplyFile:
     """One file of replies. Raises ReplyFileError where it lacks a column, or one has another type."""
 

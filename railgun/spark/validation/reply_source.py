@@ -48,6 +48,23 @@ class _Reply(msgspec.Struct, gc=False):
     partial: dict[str, int] | None = None
 
 
+class _Problem(msgspec.Struct, gc=False):
+    """What a line has in a reply's place where its event was refused: that is in no log."""
+
+    title: str
+    status: int
+
+
+def _is_problem(line: bytes) -> bool:
+    if b'"metrics"' in line:
+        return False
+    try:
+        msgspec.json.decode(line, type=_Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A column of results: of the metric of a name, of a type."""
@@ -199,12 +216,12 @@ class _Rows:
         self._names = frozenset(each.name for each in place.columns)
 
     def of_lines(self, lines: _Lines) -> Iterator[pa.RecordBatch]:
-        """The replies of a file; lines without one are passed over."""
+        """The replies of a file; empty lines, and those of refused events, are passed over."""
         values: list[bytes] = []
         numbers: list[int] = []
         with Path(lines.path).open("rb") as file:
             for number, line in enumerate(file, 1):
-                if line.strip():
+                if line.strip() and not _is_problem(line):
                     values.append(line)
                     numbers.append(number_of(lines.number, number))
                 if len(values) == _BATCH:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -20,7 +21,13 @@ from railgun.plan.hot import fields_needed
 from railgun.plan.outputs import MetricColumn
 from railgun.spark.errors import ReplyFileError
 from railgun.spark.validation.partitioning import partition_numbers
-from railgun.spark.validation.reply_file import ReplyFile, recorded_columns, recorded_type
+from railgun.spark.validation.reply_file import (
+    ReplyFile,
+    file_columns,
+    id_column,
+    recorded_columns,
+    recorded_type,
+)
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.wire.columns import Column
 
@@ -91,7 +98,8 @@ class _RunReading:
         stream, metrics = self.stream, self.metrics
         schema = stream.schema(1)
         checks = EventChecks(stream, schema, self.now_ms)
-        replies = _InStep(ReplyFile(Path(self.files.out), recorded_columns(stream, metrics)))
+        replies = _InStep(ReplyFile(Path(self.files.out), file_columns(stream, metrics)))
+        ids = reply_column(id_column(stream))
         made, number = _schema(stream, metrics), 0
         with EventFiles([Path(each) for each in self.files.events], schema) as files:
             for block in checks.blocks(files):
@@ -99,9 +107,22 @@ class _RunReading:
                     raise block.refused
                 if block.rows:
                     found = event_arrays(block, stream, number) | replies.take(block.rows)
+                    self._check_ids(number, found[EVENT_ID], found[ids])
                     yield pa.RecordBatch.from_arrays([found[name] for name in made.names], schema=made)
                 number += block.rows
         replies.finish(number)
+
+    def _check_ids(self, number: int, events: pa.Array, replies: pa.Array) -> None:
+        """Raise ReplyFileError where the reply of an event, the first of which has a number, is another's."""
+        differs = pc.not_equal(events, replies.cast(pa.string())).fill_null(replies.null_count > 0)
+        # A refused row has no event.
+        wrong = np.flatnonzero(pc.and_(differs, events.is_valid()))
+        if len(wrong):
+            row = int(wrong[0])
+            raise ReplyFileError(
+                f"{self.files.out}: row {number + row} is of id {replies[row]}, the event there has id {events[row]}; "
+                "is it what the run wrote of these files, named in the same order?"
+            )
 
 
 class _InStep:

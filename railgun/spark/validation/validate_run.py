@@ -20,7 +20,7 @@ from railgun.spark.validation.partitioner_check import (
     Said,
     check_partitioner,
 )
-from railgun.spark.validation.reply_file import ReplyFile, recorded_columns
+from railgun.spark.validation.reply_file import ReplyFile, file_columns, recorded_columns
 from railgun.spark.validation.report import MetricCheck, Report
 from railgun.spark.validation.run_source import (
     EVENT_ID,
@@ -48,10 +48,10 @@ def check_files(files: RunFiles) -> None:
     stream, metrics = files.defined()
     if stream.time is None:
         raise ValidationError(
-            f"stream {stream.name} has no time field: its events have the time at which railgun run read them, which is "
-            "written nowhere, so its results cannot be computed again; give it a time field"
+            f"stream {stream.name} has no time field: its events have the time at which railgun run read them, which "
+            "is written nowhere, so its results cannot be computed again; give it a time field"
         )
-    ReplyFile(Path(files.out), recorded_columns(stream, metrics))
+    ReplyFile(Path(files.out), file_columns(stream, metrics))
     EventFiles([Path(each) for each in files.events], stream.schema(1)).close()
 
 
