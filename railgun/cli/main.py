@@ -35,8 +35,8 @@ def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMA
     """Run the command line; returns the exit code. `words` without the program's name."""
     words = sys.argv[1:] if words is None else words
     _write_anything()
-    with _terminating():
-        return _guarded(lambda: _run(commands, words), _caller(commands, words), "--debug" in words)
+    with _terminating() as is_asked:
+        return _guarded(lambda: _run(commands, words), _caller(commands, words), "--debug" in words, is_asked)
 
 
 def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
@@ -49,7 +49,7 @@ def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
     return code
 
 
-def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
+def _guarded(action: Callable[[], int], caller: str, debug: bool, is_asked: Callable[[], bool]) -> int:
     try:
         return action()
     except _TerminatedError:
@@ -67,6 +67,10 @@ def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
     except Exception as error:  # noqa: BLE001 - the one place where every error becomes a line and an exit code
         if debug:
             traceback.print_exc()
+        if is_asked():
+            # The signal's own error met another on its way: a library that looked at a connection, which was over too.
+            print(f"{caller}: terminated", file=sys.stderr)
+            return EXIT_TERMINATED
         print(f"{caller}: {one_line(error)}", file=sys.stderr)
         return EXIT_WRONG
 
@@ -85,18 +89,20 @@ def _write_anything() -> None:
 
 
 @contextmanager
-def _terminating() -> Iterator[None]:
-    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed."""
+def _terminating() -> Iterator[Callable[[], bool]]:
+    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed. Gives whether it came."""
+    came: list[int] = []
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
+        came.append(signal_number)
         raise _TerminatedError
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:  # not in the main thread: whoever called us there handles signals
-        yield
+        yield lambda: False
         return
     try:
-        yield
+        yield lambda: bool(came)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -154,6 +154,19 @@ def test_sigterm_unwinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "railgun act: terminated\n"
 
 
+def test_a_termination_that_a_library_lost_is_told_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    def action() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        except KeyboardInterrupt:
+            raise OSError("its connection is over too") from None
+        return 0
+
+    assert main(["act"], acting(action)) == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "railgun act: terminated\n"
+
+
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     queries = "".join(
         f"[[metrics]]\nsql = 'SELECT count(*) AS n{n} FROM s OVER SLIDING {n + 1} SECONDS'\n"
