@@ -1,6 +1,6 @@
 """Frames kept while a check lasts, and sessions set as its SQL means them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +8,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from railgun.spark.worker_errors import has_ended
+from railgun.spark.worker_errors import JAVA_ENDED
 
 VALIDATION = {
     # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
@@ -37,6 +37,23 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] = VALIDATION) -
 
 
 @contextmanager
+def afterwards(undo: Callable[[], object]) -> Iterator[None]:
+    """Tell Spark what is to be undone after a block, unless it was interrupted, or Java has ended.
+
+    Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer. Spark
+    ends with the process.
+    """
+    try:
+        yield
+    except JAVA_ENDED:
+        raise
+    except Exception:
+        undo()
+        raise
+    undo()
+
+
+@contextmanager
 def in_force(session: SparkSession) -> Iterator[None]:
     """A session is the active one for as long as the block lasts.
 
@@ -46,14 +63,8 @@ def in_force(session: SparkSession) -> Iterator[None]:
     java_sessions: Any = session._get_j_spark_session_class(session._jvm)
     before = java_sessions.getActiveSession()
     java_sessions.setActiveSession(session._jsparkSession)
-    try:
+    with afterwards(lambda: _set_active(java_sessions, before)):
         yield
-    except Exception as error:
-        if not has_ended(error):
-            _set_active(java_sessions, before)
-        raise
-    # As below: not where this is interrupted.
-    _set_active(java_sessions, before)
 
 
 def _set_active(java_sessions: Any, session: Any) -> None:
@@ -67,15 +78,8 @@ def _set_active(java_sessions: Any, session: Any) -> None:
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
     """A frame on disk for as long as the block lasts."""
     held = frame.persist(StorageLevel.DISK_ONLY)
-    try:
+    with afterwards(held.unpersist):
         yield held
-    except Exception as error:
-        if not has_ended(error):
-            held.unpersist()
-        raise
-    # Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer.
-    # Spark ends with the process.
-    held.unpersist()
 
 
 @contextmanager

@@ -14,6 +14,9 @@ from railgun.spark.errors import SparkSideError
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: the second where Python has no class for what Java raised, as for files that are damaged."""
 
+JAVA_ENDED = (Py4JNetworkError, ConnectionRefusedError)
+"""What comes of asking a Java that is gone: the second of Py4J's connections that were not open yet."""
+
 # A path may have spaces: it ends with the sentence.
 _FILE_ERROR = re.compile(
     r"\[FAILED_READ_FILE(\S*)\] [^\n]*?reading file (.+?)\.{1,2}(?: +[A-Z][^\n]*|\s*)$", re.M
@@ -47,22 +50,13 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
         if said is None:
             raise
         raise kind(said) from error
-    except (Py4JNetworkError, OSError) as error:
-        if not has_ended(error):
-            raise
+    except JAVA_ENDED as error:
         # What has ended Java may have been a signal to all of a job, and be on its way here: that is told then.
         time.sleep(_SIGNAL_S)
         raise kind(
             "Java, and Spark in it, has ended: was it killed, as the system does where memory is short? Free some, or "
             "let Spark have less (--memory)"
         ) from error
-
-
-def has_ended(error: Exception) -> bool:
-    """Does an error say that the Java is gone that was asked?"""
-    return isinstance(
-        error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
-    )
 
 
 def _of_worker(text: str) -> str | None:

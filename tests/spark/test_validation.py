@@ -62,7 +62,7 @@ def test_of_the_fields_those_that_metrics_need_are_read(spark: SparkSession, tmp
         'price = "decimal(9,2)"', 'price = "decimal(9,2)"\nnote = "string"\nflag = "boolean"'
     )
     files = run(tmp_path, unused, [row | {"note": "n", "flag": True} for row in payments(3)])
-    rows = files.rows(spark)
+    rows = files.rows(spark, *files.defined())
     fields = [name for name in rows.columns if name.startswith(FIELD_PREFIX)]
     assert fields == ["f_card", "f_amount", "f_price"]
     assert [row["f_amount"] for row in rows.collect()] == [0, 1 / 7, 2 / 7]

@@ -34,8 +34,8 @@ from railgun.spark.backfill.tasks import (
     manifests_of,
     remove_unfinished,
 )
-from railgun.spark.errors import BackfillFailedError, HistoryError, WorkTakenError
-from railgun.spark.sessions import in_force, own_session
+from railgun.spark.errors import HistoryError, WorkTakenError
+from railgun.spark.sessions import afterwards, in_force, own_session
 from railgun.spark.worker_errors import own_errors
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
@@ -180,8 +180,8 @@ def build(
 
     settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
     it is.  rows: what `check_source` gave, where it was asked already.
-    Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts;
-    BackfillFailedError.
+    Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts; and what
+    Spark raises, which is for `own_errors`.
     """
     began = time.perf_counter()
     if rows is None:
@@ -205,12 +205,7 @@ def build(
                 tasks=left,
                 counts=len(place.numbers),
             )
-            session = rows.sparkSession
-            with (
-                _described(spark, plan, len(left), told),
-                own_errors(BackfillFailedError),
-                in_force(session),
-            ):
+            with _described(spark, plan, len(left), told), in_force(rows.sparkSession):
                 _run(rows, rules, plan, place)
     counts = place.counts()
     assert counts is not None
@@ -267,11 +262,6 @@ def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress
     context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
     said = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
     context.setJobGroup(group, said, interruptOnCancel=True)
-    try:
-        with nullcontext() if told is None else watched(context, group, told):
-            yield
-    except Exception:
-        context.setJobGroup(*_NO_GROUP)
-        raise
-    # Not where it is interrupted, maybe in the middle of a call to Spark: see `kept`.
-    context.setJobGroup(*_NO_GROUP)
+    watching = nullcontext() if told is None else watched(context, group, told)
+    with afterwards(lambda: context.setJobGroup(*_NO_GROUP)), watching:
+        yield

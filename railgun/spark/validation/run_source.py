@@ -66,17 +66,18 @@ class RunFiles:
         definitions = load_definitions(self.definitions)
         return definitions.streams[self.stream], definitions.metrics_of(self.stream)
 
-    def rows(self, session: SparkSession) -> DataFrame:
+    def rows(
+        self, session: SparkSession, stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]
+    ) -> DataFrame:
         """One row per event of a run, in the order of its files; refused ones have no time.
 
         The order is that of the log: one Spark partition. Of the fields those that the metrics need.
-        Raises DefinitionError, OSError.
+        stream, metrics: as `defined`.
         """
-        stream, metrics = self.defined()
+        shape = from_arrow_schema(_schema(stream, metrics))
         reading = _RunReading(self, stream, metrics, time.time_ns() // 1_000_000)
         # A data source of PySpark's would give the same, after three more Pythons had been started to ask for it. And a
         # range of one would have Spark think that all that is made of it is best made by one core.
-        shape = from_arrow_schema(_schema(stream, metrics))
         return session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
 
 
@@ -114,7 +115,7 @@ class _RunReading:
 
     def _check_ids(self, number: int, events: pa.Array, replies: pa.Array) -> None:
         """Raise ReplyFileError where the reply of an event, the first of which has a number, is another's."""
-        differs = pc.not_equal(events, replies.cast(pa.string())).fill_null(replies.null_count > 0)
+        differs = pc.not_equal(events, replies.cast(pa.string())).fill_null(True)
         # A refused row has no event.
         wrong = np.flatnonzero(pc.and_(differs, events.is_valid()))
         if len(wrong):

@@ -85,7 +85,11 @@ def validate_run(
     began = time.perf_counter()
     stream, metrics = files.defined()
     session = own_session(spark)
-    with own_errors(ValidationError), in_force(session), kept(files.rows(session)) as run:
+    with (
+        own_errors(ValidationError),
+        in_force(session),
+        kept(files.rows(session, stream, metrics)) as run,
+    ):
         is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
         figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
         rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]
