@@ -35,8 +35,8 @@ def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMA
     """Run the command line; returns the exit code. `words` without the program's name."""
     words = sys.argv[1:] if words is None else words
     _write_anything()
-    with _terminating() as is_asked:
-        return _guarded(lambda: _run(commands, words), _caller(commands, words), "--debug" in words, is_asked)
+    with _terminating():
+        return _guarded(lambda: _run(commands, words), _caller(commands, words), "--debug" in words)
 
 
 def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
@@ -49,15 +49,11 @@ def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
     return code
 
 
-def _guarded(action: Callable[[], int], caller: str, debug: bool, is_asked: Callable[[], bool]) -> int:
+def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
     try:
         return action()
-    except _TerminatedError:
-        print(f"{caller}: terminated", file=sys.stderr)
-        return EXIT_TERMINATED
-    except KeyboardInterrupt:
-        print(f"{caller}: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return _asked_to_end(interrupt, caller)
     except BrokenPipeError:
         # Whoever reads our output has seen enough. What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,12 +63,25 @@ def _guarded(action: Callable[[], int], caller: str, debug: bool, is_asked: Call
     except Exception as error:  # noqa: BLE001 - the one place where every error becomes a line and an exit code
         if debug:
             traceback.print_exc()
-        if is_asked():
-            # The signal's own error met another on its way: a library that looked at a connection, which was over too.
-            print(f"{caller}: terminated", file=sys.stderr)
-            return EXIT_TERMINATED
+        behind = _interrupt_behind(error)
+        if behind is not None:
+            return _asked_to_end(behind, caller)
         print(f"{caller}: {one_line(error)}", file=sys.stderr)
         return EXIT_WRONG
+
+
+def _asked_to_end(interrupt: KeyboardInterrupt, caller: str) -> int:
+    is_signal = isinstance(interrupt, _TerminatedError)
+    print(f"{caller}: {'terminated' if is_signal else 'interrupted'}", file=sys.stderr)
+    return EXIT_TERMINATED if is_signal else EXIT_INTERRUPTED
+
+
+def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """What an error came up under: a library that cleans up as it is interrupted may fail of that, and raise this."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
 
 
 def _caller(commands: Sequence[Command], words: Sequence[str]) -> str:
@@ -89,20 +98,18 @@ def _write_anything() -> None:
 
 
 @contextmanager
-def _terminating() -> Iterator[Callable[[], bool]]:
-    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed. Gives whether it came."""
-    came: list[int] = []
+def _terminating() -> Iterator[None]:
+    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed."""
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
-        came.append(signal_number)
         raise _TerminatedError
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:  # not in the main thread: whoever called us there handles signals
-        yield lambda: False
+        yield
         return
     try:
-        yield lambda: bool(came)
+        yield
     finally:
         signal.signal(signal.SIGTERM, before)

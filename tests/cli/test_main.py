@@ -154,17 +154,20 @@ def test_sigterm_unwinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "railgun act: terminated\n"
 
 
-def test_a_termination_that_a_library_lost_is_told_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("number", "told"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+def test_an_interrupt_that_a_library_lost_is_told_all_the_same(
+    number: signal.Signals, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     def action() -> int:
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             time.sleep(10)
         except KeyboardInterrupt:
             raise OSError("its connection is over too") from None
         return 0
 
-    assert main(["act"], acting(action)) == 128 + signal.SIGTERM
-    assert capsys.readouterr().err == "railgun act: terminated\n"
+    assert main(["act"], acting(action)) == 128 + number
+    assert capsys.readouterr().err == f"railgun act: {told}\n"
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

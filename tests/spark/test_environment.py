@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 _HEAD = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 from pyspark.errors import PySparkException
 from railgun.spark.environment import local_session
 from railgun.spark.errors import SetupError
@@ -29,7 +29,12 @@ spark.stop()
 # The second call to Spark is answered as itself only where the one that was interrupted is over for Python too.
 _INTERRUPTED = """
 spark = local_session(1)
-threading.Timer(5, os.kill, (os.getpid(), signal.SIGINT)).start()
+def interrupt_the_job():
+    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.1)
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt_the_job).start()
 try:
     spark.range(1 << 50).selectExpr("sum(hash(id))").collect()
 except KeyboardInterrupt:
