@@ -96,6 +96,6 @@ bench-spark: kernels  ## how fast Spark validates, and builds history; what live
 	@$(BIN)/python -m bench.spark --events $(EVENTS)
 	@$(BIN)/python -m bench.deepening --runs $(RUNS) --scale $(SCALE)
 
-bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 wide_1x3"
+bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 http:os"
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }
-	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY))

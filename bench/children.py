@@ -13,6 +13,7 @@ from typing import Any, Self
 _OWN_VARIABLES = ("NUMBA_CACHE_DIR",)
 _ANSWER_SECONDS = 1_200.0
 _END_SECONDS = 60.0
+_SHOWN_CHARACTERS = 200
 
 
 class ChildFailedError(Exception):
@@ -20,15 +21,20 @@ class ChildFailedError(Exception):
 
 
 class Child:
-    """`python -m module arguments` in `folder` (this tree by default). Says a line of JSON for each line it gets."""
+    """`python -m module arguments` on the modules in `folder` (by default this tree).
 
-    def __init__(self, module: str, arguments: list[str], folder: Path | None = None) -> None:
-        self.name = " ".join([module, *arguments])
-        environment = {key: value for key, value in os.environ.items() if key not in _OWN_VARIABLES}
+    Says a line of JSON for each line it gets, or one before it ends.  side: what errors call that folder.
+    """
+
+    def __init__(
+        self, module: str, arguments: list[str], folder: Path | None = None, side: str | None = None
+    ) -> None:
+        self.name = " ".join([*([] if side is None else [f"{side}:"]), "python -m", module, *arguments])
+        folder = folder or Path(__file__).resolve().parent.parent
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
-            cwd=folder or Path(__file__).resolve().parent.parent,
-            env=environment,
+            cwd=folder,
+            env=_environment(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -64,8 +70,15 @@ class Child:
             watchdog.cancel()
         if not line:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return self._parsed(line)
+
+    def last_answer(self) -> dict[str, Any]:
+        """Wait for its end, and for the last line that the child says. Raises ChildFailedError."""
+        assert self.process.stdout is not None
+        lines = self.process.stdout.read().splitlines()
+        if code := self.process.wait():
+            raise ChildFailedError(f"{self.name}: ended with code {code}")
+        return self._parsed(lines[-1] if lines else "")
 
     def tell(self, line: str) -> None:
         """Give it a line to read. Raises ChildFailedError."""
@@ -80,6 +93,23 @@ class Child:
         """Have it measure once more. Raises ChildFailedError."""
         self.tell("go")
         return self.answer()
+
+    def _parsed(self, line: str) -> dict[str, Any]:
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ChildFailedError(f"{self.name}: no line of JSON: {line[:_SHOWN_CHARACTERS]!r}")
+        return answer
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """That of this process, but for modules: those of a folder come before an installed tree's, also for the
+    processes that the child starts."""
+    environment = {key: value for key, value in os.environ.items() if key not in _OWN_VARIABLES}
+    path = [str(folder), *filter(None, [environment.get("PYTHONPATH")])]
+    return environment | {"PYTHONPATH": os.pathsep.join(path)}
 
 
 def say(answer: dict[str, Any]) -> None:

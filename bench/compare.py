@@ -1,115 +1,167 @@
-"""This tree against another revision of it: the same workloads in turn, in one go, so that both meet the same machine.
+"""This tree against another revision of it: both sides measure in turn, in pairs, so that both meet the same machine.
 
-    python -m bench.compare REVISION [--only NAME ...] [--runs N] [--scale F]
+    python -m bench.compare REVISION [--only WHAT ...] [--runs N] [--each N] [--scale F]
 
-The revision is checked out inside this tree's .cache for as long as it takes; the workloads are this tree's in both.
-Prints a line per workload with both medians and the ratios, and at the end one line of JSON.
+WHAT is a workload of the unit bench (payments_1x3, batch1, cold_10m, ...), or BENCH:CASE, which is everything that
+`python -m bench.BENCH --only CASE` measures:
+
+    unit:recovery     recovery_s, recovery_full_load_s
+    http:os           max_rate, p999_ms_at_500, p50_ms_at_500, bulk, ...
+    e2e:unit_topic    unit_topic (e2e starts a local Kafka broker)
+    e2e:in_out        in_out_max_rate, in_out_p999_ms_at_500, ...
+    e2e:bulk          in_out_bulk, in_out_bulk_wide
+
+The revision is checked out in this tree's .cache while the comparison runs. Each side runs its own bench/ on its own
+modules; both use this tree's Python and packages. A figure that one side lacks is named, and so is a bench that fails
+on one side; the others go on.
+
+Prints a line per figure: both medians, then the median and the spread of the pairs' ratios (this tree's value divided
+by the revision's). The last line is JSON. The exit code is 1 where something could not be compared.
 """
 
 import argparse
 import json
-import shutil
-import statistics
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.children import Child, ChildFailedError
+from bench.pairs import Figures, Pairs
 from bench.process import end_in_order, load
+from bench.revision import UnknownRevisionError, changed_benches, checked_out, commit_of
 from bench.unit_cases import THROUGHPUT, WORKLOADS
 
 _TREE = Path(__file__).resolve().parent.parent
-_LOWER_IS_BETTER = {"batch1": "p50_ms"}
+_NEW = "this tree"
+_DEFAULT = [*(name for name in THROUGHPUT if name != "cold_10m"), "batch1"]
+# By the column that a workload's process answers with: the name of the figure.
+_COLUMNS = {"events_per_s": "{}", "events_per_cpu_s": "{}_per_cpu"}
+_BATCH1_COLUMNS = {each: "{}_" + each for each in ("p50_ms", "p999_ms", "p999_cpu_ms")}
 
 
-@contextmanager
-def checked_out(revision: str) -> Iterator[Path]:
-    """A folder with that revision under this tree's benches."""
-    git = ["git", "-C", str(_TREE)]
-    resolve = [*git, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
-    commit = subprocess.run(resolve, check=True, capture_output=True, text=True).stdout.strip()
-    # The same folder each time: compiled kernels are kept by the path of their source.
-    base = _TREE / ".cache" / "compare" / commit[:12]
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two trees that are measured in turn.
+
+    folders: by the name of each side, the revision first.  runs: pairs.  each: runs of a case within one of a pair.
+    """
+
+    folders: dict[str, Path]
+    runs: int
+    each: int
+    scale: float
+
+    def pairs(self, what: str) -> Iterator[list[Figures]]:
+        """What each run measured, the revision's figures first. Raises ChildFailedError."""
+        bench, _, case = what.partition(":")
+        return self._bench_pairs(bench, case) if case else self._workload_pairs(what)
+
+    def _orders(self) -> Iterator[list[str]]:
+        """The sides as each run measures them: the one that goes first changes from run to run."""
+        for run in range(self.runs):
+            yield list(self.folders) if run % 2 == 0 else list(reversed(self.folders))
+
+    def _workload_pairs(self, name: str) -> Iterator[list[Figures]]:
+        """Each side has one process, which fills its windows once and then measures in every run."""
+        with ExitStack() as stack:
+            children: dict[str, Child] = {}
+            for side, folder in self.folders.items():
+                child = Child("bench.unit_child", [name, str(self.scale)], folder, side)
+                children[side] = stack.enter_context(child)
+                child.answer()
+            for order in self._orders():
+                measured = {side: _workload_figures(name, children[side].ask()) for side in order}
+                yield [measured[side] for side in self.folders]
+
+    def _bench_pairs(self, bench: str, case: str) -> Iterator[list[Figures]]:
+        """Each side starts its bench anew in every run."""
+        arguments = ["--only", case, "--runs", str(self.each), "--scale", str(self.scale)]
+        for run, order in enumerate(self._orders(), 1):
+            measured: dict[str, Figures] = {}
+            for side in order:
+                print(f"{bench}:{case}: run {run} of {self.runs}, {side}", file=sys.stderr, flush=True)
+                # The kernel would write what the run before left in the page cache during this one.
+                os.sync()
+                with Child(f"bench.{bench}", arguments, self.folders[side], side) as child:
+                    measured[side] = child.last_answer().get("figures", {})
+            yield [measured[side] for side in self.folders]
+
+
+def _workload_figures(name: str, answer: dict[str, Any]) -> Figures:
+    columns = _BATCH1_COLUMNS if name == "batch1" else _COLUMNS
+    return {key.format(name): answer[column] for column, key in columns.items() if column in answer}
+
+
+def compared(sides: Sides, what: str) -> Pairs:
+    """The pairs of one workload or case; those of the runs before where a run fails on one side."""
+    found = Pairs(tuple(sides.folders))
     try:
-        subprocess.run(
-            [*git, "worktree", "add", "--quiet", "--detach", "--force", str(base), commit], check=True
-        )
-        shutil.rmtree(base / "bench", ignore_errors=True)
-        shutil.copytree(_TREE / "bench", base / "bench", ignore=shutil.ignore_patterns("__pycache__"))
-        yield base
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
-        subprocess.run([*git, "worktree", "prune"], check=False)
+        for base, new in sides.pairs(what):
+            found.add(base, new)
+    except ChildFailedError as error:
+        found.missing[what] = str(error)
+    return found
 
 
-def compared(
-    name: str, base: Path, runs: int, scale: float
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What runs of one workload measured: of the base and of this tree. Raises ChildFailedError."""
-    measured: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    with ExitStack() as stack:
-        children = []
-        for folder in (base, _TREE):
-            child = stack.enter_context(Child("bench.unit_child", [name, str(scale)], folder))
-            child.answer()
-            children.append(child)
-        for run in range(runs):
-            # Who goes first changes from run to run.
-            for side in (0, 1) if run % 2 == 0 else (1, 0):
-                measured[side].append(children[side].ask())
-    return measured
+def _checked(what: str) -> str:
+    if ":" not in what and what not in WORKLOADS:
+        raise argparse.ArgumentTypeError(f"{what!r} is neither BENCH:CASE nor one of {', '.join(WORKLOADS)}")
+    return what
 
 
-def _ratios(name: str, measured: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> dict[str, float]:
-    column = _LOWER_IS_BETTER.get(name, "events_per_s")
-    base, new = ([each[column] for each in side] for side in measured)
-    ratios = [of_new / of_base for of_base, of_new in zip(base, new, strict=True)]
-    cpu = statistics.median(
-        of_new["events_per_cpu_s"] / of_base["events_per_cpu_s"]
-        for of_base, of_new in zip(*measured, strict=True)
-    )
-    ratio = statistics.median(ratios)
-    print(
-        f"{name:28}{statistics.median(base):>14,.4g} -> {statistics.median(new):>12,.4g} {column}"
-        f"   ratio {ratio:.3f} ({min(ratios):.3f} .. {max(ratios):.3f}), per CPU second {cpu:.3f}",
-        flush=True,
-    )
-    return {name: round(ratio, 4), f"{name}_per_cpu": round(cpu, 4)}
-
-
-def main() -> int:
-    """Compare; 1 where a workload does not run on one of the sides."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("revision", help="what to compare with: a git revision")
-    parser.add_argument("--only", nargs="*", choices=list(WORKLOADS), help="workloads")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each side (default 5)")
-    parser.add_argument("--scale", type=float, default=1.0, help="measured events, as a multiple")
-    arguments = parser.parse_args()
-    names = arguments.only or [*(name for name in THROUGHPUT if name != "cold_10m"), "batch1"]
-    figures: dict[str, float] = {}
-    failed = False
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        type=_checked,
+        metavar="WHAT",
+        help=f"workloads and cases (default: {' '.join(_DEFAULT)})",
+    )
+    parser.add_argument("--runs", type=int, default=5, help="pairs of runs (default 5)")
+    parser.add_argument(
+        "--each",
+        type=int,
+        default=1,
+        help="--runs of a case in each of a pair: its median counts (default 1)",
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="measured events, seconds and long windows, as a multiple"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Compare; 1 where something could not be compared, 2 where the revision is not known."""
+    arguments = _arguments()
     end_in_order()
     try:
-        with checked_out(arguments.revision) as base:
-            print(f"{arguments.revision} -> this tree; {load()}")
-            for name in names:
-                try:
-                    figures |= _ratios(name, compared(name, base, arguments.runs, arguments.scale))
-                except ChildFailedError as error:
-                    failed = True
-                    print(f"{name}: not compared: {error}", file=sys.stderr)
-    except subprocess.CalledProcessError:
-        print(f"bench.compare: {arguments.revision}: no revision of this tree", file=sys.stderr)
+        commit = commit_of(_TREE, arguments.revision)
+    except UnknownRevisionError as error:
+        print(f"bench.compare: {error}", file=sys.stderr)
         return 2
-    print(json.dumps({"bench": "compare", "figures": figures}))
-    return int(failed)
+    with checked_out(_TREE, commit) as base:
+        folders = {arguments.revision: base, _NEW: _TREE}
+        sides = Sides(folders, arguments.runs, arguments.each, arguments.scale)
+        print(f"{arguments.revision} ({commit[:12]}) -> {_NEW}; {load()}")
+        if changed := changed_benches(_TREE, commit):
+            print(f"each side runs its own of these files, which differ: {' '.join(changed)}")
+        everything = Pairs(tuple(sides.folders))
+        for what in arguments.only or _DEFAULT:
+            found = compared(sides, what)
+            found.print_lines()
+            everything.update(found)
+    print(json.dumps({"bench": "compare", "base": commit, **everything.summary()}))
+    return int(bool(everything.missing))
 
 
 if __name__ == "__main__":

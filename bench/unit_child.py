@@ -1,6 +1,8 @@
 """The measuring process of one workload: says when its windows are full, then measures for every line it reads.
 
 python -m bench.unit_child WORKLOAD SCALE
+
+Other revisions ask it too (bench.compare): they count on these arguments, the lines of JSON and the names in them.
 """
 
 import sys

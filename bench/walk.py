@@ -1,0 +1,160 @@
+"""The walk of an event, and of a registration, through the code: which files and functions they pass.
+
+    python -m bench.walk [--json]
+
+An event walks from `Engine.score_each` to its reply as encoded JSON; a registration from `Engine.register_metrics`
+until the metric answers, so through its fill and the checkpoint behind it. A function is passed where Python enters a
+frame of it, in any thread; compiled kernels do not count. Each walk is taken several times, after one that is not
+counted, and a function counts where nearly all of them pass it: background work that happens to run beside one does
+not.
+
+Prints the functions by file, and at the end how many there are, as one line of JSON; with --json only that.
+"""
+
+import argparse
+import gc
+import json
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Set
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from numba.core.dispatcher import Dispatcher
+
+from bench.load.lines import payment_lines
+from bench.payments import blocks
+from bench.unit_cases import THROUGHPUT
+from frontend.replies import replies_of
+from railgun import Engine
+
+_TREE = Path(__file__).resolve().parent.parent
+_PACKAGES = ("railgun", "reservoir", "frontend")
+_STREAM = "payments"
+_WORKLOAD = THROUGHPUT["payments_1x3"]
+_PAYMENTS = replace(_WORKLOAD.payments, cards=1_000)
+# More events than the window holds.
+_FILLING_BLOCKS = 3
+_EVENT_WALKS, _REGISTRATION_WALKS, _NEARLY_ALL = 20, 10, 0.9
+_ADDED = "SELECT sum(amount) AS added_{0} FROM payments GROUP BY card OVER SLIDING 3{0} SECONDS"
+# Background work that a walk left ends meanwhile.
+_BETWEEN_S = 0.1
+_POLL_S = 0.02
+# A comprehension is a part of the function that it stands in; Python 3.12 and later give it no frame of its own.
+_COMPREHENSION = re.compile(r"(\.<locals>)?\.<(listcomp|dictcomp|setcomp|genexpr)>")
+
+# A function's file and name; and names of functions by file.
+Function = tuple[str, str]
+Passed = dict[str, list[str]]
+
+
+class Walks:
+    """Notes the functions that are entered while a walk is taken, in threads that begin after this object."""
+
+    def __init__(self) -> None:
+        self._entered: set[Function] = set()
+        self._is_noting = False
+        threading.setprofile(self._note)
+
+    def passed(self, walk: Callable[[int], object], is_over: Callable[[], bool], times: int) -> Passed:
+        """The functions that nearly all walks pass. walk: begins the one of this number."""
+        found: Counter[Function] = Counter()
+        for number in range(times + 1):
+            time.sleep(_BETWEEN_S)
+            entered = self._walk(walk, is_over, number)
+            if number:
+                found.update({(file, _COMPREHENSION.sub("", name)) for file, name in entered})
+        passed = {function for function, walks in found.items() if walks >= times * _NEARLY_ALL}
+        return _by_file(passed - _kernels())
+
+    def _walk(self, walk: Callable[[int], object], is_over: Callable[[], bool], number: int) -> set[Function]:
+        self._entered = set()
+        self._is_noting = True
+        sys.setprofile(self._note)
+        walk(number)
+        # To ask whether it is over is no part of the walk.
+        sys.setprofile(None)
+        while not is_over():
+            time.sleep(_POLL_S)
+        self._is_noting = False
+        return self._entered
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if self._is_noting and event == "call":
+            self._entered.add(_function(frame.f_code))
+
+
+def _function(code: CodeType) -> Function:
+    return code.co_filename, code.co_qualname
+
+
+def _kernels() -> set[Function]:
+    """What is compiled: Numba shows a profiler a frame of it, too."""
+    compiled = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
+    return {_function(each.py_func.__code__) for each in compiled}
+
+
+def _by_file(functions: Set[Function]) -> Passed:
+    """Those of this project."""
+    found: Passed = {}
+    for file, name in sorted(functions):
+        path = Path(file)
+        if path.is_relative_to(_TREE) and path.relative_to(_TREE).parts[0] in _PACKAGES:
+            found.setdefault(str(path.relative_to(_TREE)), []).append(name)
+    return found
+
+
+def measured(folder: Path) -> dict[str, Passed]:
+    """Both walks, through an engine whose window is full: events leave it as others arrive."""
+    walks = Walks()
+    filling = pa.Table.from_batches(list(islice(blocks(_PAYMENTS), _FILLING_BLOCKS)))
+    texts = payment_lines(_PAYMENTS, len(filling), 1 + _EVENT_WALKS).buffer.splitlines()
+    with Engine(folder) as engine:
+        engine.apply(_WORKLOAD.definitions)
+        engine.score_table(_STREAM, filling)
+
+        def score(number: int) -> bytes:
+            return msgspec.json.encode(replies_of(engine.score_each(_STREAM, [texts[number]]), None))
+
+        def register(number: int) -> None:
+            engine.register_metrics(_STREAM, _ADDED.format(number))
+
+        def answers() -> bool:
+            return not any(each.warming for each in engine.metrics(_STREAM))
+
+        return {
+            "event": walks.passed(score, lambda: True, _EVENT_WALKS),
+            "registration": walks.passed(register, answers, _REGISTRATION_WALKS),
+        }
+
+
+def main() -> None:
+    """Take both walks, and say what they passed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.walk", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="only the numbers, as one line of JSON")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="railgun-bench-") as folder:
+        found = measured(Path(folder))
+    figures: dict[str, int] = {}
+    for walk, passed in found.items():
+        figures[f"{walk}_files"] = len(passed)
+        figures[f"{walk}_functions"] = sum(map(len, passed.values()))
+        for file, functions in passed.items():
+            if not arguments.json:
+                print(f"{walk}: {file}: {', '.join(functions)}")
+    print(json.dumps({"bench": "walk", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()
