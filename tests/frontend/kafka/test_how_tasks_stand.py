@@ -18,6 +18,7 @@ from tests.frontend.conftest import PAYMENTS
 from tests.frontend.door.test_input_topic import define
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
 from tests.frontend.serving import until
+from tests.golden.promises import held, kind_of
 
 EVENTS = "/v1/streams/payments/events"
 Event = Callable[..., dict[str, Any]]
@@ -27,6 +28,12 @@ def _cluster(served: RunningFrontEnd) -> tuple[dict[str, int], int, int]:
     """Tasks by state, nodes, records that wait."""
     said = served.client.get("/v1/status").json()["cluster"]
     return said["tasks"], len(said["nodes"]), said["lag"]
+
+
+def _names(served: RunningFrontEnd) -> dict[str, Any]:
+    """The whole status, of all values only the kinds."""
+    status: dict[str, Any] = kind_of(served.client.get("/v1/status").json())
+    return status
 
 
 @pytest.mark.parametrize(("is_killed", "state"), [(False, "stopped"), (True, "unknown")])
@@ -41,6 +48,7 @@ def test_of_units_that_are_gone(
         served = cluster.serve()
         served.score("payments", event())
         until(lambda: set(_cluster(served)[0]) == {"running"} and _cluster(served)[2] == 0)
+        held("kafka_status.json", _names(served))
         tasks = _cluster(served)[0]["running"]
         cluster.stop_units(checkpoint=not is_killed)
         until(lambda: _cluster(served)[0] == {state: tasks})

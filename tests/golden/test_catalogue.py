@@ -1,0 +1,61 @@
+"""Control records of tasks' logs and entries of the catalogue: maps that every later version must read."""
+
+import msgspec
+
+from railgun.catalog.changes import AddMetric, PutStream, change_from_json, change_to_json
+from railgun.catalog.definitions import parse_definitions
+from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
+from railgun.wire.encode import decode_control, encode_control
+from tests.golden.promises import expected, held
+from tests.golden.stream import DEFINITIONS, changes
+
+KEY, AUTHOR, DUE_MS = bytes(range(16)), "0123456789abcdef", 1_700_000_060_000
+
+
+def test_changes_as_control_records_have_them() -> None:
+    held("changes.json", [decode_control(encode_control(change_to_json(each))) for each in changes()])
+
+
+def test_changes_are_read_back() -> None:
+    streams = parse_definitions(DEFINITIONS).streams
+    read = [change_from_json(body, streams) for body in expected("changes.json")]
+    assert read == changes()
+
+
+def entries() -> dict[str, bytes]:
+    """Every form of an entry, by what it is."""
+    put, drop = changes()[0], changes()[-1]
+    add = changes()[2]
+    assert isinstance(put, PutStream)
+    assert isinstance(add, AddMetric)
+    return {
+        "a stream begins": begin_entry(put, KEY),
+        "a metric begins": begin_entry(add),
+        "done": done_entry(3),
+        "a stream begins in a cluster": begin_entry(put, KEY, AUTHOR),
+        "a stream is dropped in a cluster": begin_entry(drop, None, AUTHOR, DUE_MS),  # type: ignore[arg-type]
+        "topics are removed": removed_entry(10),
+    }
+
+
+def test_entries_of_the_catalogue() -> None:
+    held("catalogue_entries.json", {name: msgspec.json.decode(each) for name, each in entries().items()})
+
+
+def test_entries_are_read_back() -> None:
+    bodies = expected("catalogue_entries.json")
+    state = CatalogState("place")
+
+    def take(name: str) -> None:
+        state.take(0, msgspec.json.encode(bodies[name]))
+
+    take("a stream begins")
+    take("a metric begins")
+    assert (state.keys, [each.place for each in state.pending]) == ({"payments": KEY}, [1, 3])
+    take("done")
+    assert list(state.done.streams["payments"].metrics) == ["n_7d"]
+    take("a stream is dropped in a cluster")
+    assert [each.place for each in state.made_by(AUTHOR)] == [10]
+    assert [(each.place, each.due_ms) for each in state.removals] == [(10, DUE_MS)]
+    take("topics are removed")
+    assert state.removals == []

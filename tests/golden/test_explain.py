@@ -1,0 +1,9 @@
+"""`railgun explain --format json`, and the same over HTTP: the fields of the plan's classes by name."""
+
+from railgun.plan.explain_json import render_json
+from tests.golden.promises import held_bytes
+from tests.plan.explained import explained
+
+
+def test_the_plan_as_json() -> None:
+    held_bytes("explain.json", render_json(explained()).encode())

@@ -1,0 +1,199 @@
+"""What units say of their tasks, to everybody and to their supervisor, and what a front-end makes of it."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from frontend.kafka.glance import at_a_glance
+from frontend.kafka.positions import Positions as KnownPositions
+from frontend.kafka.waiting import Waiting
+from railgun.catalog.catalog import Catalog, missing_changes
+from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
+from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.kafka import KafkaTransport
+from railgun.task.deepening_asked import OFFER
+from railgun.task.deepening_plan import deepening_folder
+from railgun.task.errors import HistoryDamagedError
+from railgun.unit.faults import OF_ONE_TASK
+from railgun.unit.heartbeat import Heartbeat
+from railgun.unit.host_deepening import HostDeepening
+from railgun.unit.loop import UnitLoop
+from railgun.unit.noted import Noted
+from railgun.unit.parent import METRICS, Parent
+from railgun.unit.positions import Positions
+from railgun.unit.supervisor import NODE_READY
+from railgun.unit.telemetry import UnitTelemetry
+from railgun.wire.encode import encode_control
+from tests.golden.promises import held, masked
+from tests.unit.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
+from tests.unit.local_units import awaited
+
+NODE, UNIT, STARTED_MS = "node-1", 3, 1_700_000_000_000
+OTHER_HISTORY = "g" * 32
+DEFINED = parse_definitions(DEFINITIONS)
+LATER = "SELECT count(*) AS later FROM s GROUP BY k OVER INFINITE"
+
+
+class Unit:
+    """A unit of one task. positions, heartbeats: what it has said, by what the task was doing.  front_end: what a
+    front-end made of it."""
+
+    def __init__(self, rig: DeepenedHost) -> None:
+        self.rig = rig
+        self.positions: dict[str, Any] = {}
+        self.heartbeats: dict[str, Any] = {}
+        self.front_end: dict[str, Any] = {}
+        rig.log.create_topic(TOPICS.positions, 1)
+
+    def say(self, doing: str, *, last: bool = False) -> None:
+        log, host = self.rig.log, self.rig.host
+        first = log.end_offset(TOPICS.positions, 0)
+        positions = Positions(log, TOPICS, NODE, UNIT, STARTED_MS, 0.0)
+        if last:
+            positions.say_last([host], 0.0)
+        else:
+            positions.note([host])
+        awaited(lambda: log.end_offset(TOPICS.positions, 0) > first)
+        (record,) = log.read(TOPICS.positions, 0, first, 10, 1 << 20).values()
+        self.positions[doing] = msgspec.json.decode(record)
+
+    def beat(self, doing: str) -> None:
+        host = self.rig.host
+        loop = SimpleNamespace(hosts={host.place.key: host}, is_ready=host.is_ready, records=7)
+        Heartbeat(cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(Noted())).beat()
+
+    def _beats(self, doing: str) -> Callable[[bytes], object]:
+        def write(line: bytes) -> None:
+            assert line.endswith(b"\n")
+            self.heartbeats[doing] = msgspec.json.decode(line)
+
+        return write
+
+    def add_metric(self) -> None:
+        """One that cannot answer yet."""
+        self.rig.place_of_change += 1
+        (metric,) = metrics_from_sql(LATER, DEFINED.streams)
+        self.rig.add([encode_control(change_to_json(AddMetric(self.rig.place_of_change, metric)))])
+
+
+class AsOfKafka:
+    """An embedded log as a front-end asks a broker's: how long it may take makes no difference."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def end_offset(self, topic: str, partition: int, _timeout_s: float = 0.0) -> int:
+        return self._log.end_offset(topic, partition)
+
+
+def put_nothing_aside(rig: DeepenedHost) -> None:
+    """A file is in the way of the folder."""
+    rig.request(OTHER_HISTORY)
+    obstacle = rig.own.parents[1]
+    obstacle.write_text("")
+    rig.change(BeginDeepening, OTHER_HISTORY)
+    awaited(lambda: rig.host.following is not None)
+    obstacle.unlink()
+
+
+def follow_nothing(rig: DeepenedHost) -> None:
+    """What was built cannot be opened."""
+
+    def damaged(*_: object) -> None:
+        raise HistoryDamagedError("a folder", "it is damaged")
+
+    rig.begin()
+    rig.offer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HostDeepening, "_open", damaged)
+        rig.work_until("failure", "a folder: it is damaged")
+
+
+@pytest.fixture(scope="module")
+def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
+    """One that has said everything that there is to say."""
+    with deepened_host(tmp_path_factory.mktemp("unit")) as rig:
+        unit = Unit(rig)
+        unit.say("recovering")
+        unit.beat("recovering")
+        rig.take_all()
+        unit.say("running")
+        unit.beat("running")
+        put_nothing_aside(rig)
+        unit.say("not put aside")
+        follow_nothing(rig)
+        unit.say("not followed")
+        rig.offer()
+        rig.work_until_following()
+        unit.add_metric()
+        unit.say("followed, with a metric that is warming")
+        unit.front_end = seen_by_a_front_end(unit)
+        (deepening_folder(rig.data, "s") / OFFER).unlink()
+        unit.say("stopped", last=True)
+        rig.host.failed(HistoryDamagedError("a folder", "it is damaged"))
+        unit.say("failed")
+        unit.beat("failed")
+        unit.positions = masked(unit.positions, "failure")
+        yield unit
+
+
+def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
+    """What the status of a cluster has of the task, and of all together."""
+    catalog = Catalog()
+    for change in missing_changes(catalog, DEFINED)[0]:
+        catalog.apply(change)
+    known = KnownPositions(cast(KafkaTransport, AsOfKafka(unit.rig.log)), TOPICS)
+    try:
+        # Only what is said from now on tells that the task runs.
+        unit.say("followed, with a metric that is warming")
+        awaited(lambda: "running" in {each["state"] for each in known.tasks(catalog.entry("s"))})
+        tasks = list(known.tasks(catalog.entry("s")))
+    finally:
+        known.close()
+    return {"tasks": tasks, "cluster": at_a_glance(tasks, Waiting(1, 10, 10), 86_400_000)}
+
+
+def test_positions(unit: Unit) -> None:
+    held("positions.json", unit.positions)
+
+
+def test_a_front_end_understands_them(unit: Unit) -> None:
+    held("cluster_status.json", unit.front_end)
+
+
+def test_heartbeats(unit: Unit) -> None:
+    held("heartbeats.json", unit.heartbeats)
+
+
+def test_questions_and_answers_of_a_unit(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    reads, writes = os.pipe()
+    stopped = threading.Event()
+    parent = Parent(stopped, reads)
+    parent.metrics = lambda: "what it says of itself"
+    os.write(writes, METRICS)
+    os.close(writes)
+    assert stopped.wait(60)
+    os.close(reads)
+    answer = msgspec.json.decode(capfdbinary.readouterr().out)
+    held("unit_lines.json", {"asked": METRICS.decode(), "answered": answer, "a node is ready": NODE_READY})
+
+
+def test_names_of_what_stops_a_task() -> None:
+    """They begin the text of a position's state."""
+
+    def below(kind: type[BaseException]) -> Iterator[str]:
+        if kind.__module__.endswith(".errors"):
+            yield kind.__name__
+        for each in kind.__subclasses__():
+            yield from below(each)
+
+    held("failures.json", sorted({name for kind in OF_ONE_TASK for name in below(kind)}))
