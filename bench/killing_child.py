@@ -49,8 +49,8 @@ class Clocks:
 def main(folder: str, scale: str, pace_per_s: str) -> None:
     """Open, answer one event, say how long what took; load what is missing; then events at the pace, until killed."""
     from railgun.engine.engine import Engine
+    from railgun.host.task_log import TaskLog
     from railgun.state.store import Store
-    from railgun.unit.task_log import TaskLog
 
     imports_s = time.time() - psutil.Process().create_time()
     clocks = Clocks()
@@ -66,7 +66,7 @@ def main(folder: str, scale: str, pace_per_s: str) -> None:
         known = bool(engine.streams())
         if not known:
             engine.apply(definitions)
-        (task,) = engine._streams.live("payments")._tasks
+        (task,) = [host.task for host in engine._streams.live("payments").hosts]
         position, durable = task.position, task.checkpoints.durable_position
         engine.score("payments", _probe(payments, position))
         times = {

@@ -25,10 +25,10 @@ from railgun.engine.errors import EngineError, none_begun
 from railgun.engine.folder import LOG
 from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus
+from railgun.host.disk_usage import read_disk
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
-from railgun.unit.disk import read_disk
 
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")

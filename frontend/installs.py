@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from railgun.unit.faults import one_line
+from railgun.host.faults import one_line
 
 _log = logging.getLogger("railgun.frontend")
 

@@ -25,8 +25,8 @@ from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
+from railgun.host.start import LoggedStart
 from railgun.kernels import compile_and_link, compiling_alone
-from railgun.unit.start import LoggedStart
 from reservoir.compiled import is_image
 
 BACKLOG = 2_048

@@ -18,13 +18,13 @@ from frontend.replies import Reply
 from railgun.catalog.catalog import StreamEntry
 from railgun.engine.taken import UNASKED, Correlation, Position, Taken
 from railgun.engine.tasks import Portion
+from railgun.host.faults import one_line
 from railgun.messaging.block import sizes_of
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
-from railgun.unit.faults import one_line
 
 
 @dataclass(frozen=True, slots=True)

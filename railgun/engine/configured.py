@@ -2,8 +2,8 @@
 
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
+from railgun.host.start import Start
 from railgun.unit.configured import task_settings
-from railgun.unit.start import Start
 
 
 def open_engine(settings: EngineSettings, start: Start | None = None) -> Engine:

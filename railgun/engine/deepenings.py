@@ -3,7 +3,6 @@
 import logging
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
@@ -11,24 +10,25 @@ from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_o
 from railgun.engine.errors import HistoryRefusedError, is_under_way, none_begun
 from railgun.engine.folder import DataFolder
 from railgun.engine.history import deepening_plan, history_named, plan_of
-from railgun.engine.members import Member
-from railgun.engine.opening import log_of, recovered
+from railgun.engine.opening import log_of
+from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
+from railgun.task.deepening_asked import Asked
 from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, remove_doomed
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.history_build import HistoryPlan, new_history_id
-from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, current_folder, remove_others
-from railgun.unit.shadow import Shadow, close_all
-from railgun.unit.task_log import TaskLog
 
 _log = logging.getLogger("railgun.engine")
 
 
 class Deepenings:
-    """One thread at a time uses it, but for `open`. kept: by log, the offset from which on it must not be trimmed."""
+    """One thread at a time uses it, but for `offered`.
+
+    kept: by log, the offset from which on it must not be trimmed.
+    """
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog) -> None:
         self._folder, self._log = folder, log
@@ -65,7 +65,7 @@ class Deepenings:
         return found
 
     def begin(
-        self, entry: StreamEntry, key: bytes, members: Sequence[Member], cut_ms: int | None, last_place: int
+        self, entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], cut_ms: int | None, last_place: int
     ) -> tuple[Beginning, HistoryPlan] | None:
         """Let one begin; None where it has already. Raises HistoryRefusedError, OSError, having changed nothing."""
         name = entry.stream.name
@@ -74,9 +74,9 @@ class Deepenings:
             raise is_under_way(name, None if known is None else known.plan.cut_ms)
         if known is not None:
             return None
-        begun = Beginning(self._folder.path, name, members, self._log.sync)
+        begun = Beginning(self._folder.path, name, hosts, self._log.sync)
         try:
-            history, settings = new_history_id(), members[0].task.settings
+            history, settings = new_history_id(), hosts[0].settings
             plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
         except BaseException:
             begun.give_up()
@@ -92,26 +92,10 @@ class Deepenings:
         if entry is not None:
             self._note(deepening_of(self._folder.path, entry, self._places(entry)))
 
-    def open(self, deepening: Deepening, settings: TaskSettings) -> list[Shadow]:
-        """Open the tasks that were built. Raises what tasks raise, having left nothing open."""
-        shadows: list[Shadow] = []
-        try:
-            for name, place in deepening.places.items():
-                identity = TaskIdentity(deepening.stream, *name, deepening.plan.key)
-                log = TaskLog(self._log, log_of(deepening.stream, name))
-                made = beside(place, deepening.plan.history)
-                task = recovered(self._log, log, made, identity, settings)
-                shadows.append(Shadow(task, log, partial(self._log.end_offset, *log.where)))
-                shadows[-1].read_ahead()
-        except BaseException:
-            close_all(shadows)
-            raise
-        return shadows
-
-    def follow(self, deepening: Deepening, shadows: list[Shadow]) -> None:
-        """They follow the log from now on. Raises HistoryRefusedError where the stream was dropped meanwhile."""
-        self.check_under_way(deepening)
-        deepening.shadows = shadows
+    def offered(self, stream: str) -> Asked | None:
+        """The successors that the tasks of a stream may open now. Any thread."""
+        found = self._under_way.get(stream)
+        return None if found is None else found.offer
 
     def check_under_way(self, deepening: Deepening) -> None:
         """Raises HistoryRefusedError where its stream was dropped, whatever has come in its place."""
@@ -122,30 +106,10 @@ class Deepenings:
         """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
-    @property
-    def is_following(self) -> bool:
-        """Are there tasks that follow those of a live stream?"""
-        return any(deepening.shadows for deepening in self._under_way.values())
-
-    def work(self) -> bool:
-        """A brief step. True: there is more to do now."""
-        more = False
-        for deepening in self._under_way.values():
-            more |= deepening.work()
-        return more
-
     def forget(self, stream: str) -> Deepening | None:
-        """It is at its end, or given up: its shadows are closed. What is on the disk is for the caller."""
-        deepening = self._under_way.pop(stream, None)
+        """It is at its end, or given up. What is on the disk is for the caller."""
         self._release(stream)
-        if deepening is not None:
-            deepening.end()
-        return deepening
-
-    def close(self) -> None:
-        """Let all shadows go."""
-        for deepening in self._under_way.values():
-            deepening.close()
+        return self._under_way.pop(stream, None)
 
     def _note(self, deepening: Deepening | None) -> None:
         if deepening is not None:

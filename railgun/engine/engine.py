@@ -30,16 +30,16 @@ from railgun.engine.reply_forms import Reply
 from railgun.engine.scored import Scored
 from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
+from railgun.host.disk_usage import read_disk
+from railgun.host.faults import one_line
+from railgun.host.memory import LIMIT_BYTES, MemoryShares
+from railgun.host.start import Start
 from railgun.messaging.embedded import Durability
 from railgun.registry import evolution
 from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
-from railgun.unit.disk import read_disk
-from railgun.unit.faults import one_line
-from railgun.unit.memory import LIMIT_BYTES, MemoryShares
-from railgun.unit.start import Start
 
 C = TypeVar("C", bound=Change)
 
@@ -63,7 +63,7 @@ class Engine:
 
     folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
     the loss of power, "os" the death of the process.  settings: the most that each task gets.  memory_limit_bytes: of
-    the caches and buffers of all tasks together (`railgun.unit.memory`).  now_ms: the clock that `max_future` and
+    the caches and buffers of all tasks together (`railgun.host.memory`).  now_ms: the clock that `max_future` and
     arrival times are read from.  may_warm: whether a metric that has filled may answer now.  start: told how far
     opening the folder is.
     `recording`: what it notes for monitoring.
@@ -365,7 +365,7 @@ class Engine:
         """Return once every metric of a stream answers. Calls of other threads are answered in between."""
         while True:
             with self._call():
-                if not self._streams.upkeep(stream).hasten():
+                if not self._streams.expedite(stream):
                     return
             time.sleep(_BETWEEN_SLICES_S)
 

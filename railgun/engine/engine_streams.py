@@ -1,7 +1,8 @@
 """All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
@@ -24,7 +25,6 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_named, history_plan
 from railgun.engine.live_stream import LiveStream
-from railgun.engine.members import Member, Members
 from railgun.engine.open_files import check_new_tasks, check_opening
 from railgun.engine.opening import Opening
 from railgun.engine.status import (
@@ -33,28 +33,29 @@ from railgun.engine.status import (
     StreamStatus,
     task_status,
 )
-from railgun.engine.upkeep import Upkeep
+from railgun.engine.stream_hosts import StreamHosts
+from railgun.host.memory import MemoryShares
+from railgun.host.reading import filled, read_tasks
+from railgun.host.start import Start
+from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded import Durability, EmbeddedLog
-from railgun.messaging.transport import Entry
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topics_of_stream
 from railgun.task.deepening_plan import deepening_folder
-from railgun.task.errors import HistoryMissingError
 from railgun.task.foresight import Foresight
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
 from railgun.task.processor import TaskProcessor
-from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
-from railgun.unit.memory import MemoryShares
-from railgun.unit.reading import filled, read_tasks
-from railgun.unit.start import Start
 from railgun.wire.encode import encode_control
 from reservoir.files import DiskFiles
 from reservoir.prefetch import Ahead
+
+# Successors of tasks that are opened, and tasks that are closed, at once.
+_AT_ONCE = 2
 
 
 class EngineStreams:
@@ -78,11 +79,21 @@ class EngineStreams:
         self._memory, self._may_warm, self._threads = memory, may_warm, threads
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
-        self._upkeep: dict[str, Upkeep] = {}
+        self._turn = 0
         self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
-        self._opening = Opening(self._folder, self._log, memory, threads)
+        self._executor = ThreadPoolExecutor(_AT_ONCE, "railgun-take-over")
         self.deepenings = Deepenings(self._folder, self._log)
+        self._opening = Opening(
+            self._folder,
+            self._log,
+            memory,
+            threads,
+            self._write_warm,
+            self.deepenings.kept,
+            self.deepenings.offered,
+            self._executor,
+        )
         try:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
                 raise without_log(folder)
@@ -105,7 +116,7 @@ class EngineStreams:
     @property
     def is_whole(self) -> bool:
         """False once something went wrong half-way: nothing may be used any more."""
-        return not self._is_changing and all(live.members.is_whole for live in self._live.values())
+        return not self._is_changing and all(live.hosts.is_whole for live in self._live.values())
 
     @property
     def rests(self) -> bool:
@@ -115,26 +126,36 @@ class EngineStreams:
         Where there is none of it, checkpoints are all there is, and the longer they take, the more has a start after a
         crash to do again.
         """
-        return self.deepenings.is_following or self._fills
+        return self.is_following or self._fills
 
     @property
     def has_time(self) -> bool:
         """Whether it may take its time. Tasks that follow may not: the fewer their steps, the longer is each."""
-        return self._fills and not self.deepenings.is_following
+        return self._fills and not self.is_following
+
+    @property
+    def is_following(self) -> bool:
+        """Are there tasks that follow those of a live stream?"""
+        return any(host.take_over.successor is not None for host in self._hosts)
 
     @property
     def _fills(self) -> bool:
-        return any(member.task.metrics.warming for live in self._live.values() for member in live.members)
+        return any(host.task.metrics.warming for host in self._hosts)
+
+    @property
+    def _hosts(self) -> Iterator[TaskHost]:
+        return (host for live in self._live.values() for host in live.hosts)
 
     def live(self, stream: str) -> LiveStream:
         """A stream's tasks. Raises UnknownNameError."""
         stream_entry(self.catalog, stream)
         return self._live[stream]
 
-    def upkeep(self, stream: str) -> Upkeep:
-        """The background work of a stream. Raises UnknownNameError."""
-        stream_entry(self.catalog, stream)
-        return self._upkeep[stream]
+    def expedite(self, stream: str) -> bool:
+        """A slice of what a stream's warming metrics wait for. True: there is more to do. Raises UnknownNameError."""
+        hosts = self.live(stream).hosts
+        hosts.expedite()
+        return any(self._may_warm(warm) for host in hosts for warm in _cold(host.task))
 
     def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics, in the order added. Raises UnknownNameError."""
@@ -146,15 +167,15 @@ class EngineStreams:
         Raises UnknownNameError.
         """
         metrics = [add.metric for add in stream_entry(self.catalog, stream).metrics.values()]
-        members = [(each.partitioner, filled(each.task)) for each in self._live[stream].members]
-        return lambda: [_standing(metric, members) for metric in metrics]
+        shares = [(each.place.key.partitioner, filled(each.task)) for each in self._live[stream].hosts]
+        return lambda: [_standing(metric, shares) for metric in metrics]
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
         """How every stream stands, in the order created."""
         return tuple(
             StreamStatus(
                 name,
-                tuple(map(task_status, live.members)),
+                tuple(map(task_status, live.hosts)),
                 tuple(self.metrics(name)),
                 self.deepening_status(name),
             )
@@ -178,9 +199,9 @@ class EngineStreams:
     def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
         """What history of a stream is built from. Raises UnknownNameError, HistoryRefusedError."""
         entry = stream_entry(self.catalog, stream)
-        members = list(self._live[stream].members)
+        hosts = list(self._live[stream].hosts)
         return history_plan(
-            entry, self._changes.keys[stream], members, history, cut_ms, self.catalog.last_place
+            entry, self._changes.keys[stream], hosts, history, cut_ms, self.catalog.last_place
         )
 
     def add_history(self, stream: str) -> None:
@@ -190,34 +211,65 @@ class EngineStreams:
         """
         entry = stream_entry(self.catalog, stream)
         folder = ready_folder(self._folder.path, stream)
-        manifest = check_history(entry, list(self._live[stream].members), folder)
+        manifest = check_history(entry, list(self._live[stream].hosts), folder)
         place = self.catalog.last_place + 1
         self.change([AddHistory(place, stream, manifest.history, manifest.cut_ms, manifest.known_place)])
 
     def begin_deepening(self, stream: str, cut_ms: int | None) -> tuple[Beginning, HistoryPlan] | None:
         """Let a deepening begin; None where it has already. Raises UnknownNameError, HistoryRefusedError, OSError."""
-        entry, members = stream_entry(self.catalog, stream), list(self._live[stream].members)
+        entry, hosts = stream_entry(self.catalog, stream), list(self._live[stream].hosts)
         place = self.catalog.last_place
-        return self.deepenings.begin(entry, self._changes.keys[stream], members, cut_ms, place)
+        return self.deepenings.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
 
     def begun_deepening(self, stream: str) -> None:
         """Its plan was written, or could not be."""
         self.deepenings.begun(stream, self.catalog.streams.get(stream))
 
-    def installing(self, stream: str) -> tuple[Deepening, TaskSettings | None]:
-        """Somebody brings a deepening to its end: it, and what its tasks are to be opened with; None where they have
-        taken over already.
+    def installing(self, stream: str) -> Deepening:
+        """Somebody brings a deepening to its end: it. Its tasks may open their successors from now on.
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
         """
-        tasks = len(stream_entry(self.catalog, stream).stream.tasks)
+        entry = stream_entry(self.catalog, stream)
         deepening = self.deepenings.wanted(stream)
         if deepening.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
-        if deepening.taken_over is None:
-            check_new_tasks(f"the deepening of {stream}", self._task_count(), tasks)
-        deepening.is_installing, deepening.failure = True, None
-        return deepening, self._memory.take(tasks) if deepening.taken_over is None else None
+        if not _has_taken_over(entry, deepening):
+            deepening.check_built()
+            check_new_tasks(f"the deepening of {stream}", self._task_count(), len(entry.stream.tasks))
+        deepening.begin_installing()
+        return deepening
+
+    def take_over(self, deepening: Deepening) -> bool:
+        """Once the successors have come near the ends of the logs they take over; whether they have.
+
+        Raises HistoryRefusedError where the stream was dropped, and why a successor does not follow.
+        """
+        self.deepenings.check_under_way(deepening)
+        stream = deepening.stream
+        if _has_taken_over(self.catalog.streams[stream], deepening):
+            return True
+        hosts = self._live[stream].hosts
+        _check_following(hosts, deepening)
+        successors = [host.take_over.successor for host in hosts]
+        if not all(each is not None and each.is_near for each in successors):
+            return False
+        for each in successors:
+            assert each is not None
+            each.catch_up()
+        plan = deepening.plan
+        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
+        return True
+
+    def is_settled(self, deepening: Deepening) -> bool:
+        """Are the tasks that took over in their folders for good?
+
+        Raises HistoryRefusedError where the stream was dropped, and why a task could not be moved.
+        """
+        self.deepenings.check_under_way(deepening)
+        hosts = self._live[deepening.stream].hosts
+        _check_following(hosts, deepening)
+        return not any(host.take_over.is_moving for host in hosts)
 
     def installed(self, deepening: Deepening) -> None:
         """Its tasks are in their folders for good. What is not needed any more is for the caller to remove. OSError."""
@@ -225,31 +277,12 @@ class EngineStreams:
             deepening.put_away(deepening.plan.history)
             self.deepenings.forget(deepening.stream)
 
-    def not_installed(self, deepening: Deepening, settings: TaskSettings | None) -> None:
+    def not_installed(self, deepening: Deepening) -> None:
         """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
-        deepening.is_installing = False
-        deepening.close()
-        # Also where the stream was dropped meanwhile, and whether or not its tasks were open yet.
-        if deepening.taken_over is None and settings is not None:
-            self._memory.give_back([settings] * len(deepening.places))
-
-    def take_over(self, deepening: Deepening) -> LiveStream | None:
-        """Once a deepening's tasks have come near the ends of their logs they take over; what they replace is to be
-        closed, by whoever asks. None: not yet.
-
-        Raises HistoryRefusedError where they do not follow any more.
-        """
-        self.deepenings.check_under_way(deepening)
-        stream = deepening.stream
-        if deepening.failure is not None:
-            raise HistoryRefusedError(f"the deepening of {stream} cannot go on: {deepening.failure}")
-        if not deepening.is_near:
-            return None
-        for shadow in deepening.shadows:
-            shadow.catch_up()
-        replaced, plan = self._live[stream], deepening.plan
-        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
-        return replaced
+        deepening.is_installing, deepening.offer = False, None
+        if self.deepenings.of(deepening.stream) is deepening:
+            for host in self._live[deepening.stream].hosts:
+                host.take_over.withdraw()
 
     def deepening_status(self, stream: str) -> DeepeningStatus | None:
         """How a deepening stands; None where none is under way. Raises UnknownNameError."""
@@ -258,13 +291,14 @@ class EngineStreams:
         if found is None:
             return None
         plan = found.plan
-        state = "installing" if found.is_installing or found.taken_over is not None else "building"
+        entry, hosts = self.catalog.streams[stream], self._live[stream].hosts
+        state = "installing" if found.is_installing or _has_taken_over(entry, found) else "building"
         if found.damage is not None:
             state = "damaged"
-        failure = found.damage or found.failure
-        return DeepeningStatus(
-            stream, plan.history, plan.cut_ms, state, str(found.folder), found.behind, failure
-        )
+        failures = [host.take_over.failure for host in hosts if host.take_over.failure is not None]
+        failure = found.damage or next(iter(failures), None)
+        behind = sum(s.behind for host in hosts if (s := host.take_over.successor) is not None)
+        return DeepeningStatus(stream, plan.history, plan.cut_ms, state, str(found.folder), behind, failure)
 
     def history(self, stream: str) -> str | None:
         """The id of what a stream has from before its log. Raises UnknownNameError."""
@@ -280,27 +314,12 @@ class EngineStreams:
             return None
         if found.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed; wait for that")
-        if found.taken_over is not None:
+        if _has_taken_over(entry, found):
             raise HistoryRefusedError(
                 f"{stream}: the tasks of its deepening answer already; install it again to bring it to its end"
             )
         found.put_away(history_named(entry))
         return self.deepenings.forget(stream)
-
-    def is_durable(self, deepening: Deepening) -> bool:
-        """Have the tasks of a deepening checkpoints behind the point where they took over? Hastens them.
-
-        Raises HistoryRefusedError where its stream was dropped.
-        """
-        self.deepenings.check_under_way(deepening)
-        taken_over = deepening.taken_over
-        for member in self._live[deepening.stream].members:
-            checkpoints = member.task.checkpoints
-            if taken_over is None or checkpoints.durable_position < taken_over[member.log.where]:
-                if not member.task.checkpointer.is_in_flight:
-                    checkpoints.begin()
-                return False
-        return True
 
     def foresee(self, changes: Sequence[Change]) -> list[tuple[TaskProcessor, Foresight]]:
         """Changes will be made soon: the tasks that something can be done for before, and what."""
@@ -308,49 +327,65 @@ class EngineStreams:
         for change in changes:
             of_stream.setdefault(change_stream(change), []).append(change)
         return [
-            (member.task, foreseen)
+            (host.task, foreseen)
             for name, own in of_stream.items()
-            for member in self._members_of(name)
-            if (foreseen := member.task.foresee(own)) is not None
+            for host in self._hosts_of(name)
+            if (foreseen := host.task.foresee(own)) is not None
         ]
 
     def read_ahead(self, foreseen: Sequence[tuple[TaskProcessor, Foresight]]) -> list[Ahead]:
         """Have read ahead what was foreseen for tasks that are still there; what may be waited for."""
-        here = {id(member.task) for name in self._live for member in self._members_of(name)}
+        here = {id(host.task) for host in self._hosts}
         return [ahead for task, each in foreseen if id(task) in here for ahead in each.read_ahead()]
 
-    def _members_of(self, stream: str) -> Iterable[Member]:
+    def _hosts_of(self, stream: str) -> Iterable[TaskHost]:
         live = self._live.get(stream)
-        return () if live is None else live.members
+        return () if live is None else live.hosts
 
     def read(self) -> EngineReading:
         """How all tasks stand."""
-        return read_tasks(member.task for live in self._live.values() for member in live.members)
+        return read_tasks(host.task for host in self._hosts)
 
     def work(self) -> bool:
         """A brief step of background work. True: there is more to do now."""
         more = False
-        for upkeep in self._upkeep.values():
-            more |= upkeep.work()
-        return self.deepenings.work() or more
+        for live in self._live.values():
+            more |= live.hosts.work()
+        return self._follow() or more
+
+    def _follow(self) -> bool:
+        """A brief step of one successor, and one of each that would fall behind. True: there is more to do now."""
+        following = [host for host in self._hosts if host.take_over.successor is not None]
+        self._turn += 1
+        more = False
+        for number, host in enumerate(following):
+            successor = host.take_over.successor
+            if number == self._turn % len(following) or (successor is not None and successor.is_pressed):
+                more |= host.take_over.step()
+        behind = [s.behind for host in following if (s := host.take_over.successor) is not None]
+        return more or any(behind)
 
     def close(self, *, checkpoint: bool) -> None:
         """Let go of everything, whatever fails; the first failure is raised."""
         steps: list[Callable[[], None]] = []
-        for stream, live in self._live.items():
+        for live in self._live.values():
             if checkpoint:
-                steps.append(self._upkeep[stream].checkpoint)
+                steps.append(live.hosts.checkpoint)
             steps.append(live.close)
         failures: list[Exception] = []
-        for step in (*steps, self.deepenings.close, self._log.close):
+        for step in (*steps, self._executor.shutdown, self._log.close):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
                 failures.append(error)
         self._live.clear()
-        self._upkeep.clear()
         if failures:
             raise failures[0]
+
+    def _write_warm(self, host: TaskHost, due: Sequence[Warm]) -> None:
+        records = [encode_control(change_to_json(each)) for each in due if self._may_warm(each)]
+        if records:
+            self._live[host.place.key.stream].hosts.control([host], records)
 
     def _finish_pending(self, start: Start) -> None:
         """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""
@@ -358,8 +393,6 @@ class EngineStreams:
         for change in pending:
             if isinstance(change, DropStream) and change.name not in self.catalog.streams:
                 self._remove(change.name)
-            if isinstance(change, AddHistory):
-                self._folder.take_history(change.stream)
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
@@ -379,12 +412,13 @@ class EngineStreams:
         deepening = self.deepenings.of(stream)
         if deepening is None or deepening.damage is not None:
             return
-        if any(each.task.history != deepening.plan.history for each in live.members):
+        if any(host.task.history != deepening.plan.history for host in live.hosts):
             return
-        self._upkeep[stream].checkpoint()
-        deepening.move()
-        self.installed(deepening)
-        deepening.remove()
+        for host in live.hosts:
+            host.take_over.settle(host.task)
+        if not any(host.take_over.is_moving for host in live.hosts):
+            self.installed(deepening)
+            deepening.remove()
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
         puts = [change.stream for change in changes if isinstance(change, PutStream)]
@@ -403,53 +437,21 @@ class EngineStreams:
             if isinstance(own[-1], DropStream):
                 self._remove(stream)
                 continue
-            if any(isinstance(change, AddHistory) for change in own):
-                self._let_go(stream)
-                self._folder.take_history(stream)
             if stream not in self._live:
                 self._open([self.catalog.streams[stream]], Start())
+            self._live[stream].tell(own)
             if isinstance(own[-1], Deepen):
-                self._replace(stream, own[-1])
-            else:
-                self._live[stream].tell(own)
-
-    def _replace(self, stream: str, change: Deepen) -> None:
-        """The tasks of a deepening take the place of a stream's, at the record that is written now."""
-        live, deepening = self._live[stream], self.deepenings.of(stream)
-        if all(member.task.history == change.history for member in live.members):
-            return
-        if deepening is None or deepening.plan.history != change.history:
-            raise HistoryMissingError(stream, change.history)
-        at_start = not deepening.shadows
-        if at_start:
-            deepening.shadows = self.deepenings.open(deepening, self._memory.take(len(deepening.places)))
-        record = [encode_control(change_to_json(change))]
-        self._log.submit([Entry(shadow.log.where, record) for shadow in deepening.shadows]).result()
-        for shadow in deepening.shadows:
-            shadow.catch_up()
-        self.deepenings.keep_all(stream)
-        shadows = deepening.shadows
-        self._memory.give_back(member.task.settings for member in live.members)
-        deepening.taken_over = {shadow.log.where: shadow.task.position for shadow in shadows}
-        self._begin_live(
-            self.catalog.streams[stream],
-            [Member(each.task.identity.partitioner, each.task, each.log) for each in shadows],
-        )
-        deepening.shadows = []
-        if at_start:
-            live.close()
+                self.deepenings.keep_all(stream)
+            if isinstance(own[-1], AddHistory):
+                shutil.rmtree(ready_folder(self._folder.path, stream).parent, ignore_errors=True)
 
     def _open(self, entries: Sequence[StreamEntry], start: Start) -> None:
         """Open the tasks of streams, and let them process what their logs hold."""
-        members = self._opening.members(entries, self._changes.keys, start)
+        opened = self._opening.hosts(entries, self._changes.keys, start)
         for entry in entries:
             name = entry.stream.name
-            self._begin_live(entry, [each for each in members if each.task.identity.stream == name])
-
-    def _begin_live(self, entry: StreamEntry, members: Sequence[Member]) -> None:
-        name, own = entry.stream.name, Members(self._log, members)
-        self._live[name] = LiveStream(entry, own, self._threads, self._recording.stream(name))
-        self._upkeep[name] = Upkeep(own, self._may_warm, self.deepenings.kept)
+            hosts = StreamHosts(self._log, [each for each in opened if each.place.key.stream == name])
+            self._live[name] = LiveStream(entry, hosts, self._threads, self._recording.stream(name))
 
     def _remove(self, stream: str) -> None:
         """Delete what there is of a stream that was dropped."""
@@ -468,14 +470,31 @@ class EngineStreams:
     def _let_go(self, stream: str) -> None:
         """Close a stream's tasks, if they are open."""
         live = self._live.pop(stream, None)
-        self._upkeep.pop(stream, None)
         if live is not None:
             live.close()
-            self._memory.give_back(member.task.settings for member in live.members)
+            self._memory.give_back(host.settings for host in live.hosts)
 
 
-def _standing(metric: MetricDefinition, members: Sequence[tuple[str, Mapping[str, float]]]) -> MetricStatus:
-    shares = [of[metric.name] for home, of in members if home == metric.home and metric.name in of]
+def _has_taken_over(entry: StreamEntry, deepening: Deepening) -> bool:
+    return history_named(entry) == deepening.plan.history
+
+
+def _check_following(hosts: StreamHosts, deepening: Deepening) -> None:
+    """Raise why one of the tasks cannot be replaced, or be moved, since that was last tried."""
+    for host in hosts:
+        error = host.take_over.error
+        if error is not None and host.take_over.offer == deepening.offer:
+            raise error
+
+
+def _cold(task: TaskProcessor) -> list[Warm]:
+    """The `warm` records that a task still waits for."""
+    metrics = task.metrics.by_name.values()
+    return [Warm(task.identity.stream, m.definition.name, m.added) for m in metrics if not m.warm]
+
+
+def _standing(metric: MetricDefinition, filled_of: Sequence[tuple[str, Mapping[str, float]]]) -> MetricStatus:
+    shares = [of[metric.name] for home, of in filled_of if home == metric.home and metric.name in of]
     return MetricStatus(metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.host.faults import one_line
 from railgun.messaging.errors import (
     RecordTooLargeError,
     TransportError,
@@ -22,7 +23,6 @@ from railgun.registry.errors import EngineError as EngineError
 from railgun.registry.errors import UnknownNameError as UnknownNameError
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
-from railgun.unit.faults import one_line
 from railgun.wire.door import EventRefusedError, FieldError
 from railgun.wire.door_table import BadRow, TableError
 from reservoir.errors import FormatVersionError, ReservoirError

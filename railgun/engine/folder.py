@@ -5,7 +5,6 @@ from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.engine.errors import FolderError, FolderVersionError
-from railgun.task.history_manifest import ready_folder
 from reservoir.files import Files
 
 VERSION = 1
@@ -80,22 +79,6 @@ class DataFolder:
         if folder.is_dir():
             shutil.rmtree(folder)
             self.files.sync_folder(folder.parent)
-
-    def take_history(self, stream: str) -> None:
-        """Put the tasks of a stream's history in the place of its tasks; nothing where that is done. No task is open.
-
-        Cut at any point it is done by the next call.
-        """
-        ready, place = ready_folder(self.path, stream), self.path / STREAMS / stream
-        if ready.is_dir():
-            self.remove_stream(stream)
-            if not place.parent.is_dir():
-                self.files.make_folder(place.parent)
-                self.files.sync_folder(self.path)
-            ready.rename(place)
-            self.files.sync_folder(place.parent)
-            self.files.sync_folder(ready.parent)
-        shutil.rmtree(ready.parent, ignore_errors=True)
 
     def _begin(self) -> None:
         # A whole file gets its name at once: a crash leaves a folder that counts as empty, or a finished one.

@@ -8,7 +8,7 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
-from railgun.engine.members import Member
+from railgun.host.task_host import TaskHost
 from railgun.plan.program import TIME_MAX
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import HistoryManifest, verified_manifest
@@ -17,12 +17,12 @@ from railgun.task.settings import TaskSettings
 
 
 def history_plan(
-    entry: StreamEntry, key: bytes, members: Sequence[Member], history: str, cut_ms: int, last_place: int
+    entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], history: str, cut_ms: int, last_place: int
 ) -> HistoryPlan:
     """What the tasks of a stream's history are built from. Raises HistoryRefusedError."""
-    logs = {str(each.task.identity): each.log.start for each in members}
-    check_possible(entry, cut_ms, logs, _least_ms(members))
-    return plan_of(entry, key, members[0].task.settings, history, cut_ms, last_place)
+    logs = {str(each.place.identity): each.log.start for each in hosts}
+    check_possible(entry, cut_ms, logs, _least_ms(hosts))
+    return plan_of(entry, key, hosts[0].settings, history, cut_ms, last_place)
 
 
 def plan_of(
@@ -102,21 +102,21 @@ def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
     }
 
 
-def check_history(entry: StreamEntry, members: Sequence[Member], folder: Path) -> HistoryManifest:
+def check_history(entry: StreamEntry, hosts: Sequence[TaskHost], folder: Path) -> HistoryManifest:
     """Look at every byte of the tasks that were made ready; the manifest of one of them.
 
     Raises HistoryRefusedError, HistoryDamagedError, OSError.
     """
-    name, least_ms = entry.stream.name, _least_ms(members)
-    logs = {str(each.task.identity): each.log.start for each in members}
+    name, least_ms = entry.stream.name, _least_ms(hosts)
+    logs = {str(each.place.identity): each.log.start for each in hosts}
     check_possible(entry, None, logs, least_ms)
     if not folder.is_dir():
         raise HistoryRefusedError(
             f"{folder}: no history of {name} was made ready there; run railgun backfill"
         )
     manifests: list[HistoryManifest] = []
-    for member in members:
-        who = member.task.identity
+    for host in hosts:
+        who = host.place.identity
         place = folder / column_name(who.partitioner) / str(who.partition)
         manifests.append(verified_manifest(place, who, entry.created))
     check_possible(entry, manifests[0].cut_ms, logs, least_ms)
@@ -176,5 +176,5 @@ def check_identified(stream: StreamDefinition) -> None:
         )
 
 
-def _least_ms(members: Sequence[Member]) -> int:
-    return min(member.task.admission.least_ms for member in members)
+def _least_ms(hosts: Sequence[TaskHost]) -> int:
+    return min(host.task.admission.least_ms for host in hosts)

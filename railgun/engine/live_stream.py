@@ -7,21 +7,21 @@ import numpy as np
 import pyarrow as pa
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.changes import Change, change_to_json
+from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.answers import forms_of
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.ids import IdMaker
 from railgun.engine.intake import Intake, JsonText
-from railgun.engine.members import Member, Members
 from railgun.engine.noting import note_batch, note_fates, note_refused
 from railgun.engine.record_sizes import check_record_sizes
 from railgun.engine.reply_forms import Reply, empty_reply, merge
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
 from railgun.engine.scored import Scored
-from railgun.engine.tasks import StreamTasks
-from railgun.task.processor import TaskProcessor
+from railgun.engine.stream_hosts import StreamHosts
+from railgun.engine.tasks import Feed, StreamTasks
+from railgun.host.task_host import TaskHost
 from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import EventColumns
@@ -39,16 +39,16 @@ _BRIEF_EVENTS = 16
 
 
 class LiveStream:
-    """Not to be shared between threads. An error that leaves `members.is_whole` False makes it unusable."""
+    """Not to be shared between threads. An error that leaves `hosts.is_whole` False makes it unusable."""
 
-    def __init__(self, entry: StreamEntry, members: Members, threads: int, record: StreamRecord) -> None:
-        self._entry, self.members, self._record = entry, members, record
-        self._router, self._ids = Router(entry.stream), IdMaker()
-        by_partitioner: dict[str, list[TaskProcessor]] = {name: [] for name in entry.stream.partitioners}
-        for member in members:
-            by_partitioner[member.partitioner].append(member.task)
-        self._tasks = StreamTasks(by_partitioner, threads)
-        self._arrived_ms = max(member.task.admission.clock_ms for member in members)
+    def __init__(self, entry: StreamEntry, hosts: StreamHosts, threads: int, record: StreamRecord) -> None:
+        self._entry, self.hosts, self._record = entry, hosts, record
+        self._router, self._ids, self._threads = Router(entry.stream), IdMaker(), threads
+        feeds: dict[str, list[Feed]] = {name: [] for name in entry.stream.partitioners}
+        for host in hosts:
+            feeds[host.place.key.partitioner].append(host.process)
+        self._tasks = StreamTasks(feeds, threads)
+        self._arrived_ms = max(host.task.admission.clock_ms for host in hosts)
         self._doors_of: tuple[StreamDefinition, Schema] | None = None
         self.refresh()
 
@@ -70,15 +70,17 @@ class LiveStream:
 
     def tell(self, changes: Sequence[Change]) -> None:
         """Bring changes of the catalogue into force, in every task at once."""
-        self.members.control(
-            list(self.members), [encode_control(change_to_json(change)) for change in changes]
-        )
+        records = [encode_control(change_to_json(change)) for change in changes]
+        if isinstance(changes[-1], AddHistory | Deepen):
+            self.hosts.replace(records, self._threads)
+        else:
+            self.hosts.control(list(self.hosts), records)
         self.refresh()
 
     def score(self, events: Sequence[Mapping[str, Any]], now_ms: int) -> list[Reply]:
         """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
         replies: list[Reply] = []
-        sent: dict[Member, tuple[list[bytes], list[Reply]]] = {}
+        sent: dict[TaskHost, tuple[list[bytes], list[Reply]]] = {}
         laps = self._record.laps()
         for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
             values = admitted.values
@@ -91,14 +93,14 @@ class LiveStream:
             record = encode_event(self._schema.version, made_id, time_ms, values)
             for partitioner, partition in zip(self._router.partitioners, self._router.partitions(values)):
                 if partition != NOT_SENT:
-                    records, into = sent.setdefault(self.members.at(partitioner, partition), ([], []))
+                    records, into = sent.setdefault(self.hosts.at(partitioner, partition), ([], []))
                     records.append(record)
                     into.append(reply)
         laps.end("admission")
-        with self.members.appending([(member, records) for member, (records, _) in sent.items()]):
-            for member in self.members if len(events) > 1 else sent:
-                if member in sent:
-                    self._answer(member, *sent[member])
+        with self.hosts.appending([(host, records) for host, (records, _) in sent.items()]):
+            for host in self.hosts if len(events) > 1 else sent:
+                if host in sent:
+                    self._answer(host, *sent[host])
             laps.end("process")
         laps.end("durable")
         note_batch(self._record, len(replies), {})
@@ -118,8 +120,8 @@ class LiveStream:
         laps.end("admission")
         portions = taken.portions()
         each = [portion for of_home in portions for portion in of_home]
-        sent = [(self.members.at(p.share.partitioner, p.share.partition), p.records) for p in each]
-        with self.members.appending(sent):
+        sent = [(self.hosts.at(p.share.partitioner, p.share.partition), p.records) for p in each]
+        with self.hosts.appending(sent):
             answers = self._tasks.process(portions, self._forms, len(taken))
             laps.end("process")
         laps.end("durable")
@@ -142,9 +144,9 @@ class LiveStream:
             records = encode_columns(self._schema.version, block)
             portions = self._tasks.portions(records, self._router.shares(block))
             each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
-            sent = [(self.members.at(share.partitioner, share.partition), taken) for share, taken in each]
+            sent = [(self.hosts.at(share.partitioner, share.partition), taken) for share, taken in each]
             laps.end("admission")
-            with self.members.appending(sent):
+            with self.hosts.appending(sent):
                 answers = self._tasks.process(portions, self._forms, len(block))
                 laps.end("process")
             laps.end("durable")
@@ -156,6 +158,7 @@ class LiveStream:
     def close(self) -> None:
         """Let every task go, without a checkpoint."""
         self._tasks.close()
+        self.hosts.close()
 
     def _admit(self, events: Sequence[Mapping[str, Any]], latest_ms: int) -> list[Admitted]:
         found: list[Admitted] = []
@@ -190,14 +193,14 @@ class LiveStream:
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
 
-    def _answer(self, member: Member, records: list[bytes], replies: list[Reply]) -> None:
+    def _answer(self, host: TaskHost, records: list[bytes], replies: list[Reply]) -> None:
         """Process records that one task got, and put what it says into their replies."""
-        done = 0
+        done, partitioner = 0, host.place.key.partitioner
 
         def deliver(said: Replies) -> None:
             nonlocal done
-            note_fates(self._record, member.partitioner, said.late[: said.n], said.duplicate[: said.n])
-            merge(member.partitioner, said, replies[done : done + said.n])
+            note_fates(self._record, partitioner, said.late[: said.n], said.duplicate[: said.n])
+            merge(partitioner, said, replies[done : done + said.n])
             done += said.n
 
-        member.task.process(records, member.task.position, deliver)
+        host.process(records, deliver)

@@ -4,7 +4,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +18,14 @@ from railgun.config.processors import processors
 from railgun.engine.answers import forms_of
 from railgun.engine.result_table import result_table
 from railgun.engine.routing import Router
-from railgun.engine.tasks import StreamTasks
+from railgun.engine.tasks import Feed, StreamTasks
+from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
-from railgun.task.replies import unanswered
+from railgun.task.replies import Replies, unanswered
 from railgun.task.settings import TaskSettings
-from railgun.unit.memory import LIMIT_BYTES, MemoryShares
 from railgun.wire.columns import EventColumns
-from railgun.wire.encode import encode_columns, encode_control
+from railgun.wire.encode import Records, encode_columns, encode_control
 from reservoir.files import DiskFiles
 
 _SCHEMA_VERSION = 1
@@ -36,7 +37,7 @@ class OfflineRun:
 
     metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
     must be empty and is left behind; None makes a temporary one, which `close` removes.  settings: the most that each
-    task gets of `railgun.unit.memory`'s limit.
+    task gets of `railgun.host.memory`'s limit.
 
     Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
     """
@@ -63,6 +64,7 @@ class OfflineRun:
             )
             tasks = len(stream.tasks)
             self._tasks = self._open(MemoryShares(never, LIMIT_BYTES).take(tasks))
+            self._feeds = self._fed()
         except BaseException:
             self._remove()
             raise
@@ -70,8 +72,8 @@ class OfflineRun:
     def score(self, events: EventColumns) -> pa.Table:
         """A row per event, in order: `railgun.engine.result_table` says which columns."""
         records = encode_columns(self._schema.version, events)
-        portions = self._tasks.portions(records, self._router.shares(events))
-        answers = self._tasks.process(portions, self._forms, len(events))
+        portions = self._feeds.portions(records, self._router.shares(events))
+        answers = self._feeds.process(portions, self._forms, len(events))
         for task in self._tasks:
             task.work()
             if self._temporary is not None:
@@ -82,7 +84,8 @@ class OfflineRun:
     def close(self) -> None:
         """Let go of everything; a temporary folder is removed."""
         try:
-            self._tasks.close()
+            self._feeds.close()
+            _close(self._tasks)
         finally:
             self._remove()
 
@@ -90,23 +93,24 @@ class OfflineRun:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _open(self, settings: TaskSettings) -> StreamTasks:
+    def _open(self, settings: TaskSettings) -> list[TaskProcessor]:
         key, opened = os.urandom(16), list[TaskProcessor]()
-        tasks: dict[str, list[TaskProcessor]] = {}
         try:
-            for partitioner in self._stream.partitioners:
-                tasks[partitioner] = []
-                for partition in range(self._stream.partitions_of(partitioner)):
-                    identity = TaskIdentity(self._stream.name, partitioner, partition, key)
-                    folder = self._folder / column_name(partitioner) / str(partition)
-                    task = open_task(folder, identity, DiskFiles(), _no_log, settings)
-                    opened.append(task)
-                    tasks[partitioner].append(task)
-                    task.process(self._controls(partitioner), task.position, unanswered)
+            for partitioner, partition in self._stream.tasks:
+                identity = TaskIdentity(self._stream.name, partitioner, partition, key)
+                folder = self._folder / column_name(partitioner) / str(partition)
+                opened.append(open_task(folder, identity, DiskFiles(), _no_log, settings))
+                opened[-1].process(self._controls(partitioner), opened[-1].position, unanswered)
         except BaseException:
-            StreamTasks({"": opened}).close()
+            _close(opened)
             raise
-        return StreamTasks(tasks, processors())
+        return opened
+
+    def _fed(self) -> StreamTasks:
+        feeds: dict[str, list[Feed]] = {name: [] for name in self._stream.partitioners}
+        for task in self._tasks:
+            feeds[task.identity.partitioner].append(_feed(task))
+        return StreamTasks(feeds, processors())
 
     def _controls(self, partitioner: str) -> list[bytes]:
         """The control records that a task's log begins with."""
@@ -114,6 +118,20 @@ class OfflineRun:
         homely = [metric for metric in self._metrics if metric.home == partitioner]
         changes: list[Change] = [put, *(AddMetric(place, metric) for place, metric in enumerate(homely, 2))]
         return [encode_control(change_to_json(change)) for change in changes]
+
+
+def _feed(task: TaskProcessor) -> Feed:
+    def feed(records: Records | list[bytes], deliver: Callable[[Replies], None], /) -> None:
+        task.process(records, task.position, deliver)
+
+    return feed
+
+
+def _close(tasks: Iterable[TaskProcessor]) -> None:
+    """Let every task go, whatever fails. Raises the failure of the first that it met."""
+    with ExitStack() as closing:
+        for task in tasks:
+            closing.callback(task.close)
 
 
 def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:

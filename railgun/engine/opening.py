@@ -1,89 +1,98 @@
 """Opening the tasks of an engine: from their folders and their logs, several at once."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 
 from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.names import column_name
 from railgun.engine.folder import DataFolder
-from railgun.engine.members import Member
+from railgun.engine.stream_hosts import DirectReplies
+from railgun.host.memory import MemoryShares
+from railgun.host.place import Place, TaskKey
+from railgun.host.start import Start
+from railgun.host.task_host import TaskHost, WarmWriter
+from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
-from railgun.task.errors import HistoryMissingError
+from railgun.task.deepening_asked import Asked
+from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
-from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside, current_folder
-from railgun.unit.memory import MemoryShares
-from railgun.unit.start import Start
-from railgun.unit.task_log import TaskLog
 
 
 class Opening:
-    """memory: what tasks get of it.  threads: how many may be kept busy."""
+    """memory: what tasks get of it.  threads: how many may be kept busy.  kept: by log, the offset from which on it
+    must not be trimmed.  offered: by stream, the successors that its tasks may open.  executor: see `TaskHost`.
+    """
 
-    def __init__(self, folder: DataFolder, log: EmbeddedLog, memory: MemoryShares, threads: int) -> None:
+    def __init__(
+        self,
+        folder: DataFolder,
+        log: EmbeddedLog,
+        memory: MemoryShares,
+        threads: int,
+        write_warm: WarmWriter,
+        kept: Mapping[TopicPartition, int],
+        offered: Callable[[str], Asked | None],
+        executor: Executor,
+    ) -> None:
         self._folder, self._log, self._memory, self._threads = folder, log, memory, threads
+        self._write_warm, self._kept, self._offered = write_warm, kept, offered
+        self._sink, self._executor = DirectReplies(log), executor
 
-    def members(
+    def hosts(
         self, entries: Sequence[StreamEntry], keys: Mapping[str, bytes], start: Start
-    ) -> list[Member]:
+    ) -> list[TaskHost]:
         """The tasks of streams, which have processed what their logs hold; topics that are missing are made.
 
         keys: by stream.  start: told how far it is.  Where one fails none is left open; the first failure is raised.
         """
-        places: list[tuple[TaskIdentity, TaskLog]] = []
-        for entry in entries:
-            stream = entry.stream
-            for partitioner in stream.partitioners:
-                self._log.create_topic(topic_of(stream.name, partitioner), stream.partitions_of(partitioner))
-            for task in stream.tasks:
-                identity = TaskIdentity(stream.name, *task, keys[stream.name])
-                places.append((identity, TaskLog(self._log, log_of(stream.name, task))))
+        places = [place for entry in entries for place in self._places(entry, keys[entry.stream.name])]
         if not places:
             return []
         at_once = min(self._threads, len(places))
         settings, readers = self._memory.take(len(places)), max(1, self._threads // at_once)
+        hosts = [self._host(place, settings) for place in places]
+
+        def opened(host: TaskHost) -> None:
+            host.open()
+            host.catch_up(readers, start)
+
         with ThreadPoolExecutor(at_once, "recovery") as pool:
-            futures = [pool.submit(self._member, *place, settings, readers, start) for place in places]
+            futures = [pool.submit(opened, host) for host in hosts]
         failures = [error for each in futures if (error := each.exception()) is not None]
         if failures:
-            for each in futures:
-                if each.exception() is None:
-                    each.result().task.close()
+            for host in hosts:
+                with suppress(Exception):  # the first failure is what is told
+                    host.close()
             raise failures[0]
-        return [each.result() for each in futures]
+        return hosts
 
-    def _member(
-        self, identity: TaskIdentity, log: TaskLog, settings: TaskSettings, readers: int, start: Start
-    ) -> Member:
-        place = self._folder.place(identity.stream, identity.partitioner, identity.partition)
+    def _places(self, entry: StreamEntry, key: bytes) -> list[Place]:
+        stream, found = entry.stream, list[Place]()
+        for partitioner in stream.partitioners:
+            self._log.create_topic(topic_of(stream.name, partitioner), stream.partitions_of(partitioner))
+        for partitioner, partition in stream.tasks:
+            below = ready_folder(self._folder.path, stream.name) / column_name(partitioner) / str(partition)
+            found.append(
+                Place(
+                    TaskKey(stream.name, entry.created, partitioner, partition),
+                    TaskIdentity(stream.name, partitioner, partition, key),
+                    log_of(stream.name, (partitioner, partition)),
+                    self._folder.place(stream.name, partitioner, partition),
+                    below,
+                )
+            )
+        return found
 
-        def opened(folder: Path) -> TaskProcessor:
-            task = recovered(self._log, log, folder, identity, settings)
-            try:
-                log.catch_up(task, readers, start)
-            except BaseException:
-                task.close()
-                raise
-            return task
-
-        try:
-            task = opened(current_folder(place))
-        except HistoryMissingError as error:
-            if not beside(place, error.history).is_dir():
-                raise
-            # Another has taken over there, and was not moved to yet.
-            task = opened(beside(place, error.history))
-        return Member(identity.partitioner, task, log)
-
-
-def recovered(
-    log: EmbeddedLog, own: TaskLog, folder: Path, identity: TaskIdentity, settings: TaskSettings
-) -> TaskProcessor:
-    """A task as its folder has it; `own` is its part of the log. Raises what `TaskLog.recover` raises."""
-    return own.recover(folder, identity, settings, lambda _: log.sync())
+    def _host(self, place: Place, settings: TaskSettings) -> TaskHost:
+        log = TaskLog(self._log, place.where, kept=self._kept)
+        name = place.key.stream
+        return TaskHost(
+            place, log, self._sink, settings, self._write_warm, lambda: self._offered(name), self._executor
+        )
 
 
 def log_of(stream: str, task: tuple[str, int]) -> TopicPartition:

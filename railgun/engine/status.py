@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from railgun.engine.members import Member
+from railgun.host.task_host import TaskHost
 from railgun.plan.program import TIME_MIN
 from railgun.telemetry.reading import DiskReading
 
@@ -76,9 +76,9 @@ class EngineStatus:
     disk: DiskReading
 
 
-def task_status(member: Member) -> TaskStatus:
+def task_status(host: TaskHost) -> TaskStatus:
     """How a task stands."""
-    task, who = member.task, member.task.identity
+    task, who = host.task, host.place.identity
     clock_ms = task.admission.clock_ms
     return TaskStatus(
         stream=who.stream,
@@ -86,7 +86,7 @@ def task_status(member: Member) -> TaskStatus:
         partition=who.partition,
         position=task.position,
         checkpoint=task.checkpoints.durable_position,
-        log_start=member.log.start,
+        log_start=host.log.start,
         clock_ms=None if clock_ms == TIME_MIN else clock_ms,
         unreadable_records=task.unreadable_records,
     )

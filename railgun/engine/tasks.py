@@ -1,14 +1,13 @@
 """The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from railgun.engine.answers import Answers
 from railgun.engine.routing import Share, take_records
 from railgun.plan.result_block import ResultForm
-from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.wire.encode import Records
 
@@ -29,24 +28,22 @@ class Portion:
         return cls(share, take_records(records, share.rows))
 
 
+class Feed(Protocol):
+    """Has a task process the next records of its log."""
+
+    def __call__(self, records: Records | list[bytes], deliver: Callable[[Replies], None], /) -> None: ...
+
+
 class StreamTasks:
-    """Owns the tasks, by partitioner in the stream's order. Not to be shared between threads.
+    """The tasks of a stream, by partitioner in its order. Not to be shared between threads.
 
     Partitioners are independent of each other: with `threads` above 1 long runs use one thread for each.
     """
 
-    def __init__(self, tasks: Mapping[str, Sequence[TaskProcessor]], threads: int = 1) -> None:
-        self._tasks = {partitioner: tuple(each) for partitioner, each in tasks.items()}
-        workers = min(threads, len(self._tasks))
+    def __init__(self, feeds: Mapping[str, Sequence[Feed]], threads: int = 1) -> None:
+        self._feeds = {partitioner: tuple(each) for partitioner, each in feeds.items()}
+        workers = min(threads, len(self._feeds))
         self._pool = ThreadPoolExecutor(workers, "partitioner") if workers > 1 else None
-
-    def __iter__(self) -> Iterator[TaskProcessor]:
-        for each in self._tasks.values():
-            yield from each
-
-    def task(self, partitioner: str, partition: int) -> TaskProcessor:
-        """One task."""
-        return self._tasks[partitioner][partition]
 
     def portions(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[Portion]]:
         """What each task gets of a run of events, whose records are `records`."""
@@ -60,7 +57,7 @@ class StreamTasks:
         forms: of the stream's metrics, see `answers.forms_of`.  Raises what tasks raise; after an error no task may be
         used any more.
         """
-        answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._tasks}
+        answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._feeds}
         homes = list(zip(portions, answers.values()))
         if self._pool is None or n < _WORTH_A_THREAD:
             for each, into in homes:
@@ -75,21 +72,13 @@ class StreamTasks:
 
     def _process(self, portions: Sequence[Portion], into: Answers) -> None:
         for portion in portions:
-            task = self.task(portion.share.partitioner, portion.share.partition)
-            task.process(portion.records, task.position, _delivery(portion.share, into))
+            share = portion.share
+            self._feeds[share.partitioner][share.partition](portion.records, _delivery(share, into))
 
     def close(self) -> None:
-        """Let every task go, whatever fails. Raises the first failure."""
+        """End the threads. The tasks are whoever's who made them."""
         if self._pool is not None:
             self._pool.shutdown()
-        failures: list[Exception] = []
-        for task in self:
-            try:
-                task.close()
-            except Exception as error:  # noqa: BLE001 - the other tasks are closed too before it is raised
-                failures.append(error)
-        if failures:
-            raise failures[0]
 
 
 def _delivery(share: Share, into: Answers) -> Callable[[Replies], None]:

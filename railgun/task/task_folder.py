@@ -1,15 +1,15 @@
 """Where in its place a task's files are: right there, or in a folder beside that a deepening made. See HISTORY.md."""
 
-import errno
 import shutil
 from pathlib import Path
 
 from railgun.task.durable_files import make_all_durable, make_durable, write_whole
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.history_manifest import MANIFEST_PLACE
 
 POINTER = "moved_to"
 _OF_A_TASK = ("reservoir", "state", "history")
+# Segments, but the newest, and RocksDB's tables: they are only ever deleted.
+_NEVER_CHANGED = frozenset({".seg", ".sst"})
 
 
 def current_folder(place: Path) -> Path:
@@ -37,39 +37,41 @@ def beside(place: Path, history: str) -> Path:
     return place / history
 
 
-def move_folder(made: Path, to: Path) -> None:
-    """A durable folder gets another name, from one moment to the next; copied where that is in another file system,
-    as where nodes share what is built. Raises OSError.
+def copy_folder(made: Path, to: Path) -> None:
+    """A durable copy of a task's folder, under its name from one moment to the next; the original stays as it is.
+
+    Files that are never changed get a second name where the file system allows it. Raises OSError.
     """
-    try:
-        made.rename(to)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        coming = to.with_name(f"{to.name}.coming")
-        shutil.rmtree(coming, ignore_errors=True)
-        shutil.copytree(made, coming)
-        make_all_durable(coming)
-        coming.rename(to)
-        make_durable(to.parent)
-        shutil.rmtree(made)
+    coming = to.with_name(f"{to.name}.coming")
+    shutil.rmtree(coming, ignore_errors=True)
+    # It may have been copied there itself: a second name is only as durable as the first.
+    make_all_durable(made)
+    written_on = _written_on(made)
+
+    def copy(source: str, target: str) -> None:
+        path = Path(source)
+        if path not in written_on and path.suffix in _NEVER_CHANGED:
+            try:
+                Path(target).hardlink_to(path)
+                return
+            except OSError:
+                pass
+        shutil.copyfile(source, target)
+
+    shutil.copytree(made, coming, copy_function=copy)
+    make_all_durable(coming)
+    coming.rename(to)
+    make_durable(to.parent)
+
+
+def _written_on(folder: Path) -> set[Path]:
+    """The segment that a task which is opened there appends to."""
+    return set(sorted((folder / "reservoir").glob("*.seg"))[-1:])
 
 
 def take_in(made: Path, place: Path, history: str) -> None:
-    """Bring a folder that was made ready beside the task's own, durably. Raises OSError.
-
-    Its manifest stays behind as well: for whoever made it, it is made.
-    """
-    # It may have been copied there: once the task is in it, nothing else has what it holds.
-    make_all_durable(made)
-    move_folder(made, beside(place, history))
-    # Nothing is made anew of what was given up meanwhile.
-    made.mkdir()
-    (made / MANIFEST_PLACE).parent.mkdir()
-    shutil.copyfile(beside(place, history) / MANIFEST_PLACE, made / MANIFEST_PLACE)
-    make_durable(place)
-    make_all_durable(made)
-    make_durable(made.parent)
+    """Bring a copy of a folder that was made ready beside the task's own, durably. Raises OSError."""
+    copy_folder(made, beside(place, history))
 
 
 def move_to(place: Path, history: str) -> None:

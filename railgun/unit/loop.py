@@ -5,17 +5,21 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from railgun.catalog.names import column_name
+from railgun.host.place import Place, TaskKey, task_folder
+from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
     TopicMissingError,
     TransportError,
     TransportUnavailableError,
 )
-from railgun.messaging.transport import TopicPartition, Transport
+from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.deepening_asked import created_of
@@ -23,16 +27,17 @@ from railgun.task.errors import LogGapError
 from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.unit.ending import ACKNOWLEDGED_WITHIN_S
+from railgun.unit.hosts import UnitHosts, stop_alone
 from railgun.unit.noted import Noted
-from railgun.unit.place import Place, task_folder
 from railgun.unit.positions import Positions
-from railgun.unit.spread import Assignments, TaskKey
-from railgun.unit.task_host import TaskHost
+from railgun.unit.spread import Assignments
 from railgun.unit.waiting import Waiting
 
 # Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
-_IDLE_S, _AWAY_S, _LOCKED_S = 0.05, 0.5, 0.5
+# Longer a round goes on for no more than the batch that it is at: what else is due waits for it.
+ROUND_S = 0.05
+_IDLE_S, _AWAY_S = 0.05, 0.5
 # A topic that is not there for so long is gone: a broker that starts may not know all of its own at once.
 GONE_S = 5.0
 
@@ -43,8 +48,7 @@ class UnitLoop:
     """Runs the tasks that `assignments` gives it of the newest catalogue. `follow` may come from any thread; all
     else is for one.
 
-    host: makes the host of a task, one of so many that are opened together.  closed: is told of those that are let
-    go while the unit goes on.  removes: whether this unit deletes the folders of dropped streams, `grace_s` after it
+    hosts: of its tasks.  removes: whether this unit deletes the folders of dropped streams, `grace_s` after it
     hears of the drop.  waiting: is told when there may be nothing to do.  Raises what stops the whole unit:
     TransportError, and errors of the disk.
     """
@@ -56,8 +60,7 @@ class UnitLoop:
         assignments: Assignments,
         positions: Positions,
         noted: Noted,
-        host: Callable[[Place, int], TaskHost],
-        closed: Callable[[TaskHost], None],
+        hosts: UnitHosts,
         folder: Path,
         *,
         removes: bool,
@@ -66,15 +69,13 @@ class UnitLoop:
     ) -> None:
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._noted = positions, noted
-        self._host, self._closed, self._folder = host, closed, folder
+        self._hosts, self._folder = hosts, folder
         self._removes, self._grace_s = removes, grace_s
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
         self._changed = threading.Event()
         self._snapshot: Snapshot | None = None
-        self.hosts: dict[TaskKey, TaskHost] = {}
-        self._waiting: dict[TaskKey, TaskHost] = {}
-        self._retry_s = 0.0
+        self._fetched: deque[Fetched] = deque()
         self._missed: dict[TopicPartition, float] = {}
         self._doomed: dict[Path, float] = {}
         self.records = 0
@@ -85,12 +86,17 @@ class UnitLoop:
         self._changed.set()
 
     @property
+    def hosts(self) -> Mapping[TaskKey, TaskHost]:
+        """The hosts of its tasks."""
+        return self._hosts.by_key
+
+    @property
     def is_ready(self) -> bool:
         """Whether every task that can run has caught up."""
         hosts = self.hosts.values()
         return (
             self._snapshot is not None
-            and not self._waiting
+            and self._hosts.are_open
             and (not self._changed.is_set() or self._has_all())
             and all(host.is_ready or host.failure for host in hosts)
         )
@@ -105,10 +111,9 @@ class UnitLoop:
         if self._changed.is_set():
             self._changed.clear()
             self._reassign()
-        if self._waiting and time.monotonic() > self._retry_s:
-            self._open_waiting()
+        self._hosts.advance()
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
-        more = [host for host in running.values() if host.work()]
+        more = [host for host in running.values() if self._hosts.isolated(host, partial(_work, host))]
         self._read(running, 0.0 if more else _IDLE_S)
         self._positions.note(self.hosts.values())
         self._remove_doomed()
@@ -118,8 +123,9 @@ class UnitLoop:
         all are let go; the first failure is raised."""
         failures: list[Exception] = []
         until_s = time.monotonic() + within_s
+        self._hosts.wait()
         for host in self.hosts.values():
-            host.give_up_replies(until_s)
+            host.sink.give_up(until_s)
 
         def say_last() -> None:
             self._positions.say_last(self.hosts.values(), until_s)
@@ -135,6 +141,7 @@ class UnitLoop:
 
     def abandon(self) -> None:
         """Let every task go as it is: the next start goes on from its last checkpoint."""
+        self._hosts.wait()
         for host in self.hosts.values():
             try:
                 host.close()
@@ -146,20 +153,29 @@ class UnitLoop:
             with self._waiting_for_more.maybe():
                 time.sleep(timeout_s)
             return
+        if not self._fetched:
+            self._fetch(running, timeout_s)
+        until_s = time.monotonic() + ROUND_S
+        while self._fetched:
+            fetched = self._fetched.popleft()
+            host = running.get(fetched.where)
+            if host is None or not host.is_running or fetched.next_offset <= host.position:
+                continue
+            self._hosts.isolated(host, partial(host.take, fetched))
+            self.records += len(fetched)
+            if time.monotonic() >= until_s:
+                break
+
+    def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         positions = {where: host.position for where, host in running.items() if host.is_running}
         try:
             with self._waiting_for_more.maybe() if timeout_s else contextlib.nullcontext():
-                found = self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s)
+                self._fetched.extend(self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s))
         except TransportUnavailableError as error:
             _log.warning("nothing can be read for now: %s", error)
             time.sleep(_AWAY_S)
-            return
         except (TopicMissingError, OffsetOutOfRangeError) as error:
             self._find_fault(running, error)
-            return
-        for fetched in found:
-            running[fetched.where].take(fetched)
-            self.records += len(fetched)
 
     def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
         """Stop the tasks whose logs do not have what they want next; the others go on."""
@@ -168,7 +184,7 @@ class UnitLoop:
             for where, host in running.items():
                 reason = self._fault(where, host) if host.is_running else None
                 if reason is not None:
-                    host.failed(LogGapError(str(where), reason))
+                    stop_alone(host, LogGapError(str(where), reason))
         except TransportUnavailableError:
             # It will be asked again.
             time.sleep(_AWAY_S)
@@ -193,28 +209,9 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        wanted, before = self._assignments.mine(snapshot.catalog), len(self.hosts)
-        for key in [key for key in self.hosts if key not in wanted]:
-            self._waiting.pop(key, None)
-            host = self.hosts.pop(key)
-            host.close()
-            self._closed(host)
-        new = [key for key in wanted if key not in self.hosts]
-        self._noted.rebalances += bool(new) or len(self.hosts) != before
-        for left, key in enumerate(reversed(new), 1):
-            self.hosts[key] = self._waiting[key] = self._host(self._place(snapshot, key), left)
+        wanted = self._assignments.mine(snapshot.catalog)
+        self._noted.rebalances += self._hosts.assign([self._place(snapshot, key) for key in wanted])
         self._doom(snapshot)
-        self._open_waiting()
-
-    def _open_waiting(self) -> None:
-        for key, host in list(self._waiting.items()):
-            try:
-                if host.open():
-                    del self._waiting[key]
-            except TopicMissingError as error:
-                host.failed(LogGapError(str(host.place.where), error.reason))
-                del self._waiting[key]
-        self._retry_s = time.monotonic() + _LOCKED_S
 
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:
         identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
@@ -242,6 +239,11 @@ class UnitLoop:
             if _owner(folder) not in (None, *_living(self._snapshot)):
                 _log.info("the folder of a dropped stream is deleted: %s", folder)
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _work(host: TaskHost) -> bool:
+    more = host.work()
+    return host.take_over.step() or more
 
 
 def _living(snapshot: Snapshot) -> set[str]:

@@ -8,17 +8,19 @@ from typing import Any
 
 import msgspec
 
+from railgun.host.reading import filled
+from railgun.host.task_host import HostState, TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
-from railgun.unit.reading import filled
-from railgun.unit.task_host import TaskHost
 
 VERSION = 1
 # Everything is said again so often, moved or not: who is silent for longer does not run.
 AGAIN_S = 5.0
 # Also where time is over: a broker that is there has answered by then.
 _LEAST_S = 0.5
+
+_REPORTED = {HostState.FAILED: "failed", HostState.ANSWERING: "running"}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -88,7 +90,7 @@ class Positions:
             "created": place.key.created,
             "partitioner": place.key.partitioner,
             "partition": place.key.partition,
-            "state": f"failed: {host.failure}" if host.failure else "stopped" if last else host.state,
+            "state": f"failed: {host.failure}" if host.failure else "stopped" if last else reported(host),
             "processed": position,
             "replied": host.replied() if running is not None else position,
             "checkpointed": 0 if running is None else running.checkpoints.durable_position,
@@ -99,6 +101,12 @@ class Positions:
             "following": host.following,
             "unreadable": 0 if running is None else running.unreadable_records,
         }
+
+
+def reported(host: TaskHost) -> str:
+    """What others are told of a host that is not at its end: failed, running, or recovering until it has come to where
+    its log ended when it was opened."""
+    return _REPORTED.get(host.state, "recovering")
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:

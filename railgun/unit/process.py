@@ -7,11 +7,13 @@ import platform
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from railgun.config.settings import Settings
+from railgun.host.memory import MemoryShares
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_lost import LostBrokers
@@ -20,15 +22,17 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
 from railgun.unit.ending import CLOSED_WITHIN_S
 from railgun.unit.heartbeat import Heartbeat
+from railgun.unit.hosting import Hosting
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
-from railgun.unit.memory import MemoryShares
 from railgun.unit.parent import Parent
-from railgun.unit.place import Place
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
-from railgun.unit.task_host import TaskHost
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.unit.waiting import Waiting
+
+# Tasks that are opened or closed at a time.
+_AT_ONCE = 4
 
 _log = logging.getLogger("railgun.unit")
 
@@ -116,8 +120,13 @@ def _made(
     waiting = Waiting()
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
 
-    def host(of: Place, tasks: int) -> TaskHost:
-        return TaskHost(of, transport, sending, memory.take(tasks), waiting.used_s)
+    executor = ThreadPoolExecutor(_AT_ONCE, "hosts")
+    hosting = Hosting(transport, sending, waiting.used_s, executor, f".{place.index}")
+    hosts = UnitHosts(
+        lambda of, tasks: hosting.host(of, memory.take(tasks)),
+        lambda closed: memory.give_back([closed.settings]),
+        executor,
+    )
 
     return UnitLoop(
         transport,
@@ -125,8 +134,7 @@ def _made(
         share_of(cluster, place.index, place.units),
         positions,
         sending.noted,
-        host,
-        lambda closed: memory.give_back([closed.settings]),
+        hosts,
         place.folder,
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,

@@ -60,7 +60,7 @@ class Sending:
                 self.noted.dropped += 1
                 self._absent_until[front_end] = time.monotonic() + _ABSENT_S
 
-    def bury(
+    def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
     ) -> None:
         """Keep records that could not be read, with the place and the reason in headers."""

@@ -1,20 +1,9 @@
 """Which unit runs which task: a pure function of the catalogue, until nodes agree on it among themselves."""
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from railgun.catalog.catalog import Catalog
-
-
-class TaskKey(NamedTuple):
-    """One task. created: the place at which its stream was made, which tells it from another of the same name."""
-
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.stream}/{self.partitioner}/{self.partition}"
+from railgun.host.place import TaskKey
 
 
 class Assignments(Protocol):

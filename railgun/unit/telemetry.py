@@ -8,12 +8,13 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from railgun.host.reading import read_tasks
+from railgun.host.task_host import TaskHost
 from railgun.telemetry.families import IN_UNIT
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.samples import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.unit.noted import Noted
-from railgun.unit.reading import read_tasks
-from railgun.unit.task_host import TaskHost
+from railgun.unit.positions import reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class UnitTelemetry(Collector):
         self._reading = UnitReading(
             is_ready,
             read_tasks(host.task for host in hosts if host.is_running),
-            tuple((_labels(host), host.state, host.lag, _replied(host)) for host in hosts),
+            tuple((_labels(host), reported(host), host.lag, _replied(host)) for host in hosts),
         )
 
     def text(self) -> str:

@@ -202,14 +202,14 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         assert background._has_time()
         assert background._rests()
         with monkeypatch.context() as patch:
-            patch.setattr(type(engine._streams.deepenings), "is_following", True)
+            patch.setattr(type(engine._streams), "is_following", True)
             assert not background._has_time()
             assert background._rests()
         engine.wait_until_warm("s")
         assert not background._has_time()
         assert not background._rests()
         with monkeypatch.context() as patch:
-            patch.setattr(type(engine._streams.deepenings), "is_following", True)
+            patch.setattr(type(engine._streams), "is_following", True)
             assert background._rests(), "where nothing fills too"
 
 

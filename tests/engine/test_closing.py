@@ -29,7 +29,7 @@ def test_nothing_of_a_task_waits_for_a_search_for_cycles(tmp_path: Path) -> None
         engine.score_many(
             "s", [{"id": n, "ts": 1_000 + n, "card": f"c{n % 9}", "x": n / 4} for n in range(300)]
         )
-        (task,) = engine._streams.live("s")._tasks
+        (task,) = [host.task for host in engine._streams.live("s").hosts]
         parts = (task, task.table, task.pool, task.reservoir, task.store, task.admission)
         held = [weakref.ref(part) for part in parts]
         del task, parts

@@ -13,10 +13,13 @@ import pytest
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.inspection_text import as_text
 from railgun.cli.log_inspection import inspect_log
+from railgun.engine import stream_hosts
 from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
-from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
+from railgun.engine.stream_hosts import StreamHosts
+from railgun.host import take_over
+from railgun.host.successor import Successor
 from railgun.registry import catalog_log
 from railgun.task.errors import TaskError
 from railgun.task.task_folder import move_to
@@ -85,7 +88,7 @@ def live(folder: Path, table: pa.Table) -> None:
         opened.apply(definitions())
         scored(opened, table)
     with engine(folder) as opened:
-        assert any(member.log.start > 0 for member in opened._streams.live("s").members)
+        assert any(member.log.start > 0 for member in opened._streams.live("s").hosts)
 
 
 def reference(folder: Path, table: pa.Table, text: str = "") -> Engine:
@@ -332,15 +335,15 @@ def test_given_up_it_leaves_nothing(tmp_path: Path) -> None:
     with engine(tmp_path) as opened:
         assert not opened.give_up_deepening("s")
         built(tmp_path, opened)
-        starts = [member.log.start for member in opened._streams.live("s").members]
+        starts = [member.log.start for member in opened._streams.live("s").hosts]
         assert opened.give_up_deepening("s")
         assert not (tmp_path / "backfill" / "s").exists()
         with pytest.raises(HistoryRefusedError, match="no deepening has begun"):
             opened.deepen("s")
         scored(opened, rows(NOW, 6000))
         with opened._lock:
-            opened._streams.upkeep("s").checkpoint()
-        now = [member.log.start for member in opened._streams.live("s").members]
+            opened._streams.live("s").hosts.checkpoint()
+        now = [member.log.start for member in opened._streams.live("s").hosts]
         assert sum(now) > sum(starts) + 2000
 
 
@@ -369,16 +372,19 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
     def crash(*_: object) -> None:
         raise OSError("the power is gone")
 
-    def half(deepening: Deepening) -> None:
-        for place in list(deepening.places.values())[:2]:
-            move_to(place, deepening.plan.history)
-        crash()
+    moved: list[Path] = []
+
+    def half(place: Path, history: str) -> None:
+        if len(moved) == 2:
+            crash()
+        moved.append(place)
+        move_to(place, history)
 
     targets = {
-        "begun": (EngineStreams, "_replace", crash),
-        "appended": (EngineStreams, "_begin_live", crash),
-        "taken over": (Deepening, "move", crash),
-        "moved": (Deepening, "move", half),
+        "begun": (StreamHosts, "replace", crash),
+        "appended": (stream_hosts, "catch_up", crash),
+        "taken over": (take_over, "move_to", crash),
+        "moved": (take_over, "move_to", half),
         "removed": (Deepening, "remove", crash),
     }
     opened = engine(tmp_path / "live")
@@ -416,11 +422,11 @@ def test_it_may_be_begun_again_and_status_asked_while_it_is_installed(
         built(tmp_path, opened)
         plan = opened.begin_deepening("s")
         with monkeypatch.context() as patch:
-            patch.setattr(Deepening, "is_near", False)
+            patch.setattr(Successor, "is_near", False)
             installing = threading.Thread(target=opened.deepen, args=("s",))
             installing.start()
             try:
-                while not opened._streams.deepenings.wanted("s").shadows:
+                while not all(host.take_over.successor for host in opened._streams.live("s").hosts):
                     time.sleep(0.01)
                 assert opened.begin_deepening("s") == plan
                 (stream,) = opened.status().streams

@@ -1,23 +1,21 @@
 """Deepenings in which something fails: nothing that a task needs is removed, and they can be brought to their end."""
 
-import contextlib
 import errno
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
-from railgun.engine import deepening, installing
+from railgun.engine import stream_hosts
 from railgun.engine.deepening import Deepening
-from railgun.engine.deepenings import Deepenings
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
+from railgun.engine.stream_hosts import StreamHosts
+from railgun.host import take_over
 from railgun.messaging.embedded import EmbeddedLog
+from railgun.registry import evolution
 from railgun.registry.topics import topic_of
-from railgun.unit.memory import LIMIT_BYTES
-from railgun.unit.shadow import Shadow
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live_rows, scored
 from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
@@ -92,7 +90,7 @@ def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_
         built(tmp_path, opened)
         history = opened.begin_deepening("s").history
         with monkeypatch.context() as patch:
-            patch.setattr(deepening, "move_to", no_room)
+            patch.setattr(take_over, "move_to", no_room)
             for _ in range(2):
                 with pytest.raises(EngineError, match="No space left"):
                     opened.deepen("s")
@@ -140,9 +138,9 @@ def test_a_plan_damaged_after_the_take_over_is_not_needed(
 ) -> None:
     """Neither where its folder was removed, as its text says."""
     points = {
-        "begun": (EngineStreams, "_replace"),
-        "appended": (EngineStreams, "_begin_live"),
-        "taken over": (deepening, "move_to"),
+        "begun": (StreamHosts, "replace"),
+        "appended": (stream_hosts, "catch_up"),
+        "taken over": (take_over, "move_to"),
     }
     opened = engine(tmp_path)
     try:
@@ -192,58 +190,29 @@ def test_a_damaged_plan_keeps_no_stream_from_opening(
         scored(opened, rows(NOW + 50, 50))
 
 
-@pytest.mark.parametrize("when", ["brought", "following"])
-def test_memory_of_a_stream_dropped_while_it_is_installed_is_given_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
-    with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
-        built(tmp_path, opened)
-        owner, name = (Deepening, "bring") if when == "brought" else (installing, "_taken_over")
-        real = getattr(owner, name)
-
-        def dropping(*arguments: object) -> object:
-            if when == "brought":
-                real(*arguments)
-            opened.drop_stream("s")
-            return real(*arguments) if when == "following" else None
-
-        monkeypatch.setattr(owner, name, dropping)
-        with pytest.raises(EngineError):
-            opened.deepen("s")
-        monkeypatch.undo()
-        assert opened._streams._memory._free_bytes == LIMIT_BYTES
-        opened.apply(definitions())
-
-
-def test_a_stream_dropped_before_the_pointers_are_written_leaves_its_name_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["take_over", "is_settled"])
+def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """What has its name by then is another's, whose tasks are in no folder that was built."""
-    move_to = deepening.move_to
     with engine(tmp_path) as opened:
         opened.apply(definitions())
         scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
+        real = getattr(EngineStreams, step)
+        dropped: list[bool] = []
 
-        def made_anew(place: Path, history: str) -> None:
-            if not list(tmp_path.glob("streams/s/*/*/moved_to")):
-                dropping.start()
-                assert not dropped.wait(0.2)
-            move_to(place, history)
+        def dropping(streams: EngineStreams, deepening: Deepening) -> bool:
+            if not dropped:
+                dropped.append(True)
+                streams.change([evolution.dropped_stream(streams.catalog, "s")])
+                streams.change(evolution.missing(streams.catalog, evolution.read_definitions(definitions())))
+            return real(streams, deepening)
 
-        def drop() -> None:
-            opened.drop_stream("s")
-            opened.apply(definitions())
-            dropped.set()
-
-        dropped, dropping = threading.Event(), threading.Thread(target=drop)
-        monkeypatch.setattr(deepening, "move_to", made_anew)
-        # All pointers may have been written before the drop has its turn.
-        with contextlib.suppress(EngineError):
+        monkeypatch.setattr(EngineStreams, step, dropping)
+        with pytest.raises(HistoryRefusedError, match="was given up"):
             opened.deepen("s")
-        dropping.join()
+        monkeypatch.undo()
         scored(opened, rows(NOW, 50))
     with engine(tmp_path) as opened:
         assert [task.history for task in tasks(opened)] == [""] * 3
@@ -259,18 +228,21 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
         scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
 
-        def given_up(_: Deepenings, __: Deepening, shadows: list[Shadow]) -> None:
-            close = shadows[0].task.close
+        def given_up(streams: EngineStreams, _: Deepening) -> bool:
+            successors = [host.take_over.successor for host in streams.live("s").hosts]
+            if successors[0] is None:
+                return False
+            close = successors[0].task.close
 
             def fails() -> None:
                 close()
                 no_room()
 
-            monkeypatch.setattr(shadows[0].task, "close", fails)
+            monkeypatch.setattr(successors[0].task, "close", fails)
             raise HistoryRefusedError("given up")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Deepenings, "follow", given_up)
+            patch.setattr(EngineStreams, "take_over", given_up)
             with pytest.raises(HistoryRefusedError, match="given up"):
                 opened.deepen("s")
         assert "was not closed: " in caplog.text

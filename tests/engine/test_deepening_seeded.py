@@ -45,7 +45,7 @@ def arrived(chance: random.Random, numbers: list[int]) -> list[int]:
 
 def through_the_logs(opened: Engine, rows_by_task: dict[tuple[str, int], list[Row]]) -> None:
     """What each task would be built of comes through its log instead."""
-    members = opened._streams.live("s").members
+    members = opened._streams.live("s").hosts
     for member in members:
         who = member.task.identity
         records = records_of([record for _, _, record in rows_by_task[who.partitioner, who.partition]])

@@ -9,8 +9,8 @@ import pytest
 
 from railgun.engine import live_stream, reply_forms
 from railgun.engine.answers import Answers
+from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.routing import Router
-from railgun.engine.upkeep import Upkeep
 from railgun.task.replies import Replies
 from tests.engine.campaign import run
 
@@ -40,11 +40,11 @@ def late_forgotten(partitioner: str, replies: Replies, into: Any) -> None:
         reply.pop("late", None)
 
 
-def never_warm(self: Upkeep, member: Any) -> None:
+def never_warm(self: EngineStreams, host: Any, due: Any) -> None:
     """Metrics that have filled are left warming."""
 
 
-def hastened(self: Upkeep) -> bool:
+def expedited(self: EngineStreams, stream: str) -> bool:
     """Nothing is waited for."""
     return False
 
@@ -55,7 +55,10 @@ def hastened(self: Upkeep) -> bool:
         lambda patch: patch.setattr(Answers, "take", rows_shifted),
         lambda patch: patch.setattr(Router, "partitions", other_partition),
         lambda patch: patch.setattr(live_stream, "merge", late_forgotten),
-        lambda patch: (patch.setattr(Upkeep, "_warm", never_warm), patch.setattr(Upkeep, "hasten", hastened)),
+        lambda patch: (
+            patch.setattr(EngineStreams, "_write_warm", never_warm),
+            patch.setattr(EngineStreams, "expedite", expedited),
+        ),
     ],
     ids=["rows", "partition", "late", "warm"],
 )

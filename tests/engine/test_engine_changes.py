@@ -12,7 +12,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
-from railgun.engine.members import Members
+from railgun.engine.stream_hosts import StreamHosts
 from railgun.messaging.embedded import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.catalog_log import CatalogLog
@@ -40,20 +40,20 @@ def crash(*_: object, **__: object) -> None:
     raise Crash
 
 
-def half_told(members: Members, those: list, records: list[bytes]) -> None:
+def half_told(hosts: StreamHosts, those: list, records: list[bytes]) -> None:
     """Only the first task gets the records."""
-    told(members, those[:1], records)
+    told(hosts, those[:1], records)
     raise Crash
 
 
-told = Members.control
+told = StreamHosts.control
 
 
 def stopped(
     engine: railgun.Engine, patch: pytest.MonkeyPatch, where: type, name: str, change: Callable
 ) -> None:
     """A change that stops at a place; the engine is then let go as a dying process would."""
-    patch.setattr(where, name, half_told if where is Members else crash)
+    patch.setattr(where, name, half_told if where is StreamHosts else crash)
     with pytest.raises(Crash):
         change(engine)
     patch.undo()
@@ -65,7 +65,7 @@ def cold(folder: Path) -> railgun.Engine:
     return railgun.Engine(folder, may_warm=lambda warm: False)
 
 
-TELLING = [(LiveStream, "tell"), (Members, "control"), (CatalogLog, "finish")]
+TELLING = [(LiveStream, "tell"), (StreamHosts, "control"), (CatalogLog, "finish")]
 
 
 @pytest.mark.parametrize(

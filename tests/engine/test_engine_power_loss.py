@@ -24,7 +24,7 @@ def crashed(folder: Path) -> Path:
             engine.score("s", event(number))
             if number + 1 == CHECKPOINT:
                 with engine._lock:
-                    engine._streams.upkeep("s").checkpoint()
+                    engine._streams.live("s").hosts.checkpoint()
         with engine._lock:
             shutil.copytree(folder, image)
     return image

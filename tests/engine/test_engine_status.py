@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import railgun
+from railgun.host.disk_usage import size_of
 from railgun.task.settings import TaskSettings
-from railgun.unit.disk import size_of
 
 DEFINITIONS = """
 [streams.payments]

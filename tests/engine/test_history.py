@@ -1,5 +1,6 @@
 """History before a stream's log: everything is as if it had come through the log, and what cannot be so is refused."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from railgun.cli.inspection_text import as_text
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
+from railgun.host import task_host
 from railgun.registry import catalog_log
 from railgun.task.errors import HistoryMissingError
 from railgun.task.history_manifest import HISTORY, MANIFEST, read_manifest
@@ -95,7 +97,7 @@ def one_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tasks(opened: Engine) -> list[TaskProcessor]:
-    return [member.task for member in opened._streams.live("s").members]
+    return [member.task for member in opened._streams.live("s").hosts]
 
 
 def made_ready(folder: Path, text: str, table: pa.Table, cut_ms: int = CUT_MS, before: int = 0) -> Path:
@@ -245,24 +247,34 @@ def test_tasks_of_other_histories_are_refused(tmp_path: Path) -> None:
             opened.add_history("s")
 
 
-@pytest.mark.parametrize("point", ["before", "removed", "renamed"])
+@pytest.mark.parametrize("point", ["appended", "removed", "half copied", "copied"])
 def test_a_crash_half_way_is_brought_to_its_end(
     tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_ready(tmp_path, definitions(), history_rows(), before=60)
-    whole, remove = DataFolder.take_history, DataFolder.remove_stream
+    whole = task_host.copy_folder
 
-    def crash(folder: DataFolder, stream: str) -> None:
-        if point == "removed":
-            remove(folder, stream)
-        elif point == "renamed":
-            whole(folder, stream)
+    def crash(*_: object) -> None:
         raise OSError("the power is gone")
 
+    def half(made: Path, to: Path) -> None:
+        shutil.copytree(made / "state", to.with_name(f"{to.name}.coming") / "state")
+        crash()
+
+    def copied(made: Path, to: Path) -> None:
+        whole(made, to)
+        crash()
+
+    points = {
+        "appended": ("verified_manifest", crash),
+        "removed": ("copy_folder", crash),
+        "half copied": ("copy_folder", half),
+        "copied": ("copy_folder", copied),
+    }
     opened = engine(tmp_path)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(DataFolder, "take_history", crash)
+            patch.setattr(task_host, *points[point])
             with pytest.raises(FolderError, match="the power is gone"):
                 opened.add_history("s")
     finally:

@@ -41,7 +41,7 @@ def unclosed(folder: Path, copy: Path) -> Path:
         engine.apply(DEFINITIONS)
         engine.score_many("s", [event(n) for n in range(700)])
         with engine._call():
-            engine._streams.upkeep("s").checkpoint()
+            engine._streams.live("s").hosts.checkpoint()
         engine.score_many("s", [event(n) for n in range(700, 1_400)])
         with engine._call():
             shutil.copytree(folder, copy)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rocksdict import WriteBatch
 
+from railgun.host.disk_usage import size_of
 from railgun.messaging import embedded
 from railgun.messaging.embedded import Durability, EmbeddedLog
 from railgun.messaging.errors import (
@@ -25,7 +26,6 @@ from railgun.messaging.errors import (
 from railgun.messaging.group_commit import PENDING_LIMIT_BYTES
 from railgun.messaging.log_database import VERSION_KEY, LogDatabase, block_key
 from railgun.messaging.transport import Entry, TopicPartition
-from railgun.unit.disk import size_of
 from railgun.wire.encode import Records
 
 T0 = TopicPartition("t", 0)

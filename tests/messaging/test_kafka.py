@@ -14,6 +14,8 @@ from confluent_kafka import OFFSET_INVALID, Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from railgun.host.successor import Shadow, close_all
+from railgun.host.task_log import TaskLog
 from railgun.messaging import kafka_reading, kafka_topics
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
@@ -31,8 +33,6 @@ from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.messaging.kafka_topics import KafkaTopics
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
 from railgun.task.processor import TaskProcessor
-from railgun.unit.shadow import Shadow, close_all
-from railgun.unit.task_log import TaskLog
 from railgun.wire.partition import partition_of
 
 _QUICK = {"fetch.wait.max.ms": 10}

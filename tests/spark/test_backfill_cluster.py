@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
+from railgun.host import task_host
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import ColumnError
 from railgun.task.task_folder import move_folder
-from railgun.unit import task_host
 from tests.engine.histories import build_history
 from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, history_rows, rows
 from tests.unit.cluster_player import ClusterPlayer

@@ -13,6 +13,8 @@ from railgun.catalog.changes import Deepen
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
+from railgun.host.place import task_folder
+from railgun.host.take_over import HostDeepening
 from railgun.registry import evolution
 from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.backfill.source import HistorySource
@@ -21,8 +23,6 @@ from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
 from railgun.task.deepening_asked import Asked, write_asked
 from railgun.task.task_folder import beside
-from railgun.unit.host_deepening import HostDeepening
-from railgun.unit.place import task_folder
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import START_MS, definitions, rows

@@ -4,6 +4,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.configured import fairly
+from railgun.unit.hosting import Hosting
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
-from railgun.unit.task_host import TaskHost
 from railgun.unit.waiting import Waiting
 
 QUICK = {"fetch.wait.max.ms": 30}
@@ -58,14 +60,15 @@ class LocalUnit:
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         self.sending = Sending(self.transport, topics)
         waiting = Waiting()
+        self._executor = ThreadPoolExecutor(2)
+        hosting = Hosting(self.transport, self.sending, waiting.used_s, self._executor)
         self.loop = UnitLoop(
             self.transport,
             topics,
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01),
             self.sending.noted,
-            lambda place, tasks: TaskHost(place, self.transport, self.sending, settings, waiting.used_s),
-            lambda host: None,
+            UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None, self._executor),
             folder,
             removes=index == 0,
             grace_s=grace_s,
@@ -96,6 +99,7 @@ class LocalUnit:
             else:
                 self.loop.abandon()
         finally:
+            self._executor.shutdown()
             self.registry.close()
             self.transport.close()
         if self.error is not None:

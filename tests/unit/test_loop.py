@@ -2,22 +2,25 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.host.place import Place
+from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.deepening_asked import REQUEST, Asked, write_asked
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted
-from railgun.unit.place import Place
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
-from railgun.unit.task_host import TaskHost
 from railgun.unit.waiting import Waiting
 
 _DEFINITIONS = """
@@ -38,15 +41,25 @@ class StillHost:
     """A task that has caught up and does nothing more."""
 
     is_ready, is_running, failure = True, False, None
+    take_over = SimpleNamespace(step=lambda: False)
 
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def open(self) -> bool:
-        return True
+    def open(self) -> None:
+        """At once."""
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class AtOnce(Executor):
+    """Runs what is submitted before it returns."""
+
+    def submit(self, do: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_result(do(*arguments, **named))
+        return future
 
 
 class SilentPositions:
@@ -94,8 +107,7 @@ def _loop(
         Spread(0, 1),
         cast(Positions, SilentPositions()),
         Noted(),
-        host,
-        lambda closed: None,
+        UnitHosts(host, lambda closed: None, AtOnce()),
         folder,
         removes=removes,
         grace_s=0.0,

@@ -12,13 +12,13 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.broker.local import LocalBroker
+from railgun.host.place import TaskKey
 from railgun.messaging import kafka_topics
 from railgun.messaging.errors import TransportRefusedError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit import loop as unit_loop
-from railgun.unit.spread import TaskKey
 from railgun.wire.encode import encode_event
 from tests.broker.quick_broker import unheard
 from tests.halting import halt

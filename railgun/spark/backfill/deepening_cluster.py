@@ -11,6 +11,7 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
 from railgun.engine.errors import is_under_way
 from railgun.engine.history import check_identified, deepening_plan
+from railgun.host.place import task_folder
 from railgun.messaging.kafka import KafkaTransport
 from railgun.messaging.kafka_settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -26,7 +27,6 @@ from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
 from railgun.task.task_folder import beside, others
-from railgun.unit.place import task_folder
 
 _ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
 _NEAR_RECORDS = 2_000

@@ -1,19 +1,18 @@
 """The log of one task in a transport: reading it for recovery, catching up with it, trimming it."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from railgun.host.start import Start
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.checkpoints import used_s
-from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskSettings
-from railgun.unit.start import Start
 from railgun.wire.encode import Records
 from reservoir.files import DiskFiles
 
@@ -22,16 +21,30 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class TaskLog:
-    """One partition of one topic."""
+    """One partition of one topic.
+
+    kept: by log, the offset from which on others need it too; None: it is not trimmed.
+    """
 
     log: Transport
     where: TopicPartition
     used_s: Callable[[], float] = used_s
+    kept: Mapping[TopicPartition, int] | None = None
 
     @property
     def start(self) -> int:
         """The first offset that it still has."""
         return self.log.start_offset(*self.where)
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last record. Raises TransportError."""
+        return self.log.end_offset(*self.where)
+
+    @property
+    def known_end(self) -> int:
+        """The same as far as it is known without asking."""
+        return self.log.known_end(*self.where)
 
     def read(self, first: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
         """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
@@ -53,23 +66,12 @@ class TaskLog:
             used_s=self.used_s,
         )
 
-    def catch_up(self, task: TaskProcessor, threads: int, start: Start) -> None:
-        """Let a task that was just opened process what it has not seen, with so many threads reading its state.
-        start: told how far it is.
+    def catch_up(self, task: TaskProcessor, end: int, threads: int, start: Start) -> None:
+        """Let a task process what the log has before `end`, with so many threads reading its state. start: told how far
+        it is."""
+        task.catch_up(self._counted(task.position, end, start), threads)
 
-        Raises LogGapError where the log ends before what the task has seen: they are not of one folder.
-        """
-        end = self.log.end_offset(*self.where)
-        if task.position > end:
-            raise LogGapError(
-                str(task.identity),
-                f"its state is at offset {task.position}, its log ends at {end}; restore the whole folder "
-                "from one copy",
-            )
-        start.expect(end - task.position)
-        task.catch_up(self._told(task.position, end, start), threads)
-
-    def _told(self, first: int, end: int, start: Start) -> Iterator[tuple[int, Records]]:
+    def _counted(self, first: int, end: int, start: Start) -> Iterator[tuple[int, Records]]:
         for offset, records in self._fetch(first, end):
             yield offset, records
             start.note(len(records))
@@ -88,6 +90,12 @@ class TaskLog:
         with contextlib.suppress(TransportError):
             self.log.release_beside(*self.where)
 
+    def release(self) -> None:
+        """Hold nothing for the task any more, which is closed."""
+        with contextlib.suppress(TransportError):
+            self.log.release(*self.where)
+
     def trim(self, before_offset: int) -> None:
-        """Forget records before an offset."""
-        self.log.trim(*self.where, before_offset)
+        """Forget records before an offset, where nobody else needs them."""
+        if self.kept is not None:
+            self.log.trim(*self.where, min(before_offset, self.kept.get(self.where, before_offset)))

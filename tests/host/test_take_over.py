@@ -10,21 +10,21 @@ import pytest
 
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
+from railgun.host import take_over
+from railgun.host.successor import Successor
+from railgun.host.take_over import TakeOver
+from railgun.host.task_log import TaskLog
 from railgun.task.deepening_asked import OFFER
 from railgun.task.deepening_plan import deepening_folder, read_own
 from railgun.task.history_manifest import HistoryManifest
 from railgun.task.own_events import Freezing, OwnEvents, read_rows
 from railgun.task.processor import TaskProcessor
 from railgun.task.task_folder import POINTER
-from railgun.unit import host_deepening
-from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import ROUND_RECORDS
-from railgun.unit.shadow import Shadow
-from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
 from reservoir.errors import StorageFailedError
-from tests.unit.deepened_host import HISTORY, TOPICS, DeepenedHost, deepened_host
+from tests.host.deepened_host import HISTORY, TOPICS, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
 
 _FRONT_END = 7
@@ -79,7 +79,7 @@ def test_what_cannot_be_put_aside_stops_nobody(
             rig.add(events(0, 3))
             assert rig.host.is_running
             assert rig.host.position == before + 3
-            rig.host.close()
+            rig.close()
             rig.open()
             rig.take_all()
             assert rig.host.is_running
@@ -103,7 +103,7 @@ def test_records_read_again_get_the_reply_that_they_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ahead: bool
 ) -> None:
     """The unit is gone between the new task's checkpoint, or before it, and its pointer."""
-    monkeypatch.setattr(HostDeepening, "_move", lambda *_: None)
+    monkeypatch.setattr(TakeOver, "_move", lambda *_: None)
     with deepened_host(tmp_path) as rig:
         rig.log.create_topic(TOPICS.replies(_FRONT_END), 1)
         rig.begin()
@@ -116,7 +116,7 @@ def test_records_read_again_get_the_reply_that_they_got(
         if is_ahead:
             rig.host.checkpoint()
         met = rig.host.task.inputs.positions()
-        rig.host.close()
+        rig.close()
         rig.open()
         rig.take_all()
         assert rig.host.task.history == HISTORY
@@ -146,14 +146,14 @@ def test_whatever_is_wrong_with_what_follows_the_task_goes_on(
         rig.begin()
         rig.offer()
         with monkeypatch.context() as patch:
-            patch.setattr(HostDeepening, "_open", wrong)
+            patch.setattr(TakeOver, "_open", wrong)
             rig.work_until("failure", "streams: not to be used")
         assert rig.host.is_running
-        rig.host.close()
+        rig.close()
         rig.open()
         rig.take_all()
         rig.work_until_following()
-        monkeypatch.setattr(Shadow, "feed", wrong)
+        monkeypatch.setattr(Successor, "feed", wrong)
         rig.add(events(0, 3))
         assert rig.host.is_running
         failed = {"history": HISTORY, "offer": "1", "failure": "streams: not to be used"}
@@ -184,9 +184,9 @@ def test_the_task_is_let_go_where_what_follows_it_cannot_be_closed(
         monkeypatch.setattr(TaskProcessor, "close", full)
         if is_given_up:
             shutil.rmtree(deepening_folder(rig.data, "s"))
-            awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+            awaited(lambda: (rig.work(), rig.host.following)[1] is None)
             assert rig.host.is_running
-        rig.host.close()
+        rig.close()
         assert len(closed) == 2
         assert closed[1] is own
         monkeypatch.undo()
@@ -216,7 +216,7 @@ def test_given_up_what_went_wrong_is_forgotten(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(TaskLog, "recover", wrong)
         rig.work_until("failure", "streams: not to be used")
         shutil.rmtree(deepening_folder(rig.data, "s"))
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         assert rig.host.is_running
 
 
@@ -229,14 +229,14 @@ def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
         rig.offer()
         rig.work_until_following()
         with monkeypatch.context() as patch:
-            patch.setattr(HostDeepening, "_move", lambda *_: None)
+            patch.setattr(TakeOver, "_move", lambda *_: None)
             rig.change(Deepen)
-            rig.host.close()
+            rig.close()
         rig.open()
         assert rig.host.task.history == ""
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is not None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is not None)
         shutil.rmtree(deepening_folder(rig.data, "s"))
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.take_all()
         assert rig.host.is_running
         assert rig.host.task.history == HISTORY
@@ -253,29 +253,29 @@ def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
         rig.offer()
         rig.work_until_following()
         rig.change(Deepen)
-        awaited(lambda: (rig.host.work(), (rig.place.folder / POINTER).exists())[1])
+        awaited(lambda: (rig.work(), (rig.place.folder / POINTER).exists())[1])
         shutil.rmtree(deepening_folder(rig.data, "s"))
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.begin(second)
         rig.offer(second)
         rig.work_until_following()
         with monkeypatch.context() as patch:
-            patch.setattr(HostDeepening, "_move", lambda *_: None)
+            patch.setattr(TakeOver, "_move", lambda *_: None)
             rig.change(Deepen, second)
             rig.add(events(0, 20))
             assert rig.host.task.history == second
             if is_checkpointed:
                 rig.host.checkpoint()
-            rig.host.close()
+            rig.close()
         shutil.rmtree(deepening_folder(rig.data, "s"))
         for _ in range(2):
             rig.open()
-            rig.host.work()
+            rig.work()
             rig.take_all()
             assert rig.host.is_running
             assert rig.host.task.history == second
-            awaited(lambda: (rig.host.work(), _folders(rig.place.folder) == [second])[1])
-            rig.host.close()
+            awaited(lambda: (rig.work(), _folders(rig.place.folder) == [second])[1])
+            rig.close()
         rig.open()
 
 
@@ -290,7 +290,7 @@ def test_what_is_offered_to_another_stream_of_that_name_is_passed_over(tmp_path:
         rig.offer()
         until_s = time.monotonic() + 1.5
         while time.monotonic() < until_s:
-            rig.host.work()
+            rig.work()
         assert rig.host.following is None
         rig.created = 1
         rig.offer()
@@ -304,12 +304,12 @@ def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path, come: int) -> None
         rig.begin()
         rig.add(events(0, 20_000))
         rig.offer()
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is not None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is not None)
         first, behind = 20_000, []
         while not behind or behind[-1] > come:
             rig.add(events(first, come))
             first += come
-            rig.host.work()
+            rig.work()
             following = rig.host.following
             assert following is not None
             behind.append(int(str(following["behind"])))
@@ -330,13 +330,13 @@ def test_a_pointer_that_cannot_be_written_is_told_and_tried_again(
         rig.work_until_following()
         rig.change(Deepen)
         with monkeypatch.context() as patch:
-            patch.setattr("railgun.unit.host_deepening.move_to", full)
+            patch.setattr("railgun.host.take_over.move_to", full)
             rig.work_until("failure", "no space left")
         rig.add(events(0, 3))
         assert rig.host.is_running
         assert not (rig.place.folder / "moved_to").exists()
         rig.offer()
-        awaited(lambda: (rig.host.work(), (rig.place.folder / "moved_to").exists())[1])
+        awaited(lambda: (rig.work(), (rig.place.folder / "moved_to").exists())[1])
         assert rig.host.following is None
 
 
@@ -374,7 +374,7 @@ def test_given_up_while_it_is_opened_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
 ) -> None:
     """Who gives it up has looked before anything was there."""
-    verified = host_deepening.verified_manifest
+    verified = take_over.verified_manifest
 
     def given_up(*arguments: Any) -> HistoryManifest:
         found = verified(*arguments)
@@ -385,16 +385,14 @@ def test_given_up_while_it_is_opened_nothing_is_left(
 
     with deepened_host(tmp_path) as rig:
         rig.begin()
-        monkeypatch.setattr(host_deepening, "verified_manifest", given_up)
+        monkeypatch.setattr(take_over, "verified_manifest", given_up)
         rig.offer()
-        opening = HostDeepening._try_to_open
+        opening = TakeOver._opened
         ended: list[bool] = []
-        monkeypatch.setattr(
-            HostDeepening, "_try_to_open", lambda *each: (opening(*each), ended.append(True))[0]
-        )
-        awaited(lambda: (rig.host.work(), ended)[1])
+        monkeypatch.setattr(TakeOver, "_opened", lambda *each: (opening(*each), ended.append(True))[0])
+        awaited(lambda: (rig.work(), ended)[1])
         assert not (rig.place.folder / HISTORY).exists()
-        awaited(lambda: (rig.host.work(), rig.host.following)[1] is None)
+        awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         assert rig.host.is_running
 
 
@@ -421,14 +419,14 @@ def test_what_was_replaced_is_let_go_beside_the_task_and_its_folder_stays_until_
             assert rig.host.task.history == HISTORY
             rig.host.checkpoint()
             for _ in range(10):
-                rig.host.work()
+                rig.work()
             assert (folder / "state").is_dir()
             assert not (rig.place.folder / POINTER).is_file()
         finally:
             may_close.set()
 
         def is_moved() -> bool:
-            rig.host.work()
+            rig.work()
             return not (folder / "state").is_dir()
 
         awaited(is_moved)

@@ -1,17 +1,29 @@
-"""Where a task of a unit lives."""
+"""Which task it is, and where it lives: its log, its folder, and where history for it is made ready."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from railgun.catalog.names import column_name
 from railgun.messaging.transport import TopicPartition
 from railgun.task.identity import TaskIdentity
-from railgun.unit.spread import TaskKey
+
+
+class TaskKey(NamedTuple):
+    """One task. created: the place at which its stream was made, which tells it from another of the same name."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.partitioner}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task lives: its key and identity, its log, its folder; and where a history for it would be ready."""
+    """where: the partition that is its log.  history: the folder in which a built history of it would lie."""
 
     key: TaskKey
     identity: TaskIdentity

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-import railgun.unit.shadow as shadow_module
-from railgun.unit.shadow import Shadow
+import railgun.host.successor as successor_module
+from railgun.host.successor import Successor
 
 
 class _Follower:
@@ -26,7 +26,7 @@ class _Follower:
         return False
 
 
-class _Steps(Shadow):
+class _Steps(Successor):
     """Reads what nobody has to have written."""
 
     def _read(self) -> None:
@@ -47,61 +47,61 @@ class _Ahead:
 @pytest.fixture
 def follower(monkeypatch: pytest.MonkeyPatch) -> _Follower:
     task = _Follower(record_s=9.99e-6)
-    monkeypatch.setattr(shadow_module, "time", SimpleNamespace(perf_counter=lambda: task.now_s))
+    monkeypatch.setattr(successor_module, "time", SimpleNamespace(perf_counter=lambda: task.now_s))
     return task
 
 
-def _stepped(task: _Follower, shadow: Shadow, steps: int, came: int = 0) -> list[int]:
+def _stepped(task: _Follower, successor: Successor, steps: int, came: int = 0) -> list[int]:
     """Records of each step, between which `came` more came."""
     sizes = []
     for _ in range(steps):
         before = task.position
-        shadow.step()
+        successor.step()
         sizes.append(task.position - before)
         task.end += came
     return sizes
 
 
-def _shadow(task: _Follower, behind: int) -> Shadow:
+def _successor(task: _Follower, behind: int) -> Successor:
     task.end = behind
     return _Steps(cast(Any, task), cast(Any, None), lambda: task.end)
 
 
 def test_steps_grow_slowly_to_what_a_millisecond_holds(follower: _Follower) -> None:
-    assert _stepped(follower, _shadow(follower, 1 << 20), 6) == [8, 16, 32, 64, 100, 100]
+    assert _stepped(follower, _successor(follower, 1 << 20), 6) == [8, 16, 32, 64, 100, 100]
 
 
 def test_they_hold_no_more_than_256_however_cheap_records_are(follower: _Follower) -> None:
     follower.record_s = 0.0
-    assert _stepped(follower, _shadow(follower, 1 << 20), 7)[4:] == [128, 256, 256]
+    assert _stepped(follower, _successor(follower, 1 << 20), 7)[4:] == [128, 256, 256]
 
 
 def test_dear_records_make_the_next_step_short_at_once_and_never_shorter_than_8(follower: _Follower) -> None:
-    shadow = _shadow(follower, 1 << 20)
-    _stepped(follower, shadow, 6)
+    successor = _successor(follower, 1 << 20)
+    _stepped(follower, successor, 6)
     follower.record_s = 49.9e-6
-    assert _stepped(follower, shadow, 3) == [100, 20, 20]
+    assert _stepped(follower, successor, 3) == [100, 20, 20]
     follower.record_s = 0.1
-    assert _stepped(follower, shadow, 3) == [20, 8, 8]
+    assert _stepped(follower, successor, 3) == [20, 8, 8]
 
 
 def test_a_step_holds_twice_what_came_however_long_that_takes(follower: _Follower) -> None:
     follower.record_s = 0.1
-    shadow = _shadow(follower, 1 << 20)
-    assert _stepped(follower, shadow, 4, came=50) == [8, 100, 100, 100]
-    assert shadow.behind == (1 << 20) - 308 + 200
+    successor = _successor(follower, 1 << 20)
+    assert _stepped(follower, successor, 4, came=50) == [8, 100, 100, 100]
+    assert successor.behind == (1 << 20) - 308 + 200
 
 
 def test_it_ends_where_the_log_ends(follower: _Follower) -> None:
-    shadow = _shadow(follower, 30)
-    assert _stepped(follower, shadow, 4) == [8, 16, 6, 0]
-    assert shadow.is_near
+    successor = _successor(follower, 30)
+    assert _stepped(follower, successor, 4) == [8, 16, 6, 0]
+    assert successor.is_near
 
 
 def test_one_that_fills_a_metric_says_nothing_about_records(follower: _Follower) -> None:
-    shadow = _shadow(follower, 1 << 20)
-    _stepped(follower, shadow, 5)
+    successor = _successor(follower, 1 << 20)
+    _stepped(follower, successor, 5)
     follower.fills.waiting = True
-    assert _stepped(follower, shadow, 2) == [0, 0]
+    assert _stepped(follower, successor, 2) == [0, 0]
     follower.fills.waiting = False
-    assert _stepped(follower, shadow, 1) == [100]
+    assert _stepped(follower, successor, 1) == [100]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +10,16 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.host.place import Place, TaskKey
+from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.checkpoints import used_s
 from railgun.task.identity import TaskIdentity
-from railgun.unit.place import Place
+from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
-from railgun.unit.spread import TaskKey
-from railgun.unit.task_host import TaskHost
 from railgun.wire.encode import encode_control, encode_event
 from railgun.wire.reply import decode_reply
 from tests.unit.local_units import SMALL
@@ -85,12 +85,14 @@ def host(log: HeldLog, tmp_path: Path) -> Iterator[TaskHost]:
         tmp_path / "task",
         tmp_path / "ready",
     )
-    opened = TaskHost(place, log, Sending(log, _TOPICS), _SETTINGS, used_s)
+    executor = ThreadPoolExecutor(1)
+    opened = Hosting(log, Sending(log, _TOPICS), used_s, executor).host(place, _SETTINGS)
     try:
-        assert opened.open()
+        opened.open()
         yield opened
     finally:
         opened.close()
+        executor.shutdown()
 
 
 def records(count: int) -> list[bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from railgun.engine.engine import Engine
-from railgun.unit.start import LoggedStart
+from railgun.host.start import LoggedStart
 
 DEFINITIONS = """
 [streams.s]

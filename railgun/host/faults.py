@@ -9,7 +9,7 @@ from reservoir.errors import ReservoirError
 # What would come again wherever the task is run.
 OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
 # Of a task that nobody waits for: the others go on whatever it is.
-OF_A_SHADOW = (*OF_ONE_TASK, TransportError, OSError)
+OF_A_SUCCESSOR = (*OF_ONE_TASK, TransportError, OSError)
 
 
 def one_line(error: BaseException) -> str:

@@ -4,11 +4,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from railgun.host.faults import OF_A_SUCCESSOR
+from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import unanswered
-from railgun.unit.faults import OF_A_SHADOW
-from railgun.unit.task_log import TaskLog
 from railgun.wire.encode import Records
 
 # Whoever calls meanwhile waits for a step: it takes as many records as the last one did in this time. How long one
@@ -23,7 +23,7 @@ _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
 _log = logging.getLogger("railgun.unit")
 
 
-class Shadow:
+class Successor:
     """task: opened from its folder.  log: of the task that answers.  end: how far it may follow. One thread uses it."""
 
     def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
@@ -121,16 +121,16 @@ class Shadow:
         self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
 
 
-def close_all(shadows: Iterable[Shadow]) -> None:
+def close_all(successors: Iterable[Successor]) -> None:
     """Let their tasks go. One that cannot be closed keeps no other open, and nobody waits for it."""
-    for shadow in shadows:
-        shadow.log.release_beside()
-        close_task(shadow.task)
+    for successor in successors:
+        successor.log.release_beside()
+        close_task(successor.task)
 
 
 def close_task(task: TaskProcessor) -> None:
     """Let one go that answers nobody: where it cannot be closed, nobody has to know."""
     try:
         task.close()
-    except OF_A_SHADOW as error:
+    except OF_A_SUCCESSOR as error:
         _log.error("%s: what was beside it was not closed: %s", task.identity, error)

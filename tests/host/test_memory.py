@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import railgun
+from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.task.settings import MIB, TaskSettings
-from railgun.unit.memory import MemoryShares, cache_bytes
 
 WHOLE = cache_bytes(TaskSettings())
 TWO_BY_FOUR = """
@@ -57,7 +57,7 @@ def test_an_engine_with_eight_tasks_and_eight_more(tmp_path: Path) -> None:
     def held(engine: railgun.Engine) -> dict[str, int]:
         found = {}
         for name in ("first", "second"):
-            members = list(engine._streams.live(name).members)
+            members = list(engine._streams.live(name).hosts)
             assert len(members) == 8
             found[name] = sum(cache_bytes(member.task.settings) for member in members)
             for member in members:

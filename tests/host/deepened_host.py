@@ -1,28 +1,30 @@
 """One task of a unit, over an embedded log, which is deepened: each step of it by itself."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_json
 from railgun.catalog.names import column_name
+from railgun.host.place import Place, TaskKey
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.checkpoints import used_s
 from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
 from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_plan
 from railgun.task.history_manifest import ready_folder
-from railgun.unit.place import Place
+from railgun.unit.hosting import Hosting
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
-from railgun.unit.spread import TaskKey
-from railgun.unit.task_host import TaskHost
 from railgun.wire.encode import encode_control
 from tests.engine.deepened import build_deepening
+from tests.host.test_task_host import HeldLog
 from tests.task.small_log import IDENTITY
 from tests.task.test_own_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
 from tests.unit.local_units import SMALL, awaited
-from tests.unit.test_task_host import HeldLog
 
 __all__ = ["DEFINITIONS", "DeepenedHost", "deepened_host"]
 
@@ -54,8 +56,15 @@ class DeepenedHost:
         self.open()
 
     def open(self) -> None:
-        self.host = TaskHost(self.place, self.log, Sending(self.log, TOPICS), SETTINGS, used_s)
-        assert self.host.open()
+        self.executor = ThreadPoolExecutor(2)
+        hosting = Hosting(self.log, Sending(self.log, TOPICS), used_s, self.executor)
+        self.hosts = UnitHosts(
+            lambda place, tasks: hosting.host(place, SETTINGS), lambda host: None, self.executor
+        )
+        self.hosts.assign([self.place])
+        self.hosts.wait()
+        self.hosts.advance()
+        self.host = self.hosts.by_key[self.place.key]
 
     def change(self, kind: type[BeginDeepening] | type[Deepen], history: str = HISTORY) -> None:
         """Write it to the log, and let the task come to it."""
@@ -75,7 +84,18 @@ class DeepenedHost:
     def take_all(self) -> None:
         end = self.log.end_offset(*WHERE)
         while self.host.position < end and self.host.is_running:
-            self.host.take(self.log.read(*WHERE, self.host.position, 64, 1 << 20))
+            fetched = self.log.read(*WHERE, self.host.position, 64, 1 << 20)
+            self.hosts.isolated(self.host, partial(self.host.take, fetched))
+
+    def work(self) -> None:
+        """What the task needs beside records, and a step of what follows it."""
+        self.hosts.isolated(self.host, self.host.work)
+        self.host.take_over.step()
+
+    def close(self) -> None:
+        """Let the task go as it is."""
+        self.host.close()
+        self.executor.shutdown()
 
     def request(self, history: str = HISTORY) -> None:
         """As the job does, before the record."""
@@ -108,7 +128,7 @@ class DeepenedHost:
         """Until the task says so of what follows it."""
 
         def said() -> bool:
-            self.host.work()
+            self.work()
             following = self.host.following
             return following is not None and following.get(name) == value
 
@@ -121,5 +141,5 @@ def deepened_host(folder: Path) -> Iterator[DeepenedHost]:
     try:
         yield made
     finally:
-        made.host.close()
+        made.close()
         made.log.close()

@@ -1,0 +1,87 @@
+"""The accepted-events export of a task: begun at a record of its log, written while the task goes on.
+
+docs/decisions/0012 says what it is for; HISTORY.md has the files.
+"""
+
+import logging
+import shutil
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+from railgun.catalog.changes import BeginDeepening
+from railgun.host.faults import OF_A_SUCCESSOR, one_line
+from railgun.host.place import Place
+from railgun.task.deepening_asked import REQUEST, read_asked
+from railgun.task.deepening_plan import OWN, OWN_FILE, history_of, write_own
+from railgun.task.durable_files import make_durable
+from railgun.task.own_events import Freezing
+from railgun.task.processor import TaskProcessor
+
+_log = logging.getLogger("railgun.unit")
+
+
+class AcceptedEventsExport:
+    """One thread uses it. copy: tells apart the copies of one task that share a folder of built history."""
+
+    def __init__(self, place: Place, copy: str, executor: Executor) -> None:
+        self._place, self._copy, self._executor = place, copy, executor
+        self._base = place.history.parents[2]
+        self._folder = self._base / OWN / place.history.parent.name / place.history.name
+        self._writing: Future[None] | None = None
+        self._newest = ""
+        self._failure: tuple[str, str] | None = None
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """The history that is asked for, and why the export of it failed; None where it did not."""
+        return self._failure
+
+    def begin(self, task: TaskProcessor, change: BeginDeepening) -> None:
+        """Called at the record that asks for it, at its position."""
+        self._failure, self._newest = None, change.history
+        try:
+            request = read_asked(self._base / REQUEST)
+            if request is None or request.history != change.history:
+                # Nobody waits for it any more.
+                return
+            if history_of(self._folder / OWN_FILE) == change.history:
+                return
+            made = self._folder.with_name(f"{self._folder.name}.{change.history}{self._copy}")
+            shutil.rmtree(made, ignore_errors=True)
+            freezing = Freezing(task, made)
+        except OF_A_SUCCESSOR as error:
+            self._failed(change.history, error)
+            return
+        self._writing = self._executor.submit(self._write, self._writing, freezing, made, change.history)
+
+    def forget_failure(self) -> None:
+        """Called now and then: nobody has to be told of a failure once the request is gone."""
+        if self._failure is not None and not (self._base / REQUEST).is_file():
+            self._failure = None
+
+    def wait(self) -> None:
+        """Return once nothing is written."""
+        if self._writing is not None:
+            self._writing.result()
+
+    def _write(self, before: "Future[None] | None", freezing: Freezing, made: Path, history: str) -> None:
+        if before is not None:
+            before.result()
+        try:
+            write_own(made, history, freezing.finish())
+            if history_of(self._folder / OWN_FILE) == history:
+                # Another copy of the task was sooner: its export says the same.
+                shutil.rmtree(made, ignore_errors=True)
+                return
+            shutil.rmtree(self._folder, ignore_errors=True)
+            made.rename(self._folder)
+            make_durable(self._folder.parent)
+        except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+            shutil.rmtree(made, ignore_errors=True)
+            self._failed(history, error)
+
+    def _failed(self, history: str, error: Exception) -> None:
+        """The task goes on: a log that has this record would stop whoever reads it, for ever."""
+        if history == self._newest:
+            self._failure = history, one_line(error)
+        _log.error("%s cannot be put aside: %s", self._place.identity, error)

@@ -1,0 +1,341 @@
+"""How a task is replaced by its successor, which was built with older history: opened, followed, put in its place.
+
+docs/decisions/0012 says why; HISTORY.md has the folders.
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+
+from railgun.host.faults import OF_A_SUCCESSOR, one_line
+from railgun.host.place import Place
+from railgun.host.successor import Successor, close_all, close_task
+from railgun.host.task_log import TaskLog
+from railgun.task.deepening_asked import Asked
+from railgun.task.deepening_plan import PLAN, history_of
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError
+from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
+from railgun.task.processor import TaskProcessor
+from railgun.task.settings import MIB, TaskSettings
+from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
+from railgun.wire.encode import Records
+
+_LOOK_S, _AGAIN_S = 0.5, 10.0
+# The successor's share of the caches of the task that answers: both are open for a while.
+_CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
+
+_log = logging.getLogger("railgun.unit")
+
+Offered = Callable[[], Asked | None]
+"""Which successor is built for a task, if any. Raises OSError."""
+
+
+class TakeOver:
+    """One thread uses it; what takes long is done by the executor, and nobody waits for it.
+
+    position: of the task that answers.  sync_log: as for that one.  failure: why what was built cannot be followed,
+    for now; error: the same as it was raised.  offer: what it goes by.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        log: TaskLog,
+        settings: TaskSettings,
+        sync_log: Callable[[int], None],
+        position: Callable[[], int],
+        offered: Offered,
+        executor: Executor,
+    ) -> None:
+        self._place, self._log, self._sync_log, self._position = place, log, sync_log, position
+        self._settings, self._offered, self._executor = _smaller(settings), offered, executor
+        self._successor: Successor | None = None
+        self._opening: Future[Successor | None] | None = None
+        self._leaving: Future[None] | None = None
+        self._moving: tuple[str, int] | None = None
+        self.offer: Asked | None = None
+        self._look_s = self._again_s = 0.0
+        self.failure: str | None = None
+        self.error: Exception | None = None
+        self._is_cleared = self._is_closed = False
+
+    @property
+    def successor(self) -> Successor | None:
+        """What follows the task; None where nothing is built, or it is not open."""
+        return self._successor
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a successor answers that is not in its folder for good yet: its predecessor's is needed still."""
+        return self._moving is not None
+
+    @property
+    def following(self) -> dict[str, object] | None:
+        """For whoever waits for it: which history, how far behind the task that answers; or why not."""
+        if self.failure is not None:
+            offer = self.offer or Asked("", 0)
+            return {"history": offer.history, "offer": offer.number, "failure": self.failure}
+        successor = self._successor
+        if successor is None:
+            return None
+        return {
+            "history": successor.task.history,
+            "behind": successor.behind,
+            "filling": successor.is_filling,
+        }
+
+    def feed(self, records: Records, first_offset: int) -> None:
+        """Records that the task that answers has just processed."""
+        if self._successor is not None:
+            self._guarded(lambda successor: successor.feed(records, first_offset))
+
+    def look(self, task: TaskProcessor, *, is_ready: bool) -> None:
+        """Called now and then: open what is offered, let go of what is not any more, complete what was begun.
+
+        is_ready: the task has come to where its log ended when it was opened.
+        """
+        if self._moving is not None:
+            self._move(task, *self._moving)
+        if time.monotonic() < self._look_s:
+            return
+        self._look_s = time.monotonic() + _LOOK_S
+        try:
+            if is_ready and not self._is_cleared:
+                self._is_cleared = True
+                self._clear()
+            self._look()
+        except OF_A_SUCCESSOR as error:
+            self._failed(error)
+
+    def step(self) -> bool:
+        """A brief step of the successor. True: there is more to do now."""
+        more: list[bool] = []
+        if self._successor is not None:
+            self._guarded(lambda successor: more.append(successor.step()))
+        return any(more)
+
+    def replacement(self, task: TaskProcessor, missing: HistoryMissingError) -> TaskProcessor:
+        """The task that goes on in another's stead, which has come to the record that says so. If none has followed
+        yet, opens one and blocks until it has caught up.
+
+        Raises HistoryMissingError, what tasks raise.
+        """
+        if self._opening is not None:
+            self._take_opened()
+        if self._successor is None or self._successor.task.history != missing.history:
+            self._let_go()
+            if not self._has_one(missing.history):
+                raise missing
+            self._successor = self._follow(self._open(missing.history))
+        successor, self._successor = self._successor, None
+        try:
+            successor.catch_up()
+        except BaseException:
+            close_all([successor])
+            raise
+        self._log.release_beside()
+        # What was answered to records of an input topic is answered again, not what it would be now.
+        # One that is further has taken over before, with this: what it has met since is to stay.
+        if successor.task.position == task.position:
+            successor.task.inputs = task.inputs
+        self._moving = missing.history, task.position
+        return successor.task
+
+    def withdraw(self) -> None:
+        """Nothing is offered any more: let go of what follows, and of what is being opened."""
+        self.offer = None
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.add_done_callback(_close_opened)
+        self._let_go()
+
+    def settle(self, task: TaskProcessor) -> None:
+        """Where a task has taken over, wait until it is in its folder for good, or cannot be moved for now."""
+        if self._moving is not None:
+            task.checkpoints.take()
+            if self._leaving is not None:
+                self._leaving.result()
+            self._move(task, *self._moving)
+
+    def let_go(self, task: TaskProcessor) -> None:
+        """Close a task that was replaced, beside the one that answers: to write what a database holds takes a while."""
+        before = self._leaving
+
+        def close() -> None:
+            if before is not None:
+                before.result()
+            close_task(task)
+
+        self._leaving = self._executor.submit(close)
+
+    def close(self) -> None:
+        """Let go of what is open; what is being opened is closed as soon as it is."""
+        self._is_closed = True
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.add_done_callback(_close_opened)
+        if self._leaving is not None:
+            self._leaving.result()
+        self._moving = None
+        self._let_go()
+
+    def _look(self) -> None:
+        """Is something built for this task, or given up?"""
+        if self._opening is not None:
+            if self._opening.done():
+                self._take_opened()
+            return
+        offer = self._current_offer()
+        if offer != self.offer:
+            before, self.offer = self.offer, offer
+            self.failure, self.error, self._again_s = None, None, 0.0
+            if before is not None and (offer is None or offer.history != before.history):
+                # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
+                # task may have started anew since, and not have come to the record again.
+                self._let_go()
+        wanted = None if offer is None or time.monotonic() < self._again_s else offer.history
+        if self._successor is None and wanted is not None and not self.is_moving and self._has_one(wanted):
+            self._opening = self._executor.submit(self._opened, wanted)
+
+    def _current_offer(self) -> Asked | None:
+        """What is built for this task, not for one of another stream that had the name."""
+        offer = self._offered()
+        return offer if offer is not None and offer.created == self._place.key.created else None
+
+    def _let_go(self) -> None:
+        """Close what follows. The task that answers has nothing to do with one that cannot be closed."""
+        successor, self._successor = self._successor, None
+        if successor is not None:
+            close_all([successor])
+
+    def _failed(self, error: Exception) -> None:
+        """It is tried again later, or when it is offered anew."""
+        self.failure, self.error = one_line(error), error
+        self._again_s = time.monotonic() + _AGAIN_S
+        _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
+
+    def _has_one(self, history: str) -> bool:
+        made = beside(self._place.folder, history)
+        if made.is_dir():
+            return current_folder(self._place.folder) != made
+        return (self._place.history / MANIFEST_PLACE).is_file()
+
+    def _opened(self, history: str) -> Successor | None:
+        """Run by the executor. None where it was given up meanwhile: then nothing is left of it."""
+        made = beside(self._place.folder, history)
+        is_new = not made.is_dir()
+        successor: Successor | None = None
+        try:
+            successor = self._follow(self._open(history))
+            successor.read_ahead()
+        except BaseException:
+            close_all([] if successor is None else [successor])
+            successor = None
+            raise
+        finally:
+            # Whoever gave it up may have seen nothing of it yet. Where all have taken over it was here before.
+            if is_new and self._is_given_up(history):
+                close_all([] if successor is None else [successor])
+                successor = None
+                shutil.rmtree(made, ignore_errors=True)
+        return successor
+
+    def _is_given_up(self, history: str) -> bool:
+        if self._is_closed:
+            return True
+        try:
+            offer = self._current_offer()
+        except OSError:
+            return False
+        return offer is None or offer.history != history
+
+    def _open(self, history: str) -> TaskProcessor:
+        place = self._place
+        made = beside(place.folder, history)
+        if not made.is_dir():
+            manifest = verified_manifest(place.history, place.identity, place.key.created)
+            if manifest.history != history:
+                raise HistoryDamagedError(
+                    str(place.history), f"it was built for another deepening, {manifest.history}"
+                )
+            take_in(place.history, place.folder, history)
+        try:
+            return self._log.recover(made, place.identity, self._settings, self._sync_log)
+        except BaseException:
+            self._log.release_beside()
+            raise
+
+    def _take_opened(self) -> None:
+        """Wait for what is being opened, where it is not open yet."""
+        opening, self._opening = self._opening, None
+        assert opening is not None
+        try:
+            self._successor = opening.result()
+            self.failure = self.error = None
+        except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+            self._failed(error)
+
+    def _follow(self, task: TaskProcessor) -> Successor:
+        return Successor(task, self._log, self._position)
+
+    def _guarded(self, do: Callable[[Successor], object]) -> None:
+        """The task that answers has nothing to do with what goes wrong here."""
+        assert self._successor is not None
+        try:
+            do(self._successor)
+        except OF_A_SUCCESSOR as error:
+            self._failed(error)
+            self._let_go()
+
+    def _move(self, task: TaskProcessor, history: str, after: int) -> None:
+        """Once a checkpoint is behind the record, the task is in its new folder for good."""
+        if task.checkpoints.durable_position <= after:
+            if not task.checkpointer.is_in_flight:
+                task.checkpoints.begin()
+            return
+        if time.monotonic() < self._again_s or (self._leaving is not None and not self._leaving.done()):
+            return
+        try:
+            move_to(self._place.folder, history)
+        except OSError as error:
+            # The task is whole without it: whoever recovers it goes by its log.
+            self._failed(error)
+            return
+        self._moving = self.failure = self.error = None
+        self._executor.submit(self._remove_others)
+
+    def _clear(self) -> None:
+        """Remove what a deepening has left that is over, by a process that was gone before it could.
+
+        Not sooner: where all tasks have taken over the plan is gone, and one whose process was gone before it had moved
+        is in its old folder yet, with a log that has it go on in another one.
+        """
+        place = self._place.folder
+        plan = self._place.history.parents[2] / PLAN
+        if not self.is_moving and current_folder(place) != place and history_of(plan) is None:
+            self._executor.submit(self._remove_others)
+
+    def _remove_others(self) -> None:
+        try:
+            remove_others(self._place.folder)
+        except (HistoryDamagedError, OSError) as error:
+            _log.warning("%s: what it has left is not removed yet: %s", self._place.identity, error)
+
+
+def _close_opened(opening: "Future[Successor | None]") -> None:
+    successor = None if opening.exception() is not None else opening.result()
+    close_all([] if successor is None else [successor])
+
+
+def _smaller(settings: TaskSettings) -> TaskSettings:
+    names = ("row_cache_bytes", "page_cache_bytes", "chunk_cache_bytes", "block_cache_bytes")
+    return replace(
+        settings,
+        **{
+            name: max(_CACHE_BYTES_MIN, getattr(settings, name) // _CACHE_SHARE)
+            for name in (*names, "write_buffer_bytes")
+        },
+    )

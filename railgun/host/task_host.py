@@ -1,0 +1,359 @@
+"""One copy of a task: opened from its folder, fed from its log, kept up between batches, replaced by its successor."""
+
+import contextlib
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from enum import StrEnum
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from railgun.catalog.changes import BeginDeepening, Warm
+from railgun.host.accepted_events import AcceptedEventsExport
+from railgun.host.place import Place
+from railgun.host.reply_sink import ReplySink
+from railgun.host.start import Start
+from railgun.host.take_over import Offered, TakeOver
+from railgun.host.task_log import TaskLog
+from railgun.messaging.errors import TransportError
+from railgun.messaging.transport import Fetched
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError, LogGapError
+from railgun.task.history_manifest import verified_manifest
+from railgun.task.processor import TaskProcessor
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.task.task_folder import copy_folder, current_folder
+from railgun.wire.encode import Records
+
+_log = logging.getLogger("railgun.unit")
+
+
+class HostState(StrEnum):
+    """What a host does. recovering: until the task has come to where its log ended when it was opened."""
+
+    CLOSED = "closed"
+    OPENING = "opening"
+    RECOVERING = "recovering"
+    ANSWERING = "answering"
+    CLOSING = "closing"
+    FAILED = "failed"
+
+
+class WarmWriter(Protocol):
+    """Writes `warm` records to the log of a host's task; called again until the task has met them there."""
+
+    def __call__(self, host: "TaskHost", due: Sequence[Warm]) -> None: ...
+
+
+class TaskHost:
+    """One thread uses it, but for `open` and `close`, which may be run by another while nothing else is called.
+
+    failure: why the task was stopped for an error of its own; None while it may run.  executor: for what takes long.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        log: TaskLog,
+        sink: ReplySink,
+        settings: TaskSettings,
+        write_warm: WarmWriter,
+        offered: Offered,
+        executor: Executor,
+        copy: str = "",
+    ) -> None:
+        self.place, self.log, self.settings = place, log, settings
+        self.sink = sink
+        self.failure: str | None = None
+        self._write_warm = write_warm
+        self._task: TaskProcessor | None = None
+        self._state = HostState.CLOSED
+        self._known_position = self._ready_at = self._trimmed_at = 0
+        self.export = AcceptedEventsExport(place, copy, executor)
+        self._offered, self._executor = offered, executor
+        self.take_over = self._make_take_over()
+
+    # --- state -------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> HostState:
+        """What it does now."""
+        if self._state is HostState.RECOVERING and self.position >= self._ready_at:
+            self._state = HostState.ANSWERING
+        return self._state
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes records."""
+        return self._state in (HostState.RECOVERING, HostState.ANSWERING)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has come to where its log ended when it was opened."""
+        return self.state is HostState.ANSWERING
+
+    @property
+    def lag(self) -> int:
+        """Records of its log that it has not taken yet, as far as it knows."""
+        return max(0, self.log.known_end - self.position)
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record it wants."""
+        return self._known_position if self._task is None else self._task.position
+
+    @property
+    def task(self) -> TaskProcessor:
+        """The task; only while `is_running`."""
+        assert self._task is not None
+        return self._task
+
+    @property
+    def following(self) -> dict[str, object] | None:
+        """How far a successor follows it, or why none can; None where none is built."""
+        if self.export.failure is not None:
+            history, failure = self.export.failure
+            return {"history": history, "failure": failure}
+        return self.take_over.following
+
+    def replied(self) -> int:
+        """The offset before which everything is answered and acknowledged. Raises TransportError."""
+        return self.sink.replied(self.position)
+
+    # --- opening and closing -----------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Recover the task as its last checkpoint left it.
+
+        Raises StoreLockedError where another process holds its folder, what tasks raise, TransportError, OSError.
+        """
+        self._state = HostState.OPENING
+        try:
+            self.place.folder.mkdir(parents=True, exist_ok=True)
+            self._recover()
+        except BaseException:
+            self._state = HostState.CLOSED
+            raise
+        self._state = HostState.RECOVERING
+
+    def catch_up(self, threads: int, start: Start) -> None:
+        """Process what the log holds, unanswered, with so many threads reading the task's state.
+
+        A record of the log may put a successor, or a task with history, in the task's place.  start: told how far it
+        is.  Raises what tasks raise, TransportError.
+        """
+        self._ready_at = self.log.end
+        start.expect(self._ready_at - self.position)
+        while self.position < self._ready_at:
+            before = self.position
+            try:
+                self.log.catch_up(self.task, self._ready_at, threads, start)
+            except HistoryMissingError as missing:
+                self._go_on_with(missing)
+            else:
+                if self.position == before:
+                    raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
+
+    def close(self) -> None:
+        """Let the task go, without a checkpoint."""
+        # First: a checkpoint of a task that is being let go may wait for replies.
+        self.sink.give_up()
+        self._state = HostState.CLOSING
+        try:
+            self.take_over.close()
+            self._close_task()
+        finally:
+            self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
+
+    def fail(self, error: Exception) -> None:
+        """Stop the task for an error of its own."""
+        self.failure = f"{type(error).__name__}: {error}"
+        _log.error("%s is stopped: %s", self.place.identity, error)
+        # Whatever else is wrong with it has no more to say.
+        with contextlib.suppress(Exception):
+            self.close()
+        self._state = HostState.FAILED
+
+    # --- records -----------------------------------------------------------------------------------
+
+    def process(self, records: Records | list[bytes], deliver: Callable[[Replies], None]) -> None:
+        """Process the next records of the log. Raises what tasks raise."""
+        task = self.task
+        task.process(records, task.position, deliver)
+
+    def take(self, fetched: Fetched) -> None:
+        """Process what has come from the log, and send the replies. Raises what tasks raise, TransportError."""
+        begun_s, now_ms = perf_counter(), time.time() * 1000
+        self._check_gapless(fetched)
+        if not len(fetched):
+            return
+        first, records = self.position, Records(fetched.buffer, fetched.bounds)
+        try:
+            self.process(records, self._deliver)
+        except HistoryMissingError as missing:
+            self._go_on_with(missing)
+            return
+        self.sink.note(fetched, begun_s, now_ms)
+        # Reading the log a second time, for the successor alone, would cost more.
+        self.take_over.feed(records, first)
+
+    def work(self, *, brief: bool = False) -> bool:
+        """A slice of what the task needs beside records. True: there is more to do now.
+
+        brief: well under a millisecond, for whoever comes again soon.
+        """
+        task = self.task
+        more = task.work(brief=brief)
+        if task.metrics.warming:
+            self._warm()
+        self._trim()
+        self.export.forget_failure()
+        self.take_over.look(task, is_ready=self.is_ready)
+        return more and (brief or not _only_waits(task))
+
+    def expedite(self) -> None:
+        """A slice of what warming metrics wait for, checkpoints included."""
+        task = self.task
+        if task.fills.waiting:
+            task.work()
+        elif task.metrics.warming:
+            if not task.ready_to_warm():
+                # A finished fill makes a checkpoint due: it is taken a step at a time.
+                task.work()
+            self._warm()
+
+    def checkpoint(self) -> None:
+        """Take a checkpoint and wait for it, and for the replies it covers. Raises TransportError where they are not
+        acknowledged: their records are processed again at the next start, from the last checkpoint on."""
+        if self._task is None:
+            return
+        try:
+            self._task.checkpoints.take()
+        except TransportError:
+            durable = self._task.checkpoints.durable_position
+            _log.warning(
+                "%s is not checkpointed, replies are not acknowledged: the next start processes %d records again, from "
+                "offset %d on",
+                self.place.identity,
+                self.position - durable,
+                durable,
+            )
+            raise
+        self._trim()
+
+    # --- within ------------------------------------------------------------------------------------
+
+    def _make_take_over(self) -> TakeOver:
+        return TakeOver(
+            self.place,
+            self.log,
+            self.settings,
+            self.sink.wait,
+            lambda: self.position,
+            self._offered,
+            self._executor,
+        )
+
+    def _recover(self) -> None:
+        task = self.log.recover(
+            current_folder(self.place.folder), self.place.identity, self.settings, self.sink.wait
+        )
+        self._ready_at = self.log.end
+        if task.position > self._ready_at:
+            reason = (
+                f"its state is at offset {task.position}, its log ends at {self._ready_at}; restore the whole folder "
+                "from one copy"
+            )
+            task.close()
+            raise LogGapError(str(self.place.identity), reason)
+        self._run(task)
+
+    def _run(self, task: TaskProcessor) -> None:
+        self._task, self._known_position = task, task.position
+        self._trimmed_at = 0
+        task.puts_aside = self._begin_export
+
+    def _close_task(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            self._known_position = task.position
+            task.close()
+            self.log.release()
+
+    def _begin_export(self, change: BeginDeepening) -> None:
+        self.export.begin(self.task, change)
+
+    def _go_on_with(self, missing: HistoryMissingError) -> None:
+        if missing.takes_over:
+            self._take_over(missing)
+        else:
+            self._take_history(missing)
+
+    def _take_over(self, missing: HistoryMissingError) -> None:
+        """The log says that from here on the task is its successor."""
+        before = self.task
+        self._run(self.take_over.replacement(before, missing))
+        self.take_over.let_go(before)
+        _log.info("%s goes on with history %s", self.place.identity, missing.history)
+
+    def _take_history(self, missing: HistoryMissingError) -> None:
+        """The log says that history lies before it: a copy of the folder made ready takes the place of the task's own,
+        and the log is read again from its beginning. Cut off half-way, the next start comes here again."""
+        place = self.place
+        if not place.history.is_dir():
+            raise missing
+        manifest = verified_manifest(place.history, place.identity, place.key.created)
+        if manifest.history != missing.history:
+            raise missing
+        self.take_over.close()
+        self._close_task()
+        try:
+            shutil.rmtree(place.folder)
+            copy_folder(place.history, place.folder)
+        except OSError as error:
+            # A shared folder's, or a full disk's: as where the history is missing, the other tasks go on.
+            raise HistoryDamagedError(str(place.history), f"it cannot be taken: {error}") from error
+        self.take_over = self._make_take_over()
+        ready_at = self._ready_at
+        self._recover()
+        self._ready_at = max(ready_at, self._ready_at)
+        self._state = HostState.RECOVERING
+        _log.info("%s begins anew behind history %s", place.identity, missing.history)
+
+    def _check_gapless(self, fetched: Fetched) -> None:
+        offsets, position = fetched.offsets, self.position
+        if not len(offsets):
+            reached = fetched.next_offset
+        elif offsets[0] == position and offsets[-1] == position + len(offsets) - 1:
+            return
+        else:
+            gap = np.flatnonzero(offsets != position + np.arange(len(offsets)))
+            reached = int(offsets[gap[0]])
+        if reached > position:
+            reason = f"offset {position} is next, the log has nothing before {reached}"
+            raise LogGapError(str(self.place.where), reason)
+
+    def _deliver(self, replies: Replies) -> None:
+        self.sink.deliver(self.task, replies)
+
+    def _warm(self) -> None:
+        """Have the `warm` records written that are due; the task meets them in its log."""
+        due = self.task.ready_to_warm()
+        if due:
+            self._write_warm(self, due)
+
+    def _trim(self) -> None:
+        """Let the log go as far as no recovery of the task can need it any more."""
+        checkpoints = self.task.checkpoints
+        if checkpoints.taken > self._trimmed_at:
+            self._trimmed_at = checkpoints.taken
+            self.log.trim(checkpoints.durable_log_start)
+
+
+def _only_waits(task: TaskProcessor) -> bool:
+    """Whether all that is left is a commit that another thread makes: a later round finds it done."""
+    return task.checkpointer.is_committing and all(fill.full for fill in task.metrics.fills.values())
