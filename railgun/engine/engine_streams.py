@@ -238,6 +238,8 @@ class EngineStreams:
             deepening.check_built()
             check_new_tasks(f"the deepening of {stream}", self._task_count(), len(entry.stream.tasks))
         deepening.begin_installing()
+        for host in self._live[stream].hosts:
+            host.take_over.look_soon()
         return deepening
 
     def take_over(self, deepening: Deepening) -> bool:

@@ -99,6 +99,8 @@ class TakeOver:
         """
         if self._moving is not None:
             self._move(task, *self._moving)
+        if self._opening is not None and self._opening.done():
+            self._take_opened()
         if time.monotonic() < self._look_s:
             return
         self._look_s = time.monotonic() + _LOOK_S
@@ -144,6 +146,10 @@ class TakeOver:
         self._moving = missing.history, task.position
         return successor.task
 
+    def look_soon(self) -> None:
+        """What is offered has changed: the next call of `look` looks."""
+        self._look_s = 0.0
+
     def withdraw(self) -> None:
         """Nothing is offered any more: let go of what follows, and of what is being opened."""
         self.offer = None
@@ -185,8 +191,6 @@ class TakeOver:
     def _look(self) -> None:
         """Is something built for this task, or given up?"""
         if self._opening is not None:
-            if self._opening.done():
-                self._take_opened()
             return
         offer = self._current_offer()
         if offer != self.offer:
