@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
-from railgun.cli.guest import be_a_guest
 from railgun.cli.history_flags import add_reading, source_of
 from railgun.cli.local_spark import add_local_spark
 from railgun.cli.times import time_ms
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.messaging.kafka_settings import KafkaSettings
     from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
-
-# Set where spark-submit started this program: its Spark runs already, perhaps elsewhere.
-_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
-_SOCKET_TIMEOUT_S = "600"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -84,14 +79,7 @@ def _configure_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scratch", metavar="DIR", help="a local folder of every machine for unfinished work"
     )
-    add_local_spark(parser, "all, or half of them where the priority is idle")
-    parser.add_argument(
-        "--priority",
-        choices=("idle", "normal"),
-        help="on this machine: idle gets the time that nobody else wants, of half of the processors or of --cores, "
-        "so that what answers events beside it does not feel it (default: idle with --url and --broker, normal "
-        "without, where the data folder is locked meanwhile; under spark-submit it is left as it is)",
-    )
+    add_local_spark(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -104,16 +92,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.streams import the_stream
 
     _check(arguments)
-    if _is_a_guest(arguments):
-        # Before Spark is imported: threads that are there by then stay what they are.
-        be_a_guest(arguments.cores)
-        # Of Spark's own, between its processes, in seconds: one that waits for a busy machine is not lost.
-        os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", _SOCKET_TIMEOUT_S)
-        print(
-            "railgun backfill: it takes only what nobody else on this machine wants, of half of its processors or of "
-            "as many as --cores says; with --priority normal it takes its share",
-            file=sys.stderr,
-        )
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
     with needing_spark("backfill"):
@@ -163,16 +141,6 @@ def _told_what_is_kept() -> Iterator[None]:
             file=sys.stderr,
         )
         raise
-
-
-def _is_a_guest(arguments: argparse.Namespace) -> bool:
-    """Where something answers events meanwhile. Without a server the data folder is locked for a part of the work, and
-    who waits for it should not wait for a guest.
-    """
-    priority = arguments.priority or (
-        "normal" if arguments.url is None and arguments.broker is None else "idle"
-    )
-    return priority == "idle" and not arguments.give_up and _OF_SPARK_SUBMIT not in os.environ
 
 
 def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "BackfillRequest":
@@ -255,8 +223,8 @@ BACKFILL = Command(
         "built anew beside it and take over when they have caught up. --url names the server on the data\n"
         "folder, which goes on answering. --until is found where it is left out: the history then supplies\n"
         "only what the stream lacks.\n\n"
-        "Beside a server (--url) or with a cluster (--broker) it runs in the time that nobody else on this\n"
-        "machine wants, and takes long where that is busy: --priority normal has it take its share.\n\n"
+        "It takes its share of this machine. Beside a server, start it with systemd-run or nice, which give\n"
+        "it less (docs/spark.md has the command lines), and leave cores to the server with --cores.\n\n"
         "Without --deepen stop the server of the data folder while the stream is created and while the\n"
         "history is installed, which takes moments; it may run while tasks are built. A run that was cut\n"
         "off goes on where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."

@@ -11,13 +11,14 @@ _MEBIBYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
 _MEMORY_LEAST_MIB = 512
 
 
-def add_local_spark(parser: argparse.ArgumentParser, cores_left_out: str) -> None:
-    """`--cores`, None where it is left out, and `--memory`. cores_left_out: what that means."""
+def add_local_spark(parser: argparse.ArgumentParser) -> None:
+    """`--cores` and `--memory`."""
     parser.add_argument(
         "--cores",
         metavar="N",
         type=_cores,
-        help=f"cores of this machine for Spark, * for all (default: {cores_left_out})",
+        default=ALL_CORES,
+        help="cores of this machine for Spark, * for all (default: *)",
     )
     parser.add_argument(
         "--memory",

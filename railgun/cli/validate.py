@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         option="as railgun backfill was told; may be repeated",
     )
     parser.add_argument("--skip-bad", action="store_true", help="the run, or the backfill, skipped bad rows")
-    add_local_spark(parser, "all")
+    add_local_spark(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 

@@ -34,8 +34,8 @@ _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
 
 
-def local_session(cores: int | None = None, memory: str = "1g") -> SparkSession:
-    """A Spark on this machine; under spark-submit the one that was asked for there. cores: None or 0 for all.
+def local_session(cores: int = 0, memory: str = "1g") -> SparkSession:
+    """A Spark on this machine; under spark-submit the one that was asked for there. cores: 0 for all.
 
     Raises SetupError where Java or Spark will not do.
     """
@@ -54,6 +54,8 @@ def local_session(cores: int | None = None, memory: str = "1g") -> SparkSession:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Between its processes: a busy machine may keep one of them waiting, more so at a low priority.
+        "spark.python.authenticate.socketTimeout": "600s",
         "spark.ui.enabled": "false",
         # A default: who has options of their own in Spark's configuration may name another file there.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",

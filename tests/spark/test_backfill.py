@@ -36,8 +36,6 @@ from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments,
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-# Not as a guest: these tests share their processors, and some call it in this process.
-BACKFILL = ["backfill", "--priority", "normal"]
 METRICS = (
     DEFINITIONS
     + """
@@ -154,7 +152,7 @@ def test_work_that_was_cut_off_goes_on(
 def test_a_killed_job_is_run_again(spark: SparkSession, tmp_path: Path) -> None:
     place, data = parquet(tmp_path, payments(0, 60_000)), tmp_path / "data"
     (tmp_path / "d.toml").write_text(METRICS)
-    words = [*BACKFILL, str(tmp_path / "d.toml"), str(place), "--data", str(data)]
+    words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(data)]
     words += ["--until", str(START_MS + 60_000 * STEP_MS), "--cores", "1"]
     command = [sys.executable, "-m", "railgun", *words]
     job = subprocess.Popen(
@@ -205,7 +203,7 @@ def test_rows_are_refused_by_reason(
     rows[15]["card"] = rows[15]["shop"] = None
     place = parquet(tmp_path, pa.Table.from_pylist(rows, payments(0, 60).schema))
     (tmp_path / "d.toml").write_text(METRICS)
-    words = [*BACKFILL, str(tmp_path / "d.toml"), str(place), "--data", str(tmp_path / "data")]
+    words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(tmp_path / "data")]
     words += ["--until", "2023-11-14T22:14:00Z"]
     assert main([*words, "--json"]) == 1
     said = capsys.readouterr()
@@ -240,7 +238,7 @@ def test_an_empty_history_is_refused_and_times_without_a_zone_are_told(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "d.toml").write_text(METRICS)
-    words = [*BACKFILL, str(tmp_path / "d.toml"), str(parquet(tmp_path / "none", payments(0, 1).slice(1)))]
+    words = ["backfill", str(tmp_path / "d.toml"), str(parquet(tmp_path / "none", payments(0, 1).slice(1)))]
     options = ["--data", str(tmp_path / "data"), "--until", str(START_MS + 40 * STEP_MS)]
     assert main([*words, *options]) == 1
     assert "the history has no event before the cut: nothing was installed" in capsys.readouterr().err

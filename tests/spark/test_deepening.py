@@ -21,7 +21,7 @@ from railgun.spark.errors import ColumnError, HistoryError
 from railgun.state.lock import FolderLock
 from tests.frontend.serving import server
 from tests.spark.folders import DEFINITIONS, SMALL, START_MS, STEP_MS, payments, small_engine
-from tests.spark.test_backfill import BACKFILL, METRICS, NOW_MS, parquet, shuffled
+from tests.spark.test_backfill import METRICS, NOW_MS, parquet, shuffled
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -149,7 +149,7 @@ def test_what_adds_nothing_is_told_and_leaves_nothing(
     with Engine(data) as engine:
         engine.apply(METRICS)
         engine.score_table("payments", payments(BEGIN, 300))
-    words = [*BACKFILL, str(tmp_path / "d.toml"), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
+    words = ["backfill", str(tmp_path / "d.toml"), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
     options = ["--data", str(data), "--deepen", "--work", str(work)]
     assert main([*words, *options, "--json"]) == 0
     said = capsys.readouterr()
@@ -187,7 +187,7 @@ def test_what_adds_no_event_makes_partial_metrics_whole(
         (reply,) = engine.score_table("payments", payments(BEGIN + 300, 1)).to_pylist()
     assert reply["later"] < reply["n"] == 61
     assert [name for name, _ in reply["partial"]] == ["later"]
-    words = [*BACKFILL, str(later), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
+    words = ["backfill", str(later), str(parquet(tmp_path / "own", payments(BEGIN, 200)))]
     assert main([*words, "--data", str(data), "--deepen", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["installed"] is True
