@@ -15,7 +15,6 @@ from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem, of_scoring
 from frontend.in_thread import InThread
 from frontend.installs import Installs
-from frontend.pace import Pace
 from frontend.problems import refusal
 from frontend.replies import replies_of
 from frontend.scoring_thread import Outcome, ScoringThread, Submission
@@ -46,7 +45,8 @@ class EmbeddedBackend(InThread):
         self._engine: Engine | None = None
         self._thread: ScoringThread | None = None
         self._views: dict[str, StreamView] = {}
-        self._changing, self._pace = threading.Lock(), Pace()
+        # Changes wait in the event loop: its threads are few, and those that waited would keep out whoever only looks.
+        self._changing, self._turns = threading.Lock(), asyncio.Lock()
         self._standing = self._starting = _STARTING
         self._nothing = Recording()
         self._installs = Installs()
@@ -108,7 +108,6 @@ class EmbeddedBackend(InThread):
 
     def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
         """In the scoring thread."""
-        self._pace.scored()
         by_stream: dict[str, list[Submission]] = {}
         for submission in batch:
             by_stream.setdefault(submission.stream, []).append(submission)
@@ -223,7 +222,7 @@ class EmbeddedBackend(InThread):
                     self.refresh()
 
         self._the_engine()
-        async with self._pace.turn():
+        async with self._turns:
             return await self._call(changed)
 
     def refresh(self) -> None:
