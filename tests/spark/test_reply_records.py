@@ -1,4 +1,4 @@
-"""Which records a recorded reply can be to, where its id came again and not all of its replies were recorded."""
+"""Which records a recorded reply is held against, and which ids are not compared at a partitioner."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import StreamDefinition
-from railgun.spark.validation.belonging import (
+from railgun.spark.validation.reply_records import (
     FIRST_MS,
     IN_NO_LOG,
     IS_ID_ASKED,
@@ -16,12 +16,10 @@ from railgun.spark.validation.belonging import (
     LAST_MS,
     OF_MS,
     beside_records,
-    elsewhere,
-    here,
-    id_elsewhere,
+    is_mixed,
     more_than_replies,
     sent_records,
-    to_records_here,
+    sent_to,
 )
 from railgun.spark.validation.reply_source import REPLY_NUMBER
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
@@ -77,9 +75,9 @@ def test_a_reply_is_to_a_record_of_its_time(spark: SparkSession) -> None:
     """And where nothing is of its time, to an event in no log if it says nothing at all."""
     card, shop = log(spark, ("a", 1, "x", None)), log(spark, ("a", 2, None, "y"))
     said = replies(spark, ("a", 1, 5), ("a", 2, None), ("a", 3, None), ("a", 4, 6), ("b", 1, None))
-    assert told(beside(said, card, shop), IS_TIMED, OF_MS, IN_NO_LOG, here(0), here(1)) == [
-        (True, 1, False, 1, 0), (True, 2, False, 0, 1), (False, None, True, 0, 0), (False, None, False, 1, 1),
-        (False, None, True, 0, 0),
+    assert told(beside(said, card, shop), IS_TIMED, OF_MS, IN_NO_LOG, sent_to(0), sent_to(1)) == [
+        (True, 1, False, True, False), (True, 2, False, False, True), (False, None, True, False, False),
+        (False, None, False, True, True), (False, None, True, False, False),
     ]  # fmt: skip
     ranged = beside(said, card, shop, times=TimeRange(2, 9))
     assert told(ranged, FIRST_MS, LAST_MS, IS_ID_ASKED) == [(1, 2, True)] * 4 + [(None, None, None)]
@@ -98,50 +96,23 @@ def test_a_record_of_input_may_be_stamped_twice(spark: SparkSession) -> None:
         assert told(found, IS_TIMED, OF_MS) == [(True, of_ms)]
 
 
-def test_events_that_were_sent_elsewhere_are_counted_once(spark: SparkSession) -> None:
-    card = log(spark, ("a", 1, "x", "y"))
-    shop = log(spark, ("a", 1, "x", "y"), ("a", 2, None, "y"), ("a", 2, None, "z"), ("b", 1, "x", "y"))
-    whole = log(spark, ("a", 1, "x", "y"), ("a", 2, None, "y"), ("a", 3, None, None), ("b", 1, "x", "y"))
+def test_an_id_that_came_with_a_field_and_without_it_is_mixed_there(spark: SparkSession) -> None:
+    """All of its replies are. One that came again with another value of the field is not, nor one that never had it."""
+    both, other = ("a", 1, "x", "y"), ("b", 1, "x", "y")
+    again, twice = ("b", 2, "z", "y"), ("d", 1, "x", None)
+    shop = [both, ("a", 2, None, "y"), other, again, ("c", 1, None, "y"), ("d", 2, None, "y")]
+    card, whole = [both, other, again, twice], [*shop, ("a", 3, None, None), twice]
     stream = replace(STREAM, partitioners=("card", "shop", "*"))
-    said = replies(spark, ("a", 1, 5), ("a", 2, None), ("a", 3, None), ("a", 4, None), ("b", 1, 5))
-    found = beside(said, card, shop, whole, stream=stream)
-    assert told(found, *(of(each) for each in range(3) for of in (here, elsewhere, id_elsewhere))) == [
-        (1, 0, 3, 1, 0, 1, 1, 0, 0),
-        (0, 2, 3, 2, 0, 1, 1, 0, 0),
-        (0, 1, 3, 0, 1, 1, 1, 0, 0),
-        (1, 3, 3, 3, 1, 1, 3, 0, 0),
-        (0, 0, 0, 1, 0, 0, 1, 0, 0),
+    said = replies(spark, *((id_, ms, 5) for id_ in "abcd" for ms in (1, 2, 4)), ("e", 1, 5))
+    found = beside(said, *(log(spark, *each) for each in (card, shop, whole)), stream=stream)
+    mixed = told(found, "reply_id", *(is_mixed(each) for each in range(3)))
+    assert mixed == [
+        *[("a", True, True, False)] * 3,
+        *[("b", False, False, False)] * 3,
+        *[("c", False, False, False)] * 3,
+        *[("d", True, True, False)] * 3,
+        ("e", False, False, False),
     ]
-
-
-@pytest.mark.parametrize("time", ["ts", None])
-def test_which_replies_are_held_against_the_records_here(spark: SparkSession, time: str | None) -> None:
-    """Ids that came with a card, and without one: told by their times, or (time is None) by what they say.
-
-    No more replies may be silent than there are such events, whether the other ones were recorded or not.
-    """
-    cases = {
-        (("2", None),): ([], []),
-        (("1", None),): ([0], []),
-        (("2", 5),): ([], [0]),
-        (("1", None), ("2", None)): ([0], [1]),
-        (("1", 5), ("2", None)): ([0], [0]),
-        (("1", None), ("2", 5)): ([0], [1]),
-        # Of a time that no record has.
-        (("9", 5),): ([0], [0]),
-    }
-    ids = [f"i{number}" for number in range(len(cases))]
-    card = log(spark, *((id_, 1, "x", "y") for id_ in ids), source=0)
-    shop = log(spark, *((id_, 2, None, "y") for id_ in ids), source=0)
-    said = [(id_, int(ms), value) for id_, case in zip(ids, cases) for ms, value in case]
-    found = beside(replies(spark, *said), card, shop, stream=replace(STREAM, time=time))
-    own = to_records_here(found.where(f"NOT {IN_NO_LOG}"), 0, "r_1 IS NULL")
-    numbers = {row[REPLY_NUMBER] for row in own.collect()}
-    at, got = 0, []
-    for case in cases:
-        got.append([each for each in range(len(case)) if at + each in numbers])
-        at += len(case)
-    assert got == [by_time if time else by_text for by_time, by_text in cases.values()]
 
 
 def test_events_without_a_reply_are_counted_by_id(spark: SparkSession) -> None:

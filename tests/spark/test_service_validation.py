@@ -158,45 +158,68 @@ class TestEmbedded:
     def test_an_id_that_comes_again_where_it_was_not_sent_before(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:
-        """One of its replies says nothing of that partitioner; no more than one may."""
+        """What is said of that partitioner is not compared; everything else is, and of the other ids all."""
         with elsewhere(tmp_path, START_MS + 9_000) as player:
-            cards = ["a", "b", None, "a"]
+            sent = [("0", "a"), ("1", "b"), ("2", None), ("2", "a"), ("3", None), ("1", "b"), ("2", "b")]
             replies = [
-                player.score({"id": str(min(at, 2)), "ts": START_MS + at * 1_000, "card": card, "n": at + 1})
-                for at, card in enumerate(cards)
+                player.score({"id": id_, "ts": START_MS + at * 1_000, "card": card, "n": at + 1})
+                for at, (id_, card) in enumerate(sent)
             ]
-        assert [each["metrics"]["own"] for each in replies] == [1, 2, None, 5]
+        assert [each["metrics"]["own"] for each in replies] == [1, 2, None, 5, None, 2, 2]
+        assert [each.get("duplicate") for each in replies] == [None] * 3 + [
+            ["*"],
+            None,
+            ["card", "*"],
+            ["card", "*"],
+        ]
         report = of_folder(spark, tmp_path / "data", written(tmp_path, replies))
-        assert report.mismatches == 0, report.as_text()
-        for place, said in ((2, 7), (3, None)):
-            wrong = json.loads(json.dumps(replies))
-            wrong[place]["metrics"]["own"] = said
-            report = of_folder(spark, tmp_path / "data", written(tmp_path, wrong))
-            assert [check.name for check in report.checks if check.mismatches] == ["own"], report.as_text()
+        assert (report.mismatches, report.unanswered) == (0, 0), report.as_text()
+        reason = "their ids came with card and without it, and nothing tells which of these a reply is to"
+        assert report.as_json()["not_compared"] == [{"partitioner": "card", "replies": 3, "reason": reason}]
+        *_, said, last = report.as_text().splitlines()
+        assert said == f"card: 3 replies were not compared: {reason}"
+        assert last.endswith("all equal; 3 replies not compared at card")
+        compared = {check.name: check.compared for check in report.checks}
+        assert compared == {
+            "(other metrics)": 7, "time": 7, "late_card": 4, "duplicate_card": 4, "own": 4,
+            "late_all": 7, "duplicate_all": 7, "whole": 7,
+        }  # fmt: skip
+        wrong = json.loads(json.dumps(replies))
+        for place, name, value in (
+            (1, "own", 7),
+            (4, "own", 7),
+            (5, "own", None),
+            (3, "whole", 7),
+            (6, "whole", 7),
+        ):
+            wrong[place]["metrics"][name] = value
+        wrong[2]["time"] += 1
+        del wrong[3]["duplicate"]
+        report = of_folder(spark, tmp_path / "data", written(tmp_path, wrong))
+        found = {check.name: check.mismatches for check in report.checks if check.mismatches}
+        assert found == {"time": 1, "own": 3, "whole": 2, "duplicate_all": 1}, report.as_text()
 
     def test_a_reply_is_right_whose_other_one_was_not_recorded(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:
-        """Of ids that were sent with a card and without one, either reply may be there alone, and is checked."""
+        """Of ids that came again either reply may be there alone, and is held against the records of its time."""
         with elsewhere(tmp_path, START_MS + 11_000) as player:
-            sent = [("0", "a"), ("1", "b"), ("1", None), ("2", None), ("2", "a"), ("3", None), ("3", "a")]
-            sent += [("4", "b"), ("4", None), ("5", None), ("5", "b")]
+            sent = [("0", "a"), ("1", "b"), ("1", "a"), ("2", "b"), ("2", "b"), ("3", "a"), ("3", None)]
             replies = [
                 player.score({"id": id_, "ts": START_MS + at * 1_000, "card": card, "n": at + 1})
                 for at, (id_, card) in enumerate(sent)
             ]
         values = [each["metrics"]["own"] for each in replies]
-        assert values == [1, 2, None, None, 6, None, 13, 10, None, None, 21]
-        replies[8]["metrics"]["own"] = 10
-        replies[10]["metrics"]["own"] = None
-        file = written(tmp_path, [replies[at] for at in (0, 2, 4, 5, 6, 8, 10)])
-        report = of_folder(spark, tmp_path / "data", file)
+        assert values == [1, 2, 1, 6, 6, 7, None]
+        replies[2]["metrics"]["own"] = 2
+        replies[4]["metrics"]["own"] = 2
+        report = of_folder(spark, tmp_path / "data", written(tmp_path, [replies[at] for at in (0, 2, 4, 5)]))
         found = {check.name: check.mismatches for check in report.checks if check.mismatches}
         assert found == {"own": 2}, report.as_text()
-        assert f"own: {file} line 6, id 4: recorded 10, should be null" in report.as_text()
-        assert "id 5: recorded null, should be 21" in report.as_text()
-        # The first of 1 and of 4 at both partitioners, the first of 2 and of 5 at `*`.
-        assert report.unanswered == 6
+        assert "id 1: recorded 2, should be 1" in report.as_text()
+        assert "id 2: recorded 2, should be 6" in report.as_text()
+        # The first of 1 and of 2 at both partitioners, the second of 3 at `*`.
+        assert report.unanswered == 5
 
     def test_a_name_that_came_back_at_another_partitioner(self, spark: SparkSession, tmp_path: Path) -> None:
         with elsewhere(tmp_path, START_MS + 9_000) as player:

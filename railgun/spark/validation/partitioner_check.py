@@ -12,8 +12,8 @@ from railgun.language.ast import Window
 from railgun.language.types import Type
 from railgun.spark.sessions import kept, kept_alone
 from railgun.spark.validation.admission import CLOCK
-from railgun.spark.validation.belonging import OWN_MS, can_be_to
 from railgun.spark.validation.checking import Pass, answered, counted, judged, reached, sampled, wrong_values
+from railgun.spark.validation.reply_records import OWN_MS, can_be_to
 from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, NUMBER
 from railgun.spark.validation.windows import is_straggler, placed

@@ -62,6 +62,28 @@ class MetricCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Replies of which nothing that is said of a partitioner was compared, and why."""
+
+    partitioner: str
+    replies: int
+    reason: str
+
+    @classmethod
+    def of_mixed_ids(cls, partitioner: str, replies: int) -> "NotCompared":
+        """Replies to ids that came with a partitioner's field and without it."""
+        return cls(
+            partitioner,
+            replies,
+            f"their ids came with {partitioner} and without it, and nothing tells which of these a reply is to",
+        )
+
+    def as_text(self) -> str:
+        """For people."""
+        return f"{self.partitioner}: {self.replies:,} replies were not compared: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class ReadHistory:
     """The history that a service's replies were computed behind.
 
@@ -90,7 +112,7 @@ class Report:
     the events whose replies were looked at; in_range: how many these are, where that is not all.
 
     Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
-    history: what lies before its log.
+    not_compared: by partitioner, the replies that were left out.  history: what lies before its log.
     """
 
     stream: str
@@ -103,6 +125,7 @@ class Report:
     in_range: int | None = None
     replies: int | None = None
     unanswered: int = 0
+    not_compared: Sequence[NotCompared] = ()
     history: ReadHistory | None = None
 
     @property
@@ -135,6 +158,7 @@ class Report:
             "sample": self.sample,
             **({} if self.in_range is None else {**asdict(self.times), "in_range": self.in_range}),
             **({} if self.replies is None else {"replies": self.replies, "unanswered": self.unanswered}),
+            **({"not_compared": [asdict(each) for each in self.not_compared]} if self.not_compared else {}),
             **({} if self.history is None else {"history": asdict(self.history)}),
             "metrics": [asdict(check) for check in self.checks],
         }
@@ -159,6 +183,7 @@ class Report:
                 lines.append(
                     f"{check.name}: {place}, id {each.id}: recorded {each.got}, should be {each.expected}"
                 )
+        lines += [each.as_text() for each in self.not_compared]
         if self.history is not None:
             lines.append(self.history.as_text())
         sampled = "" if self.sample is None else f", of {self.sample:.4%} of the entities"
@@ -177,4 +202,8 @@ class Report:
         found = {"WRONG": self.mismatches, "undecided": self.undecided}
         equal = self.values - sum(found.values())
         parts = [f"{count:,} {what}" for what, count in found.items() if count]
-        return ", ".join([f"{equal:,} equal", *parts]) if parts else "all equal"
+        verdict = ", ".join([f"{equal:,} equal", *parts]) if parts else "all equal"
+        left_out = [
+            f"{each.replies:,} replies not compared at {each.partitioner}" for each in self.not_compared
+        ]
+        return "; ".join([verdict, *left_out])

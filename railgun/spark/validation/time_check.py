@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from railgun.spark.validation.belonging import FIRST_MS, IN_NO_LOG, IS_ID_ASKED, IS_TIMED, LAST_MS
+from railgun.spark.validation.reply_records import FIRST_MS, IN_NO_LOG, IS_ID_ASKED, IS_TIMED, LAST_MS
 from railgun.spark.validation.reply_source import REPLY_ID, REPLY_MS, REPLY_NUMBER
 from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck
 

@@ -26,17 +26,6 @@ from railgun.spark.validation.admission import (
     Lateness,
     admitted,
 )
-from railgun.spark.validation.belonging import (
-    IN_NO_LOG,
-    OF_MS,
-    OWN_MS,
-    beside_records,
-    here,
-    id_elsewhere,
-    more_than_replies,
-    sent_records,
-    to_records_here,
-)
 from railgun.spark.validation.checking import ValueColumns, planned
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
@@ -49,6 +38,16 @@ from railgun.spark.validation.partitioner_check import (
     check_partitioner,
 )
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
+from railgun.spark.validation.reply_records import (
+    IN_NO_LOG,
+    OF_MS,
+    OWN_MS,
+    beside_records,
+    is_mixed,
+    more_than_replies,
+    sent_records,
+    sent_to,
+)
 from railgun.spark.validation.reply_source import (
     ABSENT,
     DUPLICATE_AT,
@@ -64,7 +63,7 @@ from railgun.spark.validation.reply_source import (
     ReplySource,
 )
 from railgun.spark.validation.reply_source import FORMAT as REPLIES
-from railgun.spark.validation.report import MetricCheck, Report
+from railgun.spark.validation.report import MetricCheck, NotCompared, Report
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
 from railgun.spark.validation.stream_past import StreamPast, check_named, stream_past
 from railgun.spark.validation.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
@@ -184,14 +183,15 @@ def validate_service(
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
         replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))
-        is_asked = F.when(F.expr(times.holds(REPLY_MS)), True)
-        count, in_range, first_ms, last_ms = replies.agg(
-            F.count("*"), F.count(is_asked), F.min(REPLY_MS), F.max(REPLY_MS)
+        is_asked = times.holds(REPLY_MS)
+        mixed = [F.count_if(F.expr(f"{is_mixed(each)} AND {is_asked}")) for each in range(len(logs))]
+        count, in_range, first_ms, last_ms, *not_compared = replies.agg(
+            F.count("*"), F.count_if(F.expr(is_asked)), F.min(REPLY_MS), F.max(REPLY_MS), *mixed
         ).collect()[0]
         check_found(in_range, first_ms, last_ms, times)
         divide(session, count if past is None else count + past.read.events)
         checks = [
-            unknown_metrics(replies.where(times.holds(REPLY_MS)), place.of_number),
+            unknown_metrics(replies.where(is_asked), place.of_number),
             check_times(replies, place.of_number),
         ]
         unanswered = 0
@@ -211,6 +211,11 @@ def validate_service(
         in_range=None if times.is_all else in_range,
         replies=count,
         unanswered=unanswered,
+        not_compared=[
+            NotCompared.of_mixed_ids(column_name(name), mixed)
+            for name, mixed in zip(logs, not_compared)
+            if mixed
+        ],
         history=None if past is None else past.read,
     )
 
@@ -289,11 +294,13 @@ class _Partitioner:
                 Spoken(f"duplicate_{column}", f"nullif({duplicate}, false)"),
             ]
             spoken += rules.spoken()
-            uncertain, self.unanswered = self._uncertain(events, spoken, stack)
+            uncertain, self.unanswered = self._uncertain(events, stack)
             checks = check_partitioner(
                 events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
             )
-        unsent = self._replies.where(f"{here(self._place_in_stream)} = 0 AND {self._times.holds(REPLY_MS)}")
+        place = self._place_in_stream
+        elsewhere = f"NOT {sent_to(place)} AND NOT {is_mixed(place)} AND {self._times.holds(REPLY_MS)}"
+        unsent = self._replies.where(elsewhere)
         nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(spoken)
         checks = [self._placed(joined(check, nulls)) for check in checks]
         return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
@@ -341,7 +348,9 @@ class _Partitioner:
         )
 
     def _sent(self, values: ValueColumns) -> DataFrame:
-        """The events beside the reply of their id, where there is one alone of each."""
+        """The events beside the reply of their id, where there is one alone of each. Of an id that came with this
+        partitioner's field and without it none is looked at.
+        """
         past = []
         if self._past is not None:
             past = [f"{EVENT_MS} AS {SENT_MS}", f"{INPUT_COLUMNS[0]} >= 0 AS {FROM_INPUT}", RECORD]
@@ -364,27 +373,25 @@ class _Partitioner:
         )
         first = self._beside().where(f"{_AT_ID} = 1").drop(_AT_ID, REPLY_NUMBER)
         found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
-        not_elsewhere = id_elsewhere(self._place_in_stream)
+        mixed = is_mixed(self._place_in_stream)
+        found = found.withColumn(_IS_ASKED, F.expr(f"{_IS_ASKED} AND NOT coalesce({mixed}, false)"))
         is_sure = (
-            f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1 AND {not_elsewhere} = 0 "
-            f"AND coalesce({OF_MS} = {OWN_MS}, true), false)"
+            f"coalesce({_EVENTS_OF_ID} = 1 AND {_OF_ID} = 1 AND coalesce({OF_MS} = {OWN_MS}, true), false)"
         )
         return found.selectExpr(
             "*",
             f"{is_sure} AND {_IS_ASKED} AS {SURE}",
             f"{_OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_ASKED} AS {UNSURE}",
-        ).drop(_OF_ID, _EVENTS_OF_ID, OF_MS, not_elsewhere)
+        ).drop(_OF_ID, _EVENTS_OF_ID, OF_MS, mixed)
 
     def _beside(self) -> DataFrame:
         """Of replies what this partitioner's events are compared with."""
         columns = [each.column for each in self._columns]
-        wanted = [*_BESIDE, id_elsewhere(self._place_in_stream), *columns]
+        wanted = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
         return self._replies.where(f"NOT {IN_NO_LOG}").select(wanted)
 
-    def _uncertain(
-        self, events: DataFrame, spoken: Sequence[Spoken], stack: ExitStack
-    ) -> tuple[Uncertain | None, int]:
-        """The replies to ids that come again; and how many events have no reply. spoken: all that they say."""
+    def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
+        """The replies to ids that come again; and how many events have no reply."""
         alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
         if self._past is not None:
             alone &= F.col(IS_HERE)
@@ -394,10 +401,8 @@ class _Partitioner:
         if not unsure:
             return None, none
         ids = events.where(UNSURE).select(EVENT_ID).distinct()
-        replies = self._replies.where(f"NOT {IN_NO_LOG}")
-        wanted = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
-        says_nothing = " AND ".join(f"NOT {each.is_said}" for each in spoken)
-        own = to_records_here(wanted, self._place_in_stream, says_nothing)
+        replies = self._replies.where(f"NOT {IN_NO_LOG} AND {sent_to(self._place_in_stream)}")
+        own = replies.join(ids, replies[REPLY_ID] == ids[EVENT_ID], "left_semi")
         chosen = own.select([each for each in self._beside().columns if each not in (_AT_ID, _OF_ID)])
         held = stack.enter_context(kept_alone(chosen))
         unsure_here = events.where(f"{UNSURE} AND {IS_HERE}" if self._past is not None else UNSURE)
