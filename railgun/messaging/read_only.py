@@ -44,7 +44,7 @@ class ReadOnlyDatabase(LogDatabase):
                 str(folder), "there is no embedded log here", "Name an engine's data folder"
             )
         with self.failures("open"):
-            check_files(DiskFiles(), folder, settle=False)
+            check_files(DiskFiles(), folder)
             self._db = Rdict(str(folder), _options(), access_type=AccessType.read_only(False))
 
 

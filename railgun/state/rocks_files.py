@@ -1,4 +1,4 @@
-"""What is looked at in RocksDB's files before it opens them, so that it sees damage as damage.
+"""Checks RocksDB's files before it opens them, for damage that it does not report.
 
 On some flipped bits it waits for ever. Others it takes for an end that a crash has torn, and drops what follows.
 
@@ -20,9 +20,8 @@ _LENGTH_BITS = 16
 _CURRENT = "CURRENT"  # the name of the MANIFEST in force
 
 # Types of records in recycled files. We recycle none, and on meeting one RocksDB 9.8 reads it again and again.
-# They are 4 above those of other files (and 11): one flipped bit.
+# Each differs by one flipped bit from a type that we do write.
 _RECYCLED = frozenset((5, 6, 7, 8, 11))
-_FULL = 1
 
 _MASK_DELTA = 0xA282EAD8
 _CRC_TABLE = [0] * 256
@@ -33,20 +32,20 @@ for _byte in range(256):
     _CRC_TABLE[_byte] = _crc
 
 
-def check_files(files: Files, folder: Path, *, settle: bool = True) -> None:
-    """Make RocksDB see damage as damage.
+def check_files(files: Files, folder: Path) -> None:
+    """Refuse damage that RocksDB would not report. Changes nothing.
 
-    settle: types of records that it would never get past are overwritten; else they are an error too.
-    Raises StoreCorruptionError, naming the file, where RocksDB would not see it; OSError.
+    Raises StoreCorruptionError, naming the file and where in it the record is; OSError.
     """
     names = files.list(folder)
+    in_force = _contents(files, folder / _CURRENT).decode("ascii", "replace") if _CURRENT in names else ""
     for name in names:
         if name.endswith(".log") or name.startswith("MANIFEST-"):
-            _settle_types(files, folder / name, settle=settle)
-    if _CURRENT in names:
-        manifest = _contents(files, folder / _CURRENT).decode("ascii", "replace").strip()
-        if manifest in names:
-            _check_end(folder, manifest, _contents(files, folder / manifest))
+            data = _contents(files, folder / name)
+            for block in range(0, len(data), _BLOCK_BYTES):
+                at = _first_damaged(data, block, has_end=name == in_force.strip())
+                if at is not None:
+                    raise _damaged(folder, name, at)
 
 
 def _contents(files: Files, path: Path) -> bytes:
@@ -57,50 +56,22 @@ def _contents(files: Files, path: Path) -> bytes:
         file.close()
 
 
-def _settle_types(files: Files, path: Path, *, settle: bool) -> None:
-    """Give records of recycled files the type that one bit less makes: the checksum then tells which it was."""
-    data = _contents(files, path)
-    found: list[int] = []
-    for block in range(0, len(data), _BLOCK_BYTES):
-        _walk(data, block, min(block + _BLOCK_BYTES, len(data)), found)
-    if not found:
-        return
-    if not settle:
-        raise _damaged(path.parent, path.name, found[0])
-    file = files.open_update(path)
-    try:
-        for at in found:
-            kind = data[at + _TYPE_AT]
-            file.write_at(at + _TYPE_AT, bytes([kind - 4 if kind <= 8 else _FULL]))
-        file.sync()
-    finally:
-        file.close()
+def _first_damaged(data: bytes, block: int, *, has_end: bool) -> int | None:
+    """The place of a record of a block that RocksDB would wait for ever on, or take for a torn end.
 
-
-def _walk(data: bytes, at: int, end: int, recycled: list[int]) -> int:
-    """Pass over the records of a block; returns where there is no whole one any more, and notes recycled ones."""
-    unpack = _HEAD.unpack_from
+    has_end: whether a torn record is looked at. In a MANIFEST, RocksDB ends at one whose head has a flipped bit as it
+    does at one that a crash left torn: files that later records name would be deleted as unknown.
+    """
+    at, end = block, min(block + _BLOCK_BYTES, len(data))
     while end - at >= _HEAD_BYTES:
-        _, length, kind = unpack(data, at)
+        _, length, kind = _HEAD.unpack_from(data, at)
         if kind in _RECYCLED:
-            recycled.append(at)
+            return at
         after = at + _HEAD_BYTES + length
         if after > end or (kind == 0 and length == 0):
-            return at
+            return at if has_end and _is_damaged(data[at:end]) else None
         at = after
-    return at
-
-
-def _check_end(folder: Path, name: str, data: bytes) -> None:
-    """A torn record at the end is what a crash leaves; a whole one whose head has a flipped bit is not.
-
-    In a MANIFEST, RocksDB ends at either: files that later records name would be deleted as unknown.
-    """
-    for block in range(0, len(data), _BLOCK_BYTES):
-        end = min(block + _BLOCK_BYTES, len(data))
-        at = _walk(data, block, end, [])
-        if end - at >= _HEAD_BYTES and _is_damaged(data[at:end]):
-            raise _damaged(folder, name, at)
+    return None
 
 
 def _damaged(folder: Path, name: str, at: int) -> StoreCorruptionError:

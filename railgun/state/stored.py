@@ -55,7 +55,7 @@ class StoredState:
         self._folder = folder
         if not (folder / _CURRENT).is_file():
             raise StoreCorruptionError(folder, "open", "its file CURRENT is missing")
-        check_files(DiskFiles(), folder, settle=False)
+        check_files(DiskFiles(), folder)
         # Before the database is opened: its owner may go on meanwhile, and mark later commits.
         self._end = read_mark(DiskFiles(), folder / END_MARK)
         self._links = tempfile.TemporaryDirectory(prefix="railgun-")

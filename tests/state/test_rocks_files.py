@@ -1,6 +1,7 @@
-"""A flipped bit in RocksDB's MANIFEST or write-ahead log: the same content, an older commit refused, or an error."""
+"""A flipped bit in RocksDB's MANIFEST or write-ahead log: the same content, or an error that names what is damaged."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -122,10 +123,28 @@ def test_a_log_torn_anywhere_opens(tmp_path: Path) -> None:
     last = heads(whole)[-1]
     expected = content(shutil.copytree(crashed, tmp_path / "whole"))
     for at in range(last, len(whole), 9):
-        for rest in (b"", bytes(len(whole) - at), b"\x05" * (len(whole) - at), b"\x0b" * 40_000):
+        for rest in (b"", bytes(len(whole) - at), b"\x01" * (len(whole) - at), b"\x01" * 40_000):
             copy = flipped(crashed, name, 0)
             (copy / name).write_bytes(whole[:at] + rest)
             assert content(copy) == expected
+
+
+def test_a_torn_end_that_looks_like_a_recycled_file_is_refused(tmp_path: Path) -> None:
+    """RocksDB would wait for ever: the error says where, and nothing is changed."""
+    crashed = image(tmp_path / "state")
+    name = file_of(crashed, "*.log")
+    whole = (crashed / name).read_bytes()
+    last = heads(whole)[-1]
+    for at, rest, place in (
+        (last, b"\x05" * (len(whole) - last), last),
+        (len(whole), b"\x0b" * 40_000, len(whole)),
+        (last + 40, b"\x08" * 40_000, len(whole)),
+    ):
+        copy = flipped(crashed, name, 0)
+        (copy / name).write_bytes(whole[:at] + rest)
+        with pytest.raises(StoreCorruptionError, match=f"the record at byte {place} of {name} is damaged"):
+            content(copy)
+        assert (copy / name).read_bytes() == whole[:at] + rest
 
 
 def test_a_manifest_torn_anywhere_in_its_last_record_is_no_damage(tmp_path: Path) -> None:
@@ -139,14 +158,16 @@ def test_a_manifest_torn_anywhere_in_its_last_record_is_no_damage(tmp_path: Path
     check_files(DiskFiles(), crashed)
 
 
-def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
-    """A record of a recycled log, on which RocksDB waits for ever: the owner goes past it, a reader says so."""
+@pytest.mark.parametrize("pattern", ["MANIFEST-*", "*.log"])
+def test_a_record_of_a_recycled_file_is_refused_and_nothing_is_changed(tmp_path: Path, pattern: str) -> None:
+    """RocksDB waits for ever on one: its owner and a reader say where it is."""
     crashed = image(tmp_path / "state")
-    name = file_of(crashed, "*.log")
+    name = file_of(crashed, pattern)
     start = heads((crashed / name).read_bytes())[3]
     copy = flipped(crashed, name, 8 * (start + 6) + 2)
     before = (copy / name).read_bytes()
-    with pytest.raises(StoreCorruptionError, match=f"byte {start} of {name}"):
-        StoredState(copy)
-    assert (copy / name).read_bytes() == before
-    assert content(copy)[0] == (6, b"meta 6")
+    openers: tuple[Callable[[Path], object], ...] = (StoredState, content)
+    for opened in openers:
+        with pytest.raises(StoreCorruptionError, match=f"byte {start} of {name}"):
+            opened(copy)
+        assert (copy / name).read_bytes() == before
