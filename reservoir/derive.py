@@ -43,12 +43,7 @@ class Derivation:
         stored: Callable[[Sequence[HotColumn]], Sequence[StoredColumn]],
     ) -> list[ColumnData] | None:
         """Columns made of those that the rows have: `known`, which stored() gives. None where these do not do."""
-        recipe = self.recipe_for(columns, known)
-        return None if recipe is None else recipe.make(rows, stored(recipe.sources))
-
-    def recipe_for(self, columns: Sequence[HotColumn], known: Collection[HotColumn]) -> Recipe | None:
-        """How columns are made of known ones; None where these do not do."""
         recipe = self.find_recipe(columns) if known else None
         if recipe is None or not all(source in known for source in recipe.sources):
             return None
-        return recipe
+        return recipe.make(rows, stored(recipe.sources))

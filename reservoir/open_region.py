@@ -1,7 +1,7 @@
 """The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from reservoir.gather import (
     gather_word_column,
     gather_words,
 )
-from reservoir.open_ahead import OpenAhead, put, words_of
 from reservoir.ring import OpenColumn, Ring, move_ring
 
 _FIRST_ARENA_BYTES = 1 << 16
@@ -95,7 +94,6 @@ class OpenRegion:
         capacity = 1 << max(4, (4 * chunk_events - 1).bit_length())
         self._ring = Ring.empty(capacity, _FIRST_ARENA_BYTES, ())
         self._descriptors = np.zeros((1, COLUMN_WORDS), np.int64)
-        self._ahead: OpenAhead | None = None
         context[at.OPEN_CHUNK_EVENTS] = chunk_events
         context[[at.OPEN_SEALED_TIME, at.OPEN_SEALED_SEQ, at.OPEN_LAST_SEQ]] = at.INT64_MIN
         context[[at.OPEN_MIN_INSERTED, at.OPEN_DUE_TIME]] = at.INT64_MAX
@@ -160,59 +158,24 @@ class OpenRegion:
             return None
         return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
-    def foresee(self, columns: Sequence[HotColumn], derivation: Derivation) -> Callable[[], None] | None:
-        """Hot columns will come that `derivation` knows: what makes those that are new for the rows held, to be
-        called on any thread; None where that is left to `set_columns`. What is made of raw records is, too.
-        """
-        missing = tuple(column for column in columns if column not in self.columns)
-        if not missing or not self.rows or any(column.kind is Kind.STRING for column in missing):
-            return None
-        rows, generation, last_seq = self.all_rows(), self._generation, self._words[at.OPEN_LAST_SEQ]
-
-        def make() -> None:
-            try:
-                recipe = derivation.recipe_for(missing, rows.columns)
-            except KeyError:
-                # It has been told of other columns meanwhile.
-                return
-            if recipe is None:
-                return
-            # The rings may go on, and slots be given to other rows: those are told by their positions.
-            values = recipe.make(len(rows.slots), rows.stored(recipe.sources))
-            made = {column: OpenColumn.empty(column.kind, rows.ring.capacity) for column in missing}
-            for held, data in zip(made.values(), values):
-                put(held, rows.slots, data, words_of(data))
-            self._ahead = OpenAhead(generation, last_seq, made)
-
-        return make
-
     def set_columns(self, columns: Sequence[HotColumn], derivation: Derivation) -> None:
         """Hot columns from now on. Those that are new are made for the rows held."""
-        ahead, self._ahead = self._ahead, None
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
         known = {column: place for place, column in enumerate(self.columns)}
         places = [known.get(column, -1) for column in columns]
         missing = [column for column, place in zip(columns, places) if place < 0]
-        if (
-            ahead is not None
-            and ahead.generation == self._generation
-            and ahead.columns.keys() >= set(missing)
-        ):
-            new = {column: ahead.columns[column] for column in missing}
-            rows = replace(rows, slots=ahead.lacking(rows.ring, rows.slots))
-        else:
-            new = {column: OpenColumn.empty(column.kind, rows.ring.capacity) for column in missing}
         made: dict[HotColumn, ColumnData] = {}
         if missing and len(rows.slots):
             values = derivation.computed(missing, len(rows.slots), self.columns, rows.stored)
             if values is None:
                 values = derivation.derive(*rows.payloads(), missing)
             made = dict(zip(missing, values))
-        held = self._ring.columns
+        held, capacity = self._ring.columns, self._ring.capacity
         descriptors, arena = self._descriptors.tolist(), address(self._ring.arena)
-        wanted = tuple([held[place] if place >= 0 else new[column] for column, place in zip(columns, places)])
+        new = iter([OpenColumn.empty(column.kind, capacity) for column in missing])
+        wanted = tuple([held[place] if place >= 0 else next(new) for place in places])
         self._ring = self._ring.with_columns(wanted)
         self.columns = tuple(columns)
         self._publish_columns(
@@ -222,10 +185,11 @@ class OpenRegion:
             ]
         )
         for column, data in made.items():
-            words = words_of(data)
+            words = _words_of(data)
             if column.kind is Kind.STRING and words is not None:
                 words = self._keep_strings(data, words)
-            put(self._ring.columns[self.columns.index(column)], rows.slots, data, words)
+            # Of the rings in force: they may have grown for the strings, and the rows have other slots then.
+            _put(self._ring.columns[self.columns.index(column)], self.all_rows().slots, data, words)
 
     def _keep_strings(self, data: ColumnData, refs: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Copy derived strings into the arena, as one run; references to them.
@@ -324,3 +288,24 @@ class OpenRegion:
         self._descriptors = np.array(descriptors or [[0] * COLUMN_WORDS], np.int64)
         self._context[at.OPEN_COLUMN_COUNT] = len(descriptors)
         self._context[at.OPEN_COLUMNS] = self._frame[FRAME_COLUMNS] = address(self._descriptors)
+
+
+def _put(
+    column: OpenColumn, slots: NDArray[np.uint32], data: ColumnData, words: NDArray[np.uint64] | None
+) -> None:
+    """Put values into slots. words: of a column that has some, in place of the data's."""
+    if column.kind is Kind.ENTITY:
+        assert data.hi is not None
+        assert data.lo is not None
+        column.pairs[slots, 0], column.pairs[slots, 1] = data.hi, data.lo
+    else:
+        assert words is not None
+        column.words[slots] = words
+        column.nulls[slots] = 0 if data.nulls is None else data.nulls
+
+
+def _words_of(data: ColumnData) -> NDArray[np.uint64] | None:
+    """The words of values, zeros where they are null."""
+    if data.words is None or data.nulls is None:
+        return data.words
+    return np.where(data.nulls == 0, data.words, np.uint64(0))

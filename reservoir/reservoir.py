@@ -1,7 +1,7 @@
 """The reservoir of one task: its accepted events, sealed into chunks, met again by cursors. A thin facade."""
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -223,11 +223,6 @@ class Reservoir:
         """A set will get these columns besides its own, among these hot columns, which `derive` knows already: what its
         edges are in, and meet next, is decoded with them in the background. Returns what may be waited for."""
         return self._cache.foresee(column_set, columns, hot)
-
-    def foresee_open(self, hot: Sequence[HotColumn]) -> Callable[[], None] | None:
-        """These will be the hot columns, which `derive` knows already: what makes the new ones of rows that no chunk
-        holds yet, to be called on any thread; None where nothing can be done before `set_hot`."""
-        return self._open.foresee(hot, self._source.derivation)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
         """A fill that gives every row after (after_time, after_seq), in that order; its number."""

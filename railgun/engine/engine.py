@@ -438,7 +438,7 @@ class Engine:
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
         """Make changes, thought out once nothing else can happen in between."""
-        coming, place = self._foresee(changes)
+        coming, place = self._prefetched(changes)
         if not coming:
             return []
         with self._call(catches_up=False):
@@ -449,24 +449,16 @@ class Engine:
             self._background.put_off()
             return made
 
-    def _foresee(self, changes: Callable[[], list[C]]) -> tuple[list[C], int]:
-        """Think changes out once before they are made: what they need is there then, and no call has waited for it.
+    def _prefetched(self, changes: Callable[[], list[C]]) -> tuple[list[C], int]:
+        """Think changes out once before they are made, and wait for the chunks that they need: no call waits for these.
 
         Returns them, and the place in the catalogue that they come behind.
         """
         with self._call(catches_up=False):
             coming, place = changes(), self._streams.catalog.last_place
-            foreseen = self._streams.foresee(coming)
+            ahead = self._streams.prefetch(coming)
             self._background.put_off()
-        for _, each in foreseen:
-            each.plan()
-        if foreseen:
-            with self._call(catches_up=False):
-                ahead = self._streams.read_ahead(foreseen)
-                self._background.put_off()
-            for _, each in foreseen:
-                each.prepare()
-            futures.wait(ahead, _AHEAD_S)
+        futures.wait(ahead, _AHEAD_S)
         return coming, place
 
     def _check(self) -> None:

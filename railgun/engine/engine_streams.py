@@ -44,7 +44,6 @@ from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topics_of_stream
 from railgun.task.deepening_plan import deepening_folder
-from railgun.task.foresight import Foresight
 from railgun.task.history_build import HistoryPlan
 from railgun.task.history_manifest import ready_folder
 from railgun.task.processor import TaskProcessor
@@ -323,22 +322,17 @@ class EngineStreams:
         found.put_away(history_named(entry))
         return self.deepenings.forget(stream)
 
-    def foresee(self, changes: Sequence[Change]) -> list[tuple[TaskProcessor, Foresight]]:
-        """Changes will be made soon: the tasks that something can be done for before, and what."""
+    def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
+        """Changes will be made soon: have the chunks decoded that tasks will need for them. What may be waited for."""
         of_stream: dict[str, list[Change]] = {}
         for change in changes:
             of_stream.setdefault(change_stream(change), []).append(change)
         return [
-            (host.task, foreseen)
+            ahead
             for name, own in of_stream.items()
             for host in self._hosts_of(name)
-            if (foreseen := host.task.foresee(own)) is not None
+            for ahead in host.task.prefetch(own)
         ]
-
-    def read_ahead(self, foreseen: Sequence[tuple[TaskProcessor, Foresight]]) -> list[Ahead]:
-        """Have read ahead what was foreseen for tasks that are still there; what may be waited for."""
-        here = {id(host.task) for host in self._hosts}
-        return [ahead for task, each in foreseen if id(task) in here for ahead in each.read_ahead()]
 
     def _hosts_of(self, stream: str) -> Iterable[TaskHost]:
         live = self._live.get(stream)

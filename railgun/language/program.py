@@ -1,6 +1,5 @@
 """Programs: typed expressions as a table of operations over vectors, for the compiled evaluator."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,30 +54,28 @@ def compile_program(expressions: Sequence[TypedExpression], columns: Sequence[tu
 
 class ProgramCompiler:
     """Compiles one program after another, each as `compile_program` would. One that has the columns of the one before,
-    and further expressions behind the same ones, costs little more than those. Threads may share it.
+    and further expressions behind the same ones, costs little more than those.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._expressions: list[TypedExpression] = []
         self._roots: list[int] = []
         self._begin(())
 
     def compile(self, expressions: Sequence[TypedExpression], columns: Sequence[tuple[str, Type]]) -> Program:
         """See `compile_program`."""
-        with self._lock:
-            known = len(self._expressions)
-            if self._columns != tuple(columns) or self._expressions != list(expressions[:known]):
-                known = 0
-                self._begin(columns)
-            try:
-                self._roots += [self._lowering.value(expression) for expression in expressions[known:]]
-            except BaseException:
-                # Half of one is nothing to go on from.
-                self._begin(())
-                raise
-            self._expressions = list(expressions)
-            return _program(self._lowering, self._roots, columns)
+        known = len(self._expressions)
+        if self._columns != tuple(columns) or self._expressions != list(expressions[:known]):
+            known = 0
+            self._begin(columns)
+        try:
+            self._roots += [self._lowering.value(expression) for expression in expressions[known:]]
+        except BaseException:
+            # Half of one is nothing to go on from.
+            self._begin(())
+            raise
+        self._expressions = list(expressions)
+        return _program(self._lowering, self._roots, columns)
 
     def _begin(self, columns: Sequence[tuple[str, Type]]) -> None:
         self._columns, self._lowering = tuple(columns), Lowering(columns)

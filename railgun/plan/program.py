@@ -4,6 +4,7 @@ A task's metrics come in *generations*: those that were there before its first e
 later one fills itself from history and keeps cells of its own until it is full (decision 10).
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -101,7 +102,7 @@ class ProgramBuilder:
             raise
         groups = sorted(self._copies_of_layouts(), key=lambda layout: layout.group)
         nodes = self._node_rows.of(self._nodes)
-        self.note_fills(nodes, generations)
+        self._note_fills(nodes, generations)
         return Program(
             nodes=nodes,
             updates=self._update_rows.of(self._updates),
@@ -115,28 +116,7 @@ class ProgramBuilder:
             entity_columns=[self._hot.entity(layout.fields) for layout in groups],
         )
 
-    def fork(self, edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> "ProgramBuilder":
-        """One that goes on from the same program with other numbers; neither knows of what the other builds."""
-        other = ProgramBuilder(self._fields, edges, groups, self._hot.copy())
-        other._built, other._nodes = list(self._built), list(self._nodes)
-        other._updates, other._results = list(self._updates), list(self._results)
-        other._nodes_of, other._outputs = dict(self._nodes_of), dict(self._outputs)
-        other._types, other._layouts = list(self._types), dict(zip(self._layouts, self._copies_of_layouts()))
-        other._known_edges, other._crossing = dict(self._known_edges), dict(self._crossing)
-        other._paired = self._paired
-        tables = (self._node_rows, self._update_rows, self._result_rows)
-        other._node_rows, other._update_rows, other._result_rows = (each.fork() for each in tables)
-        return other
-
-    def number_by(self, edges: Mapping[int, int], groups: Mapping[tuple[str, ...], int]) -> None:
-        """Look at these from now on, which are equal to those before."""
-        self._edges, self._group_numbers = edges, groups
-
-    def has_built(self, generations: Sequence[Generation]) -> bool:
-        """Is the last program that of just these, under the numbers that there are now?"""
-        return len(generations) == len(self._built) and self._goes_on(generations)
-
-    def note_fills(self, nodes: npt.NDArray[np.int64], generations: Sequence[Generation]) -> None:
+    def _note_fills(self, nodes: npt.NDArray[np.int64], generations: Sequence[Generation]) -> None:
         """Put into the node table of the last program how far the fills of its generations have come by now."""
         if generations:
             fills = np.array(
@@ -298,6 +278,19 @@ class ProgramBuilder:
         return list(self._crossing)
 
 
+def trial_program(hot: HotPlan, fields: Mapping[str, Type], metrics: Sequence[ResolvedMetric]) -> Program:
+    """What these metrics would be beside those of a plan, to see what they read: its hot columns are the plan's and,
+    behind them, their own. Its edges and groups mean nothing.
+
+    fields: those of the stream, with their types.
+    """
+    plan = hot.copy()
+    known = {name for name, _ in plan.fields}
+    plan.fields += [each for each in fields_needed(metrics, dict(fields)) if each[0] not in known]
+    builder = ProgramBuilder(fields, defaultdict(int), defaultdict(int), plan)
+    return builder.build([Generation(0, tuple(metrics))])
+
+
 class _Table:
     """Rows of int64 as a table that only grows."""
 
@@ -309,12 +302,6 @@ class _Table:
         known = len(self._rows)
         self._rows = np.concatenate([self._rows, _table(rows[known:], self._rows.shape[1])])
         return self._rows.copy()
-
-    def fork(self) -> "_Table":
-        """One that knows the same rows, and grows by itself."""
-        other = _Table(self._rows.shape[1])
-        other._rows = self._rows
-        return other
 
 
 def _cell_name(prefix: str, metric: ResolvedMetric, cell: Cell) -> str:

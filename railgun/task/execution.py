@@ -35,12 +35,17 @@ _SLICE_ENTRIES = 4096
 
 
 class Execution:
-    """One program over one task's state. Made anew when the program changes; results hold until the next batch.
+    """One program over one task's state. Made anew when the program changes; results hold until the next batch."""
 
-    On any thread; it is `begin` that needs the task. `follow` comes first.
-    """
-
-    def __init__(self, program: Program, table: EntityTable, pool: PagePool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        table: EntityTable,
+        pool: PagePool,
+        frames: int,
+        before: "Execution | None" = None,
+    ) -> None:
+        """frames: address of the frame table.  before: of the program before, which is done with."""
         self.program = program
         self._table, self._pool = table, pool
         self._context: npt.NDArray[np.int64] = np.zeros(at.RUN_WORDS, np.int64)
@@ -49,7 +54,7 @@ class Execution:
         self._missing = np.zeros((_MISSING_ROWS, 3), np.uint64)
         self.heap = np.zeros(_FIRST_HEAP_BYTES, np.uint8)
         words = self._words
-        words[at.RUN_TABLE], words[at.RUN_POOL] = table.context, pool.context
+        words[at.RUN_TABLE], words[at.RUN_POOL], words[at.RUN_FRAMES] = table.context, pool.context, frames
         words[at.RUN_MISSING], words[at.RUN_MISSING_CAPACITY] = address(self._missing), _MISSING_ROWS
         words[at.RUN_NODES], words[at.RUN_UPDATES] = address(program.nodes), address(program.updates)
         # Arrays: lists would be made into some for each batch.
@@ -64,7 +69,9 @@ class Execution:
         words[at.RUN_CALL] = address(self._block)
         self._prepared = np.zeros(PREPARED_TABLES * PREPARED_TABLE_BYTES, np.uint8)
         words[at.RUN_PREPARED] = address(self._prepared)
-        self._entities: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        # The largest of its arrays: giving it back and taking it anew would take milliseconds.
+        none = np.zeros((0, 0), np.int64)
+        self._entities: npt.NDArray[np.int64] = none if before is None else before._entities
         for place, function in _ENTRIES:
             words[place] = entry_address(function)
         self._log_start: Any = None
@@ -72,13 +79,6 @@ class Execution:
         self._nodes_at, self._pairs_at = address(program.nodes), address(program.pairs)
         self._one_clock = np.zeros(1, np.int64)
         self._hold(_FIRST_RECORDS)
-
-    def follow(self, before: "Execution | None", frames: int) -> None:
-        """Come after the execution of the program before, which is done with. frames: address of the frame table."""
-        self._words[at.RUN_FRAMES] = frames
-        if before is not None:
-            # The largest of its arrays: giving it back and taking it anew would take milliseconds.
-            self._entities = before._entities
 
     def begin(self, n: int, admission: Admission, slots: int, columns: npt.NDArray[np.int64]) -> None:
         """Bind a batch of n records that has just been admitted.

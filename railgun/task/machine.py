@@ -6,13 +6,15 @@ Everything here is made from the stream's definition and the metrics in force; a
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from railgun.catalog.model import StreamDefinition
 from railgun.interpreter import layout as at
+from railgun.language.ast import WindowKind
 from railgun.language.program import ProgramCompiler
-from railgun.plan.hot import HotPlan
+from railgun.language.resolve import ResolvedMetric
 from railgun.plan.layout import GroupLayout
-from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder
+from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder, trial_program
 from railgun.state.paged.pool import PagePool
 from railgun.state.rows.table import EntityTable
 from railgun.task.arrivals import Arrivals
@@ -27,8 +29,8 @@ from railgun.task.retirement import (
     retired_cells,
     without_retired,
 )
-from railgun.task.upcoming import Upcoming, columns_of, deltas_of, live_columns, number_groups
 from railgun.wire.schema import Schema
+from reservoir.columns import Kind
 from reservoir.layout import FRAMES
 from reservoir.prefetch import Ahead
 from reservoir.reservoir import Reservoir
@@ -59,8 +61,6 @@ class Machine:
         self._builder: ProgramBuilder
         self._built_for: StreamDefinition | None = None
         self.arrivals: Arrivals
-        self._schemas: Sequence[Schema] = ()
-        self._upcoming: Upcoming | None = None
         self.execution: Execution
 
     def build(
@@ -71,87 +71,41 @@ class Machine:
         clock_ms: int,
     ) -> None:
         """Make everything anew. The reservoir has been sealed with the floor in force."""
+        self._number_groups(generations)
+        fresh = self._set_edges(generations)
+        if stream is not self._built_for:
+            self._builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
+            self._built_for = stream
         before = getattr(self, "program", None)
-        upcoming, self._upcoming = self._upcoming, None
-        is_made = upcoming is not None and self._take_over(upcoming, stream, generations)
-        if upcoming is not None and is_made:
-            program, fresh, columns = upcoming.program, upcoming.fresh, upcoming.live_columns
-        else:
-            self.next_group = number_groups(self.group_numbers, self.next_group, generations)
-            fresh = self._set_edges(generations)
-            if stream is not self._built_for:
-                self._builder = ProgramBuilder(stream.types, self.edges, self.group_numbers)
-                self._built_for = stream
-            program = self._builder.build(generations)
-            columns = live_columns(program)
-        self.program = program
-        if not hasattr(self, "arrivals") or (self._schemas, self.arrivals.hot) != (schemas, program.hot):
+        program = self.program = self._builder.build(generations)
+        known = (self.arrivals.schemas, self.arrivals.hot) if hasattr(self, "arrivals") else None
+        if known != (schemas, program.hot):
             self._deriver.follow(schemas, program.hot, self._key)
-            self.arrivals, self._schemas = self._arrivals_for(schemas, program.hot, upcoming), schemas
+            self.arrivals = Arrivals(schemas, program.hot, self._key, self._compiler.compile)
         self._reservoir.set_hot(program.hot.columns)
-        self._reservoir.set_columns(LIVE_SET, columns)
+        self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
             self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
         self._set_layouts(program, before)
-        made = upcoming.execution if upcoming is not None and is_made else None
-        execution = made or Execution(program, self._table, self._pool)
-        execution.follow(getattr(self, "execution", None), self._reservoir.words[FRAMES])
-        execution.bind_changelog(self._reservoir.changelog)
-        self.execution = execution
+        frames = self._reservoir.words[FRAMES]
+        executed = getattr(self, "execution", None)
+        self.execution = Execution(program, self._table, self._pool, frames, executed)
+        self.execution.bind_changelog(self._reservoir.changelog)
 
-    def upcoming(self, stream: StreamDefinition) -> Upcoming:
-        """What may come behind the program in force. Between batches, as what follows where nothing else is said."""
-        return Upcoming(stream, self.program, self._builder, self.edges, self.group_numbers, self.next_group)
-
-    def read_ahead(self, upcoming: Upcoming, clock_ms: int) -> list[Ahead]:
-        """Have read ahead what a program that is planned will need: the chunks that its new edges meet first, and its
-        new hot columns in all that edges are in. What may be waited for."""
-        if not upcoming.comes_behind(self.program, self.group_numbers):
-            # Another change came between: what is asked for now would be of a program that nobody runs.
-            return []
-        for delta_ms in upcoming.fresh:
+    def prefetch(
+        self, stream: StreamDefinition, metrics: Sequence[ResolvedMetric], clock_ms: int
+    ) -> list[Ahead]:
+        """Metrics will be added soon. Have the chunks decoded that their new edges meet first, and those that edges are
+        in with the new hot columns besides. Returns what may be waited for.
+        """
+        for delta_ms in sorted(_deltas(metrics) - self.edges.keys()):
             self._reservoir.foresee(LIVE_SET, less(clock_ms, delta_ms))
-        hot = upcoming.program.hot
-        if hot.columns != self.program.hot.columns:
-            self._deriver.follow(self._schemas, hot, self._key)
-        upcoming.make_open = self._reservoir.foresee_open(hot.columns)
-        wanted = [hot.columns[column] for column in upcoming.live_columns]
-        return self._reservoir.foresee_columns(LIVE_SET, wanted, hot.columns)
-
-    def prepare(self, upcoming: Upcoming) -> None:
-        """Make the moving parts of a program that is planned, for the next change. On any thread, with nothing held."""
-        schemas, hot = self._schemas, upcoming.program.hot
-        if hot != self.arrivals.hot:
-            upcoming.arrivals = Arrivals(schemas, hot, self._key, self._compiler.compile)
-        upcoming.execution = Execution(upcoming.program, self._table, self._pool)
-        if upcoming.make_open is not None:
-            upcoming.make_open()
-        self._upcoming = upcoming
-
-    def _take_over(
-        self, upcoming: Upcoming, stream: StreamDefinition, generations: Sequence[Generation]
-    ) -> bool:
-        """Bring numbers and builder of a program that was made beside this one into force, if it is what is wanted."""
-        if not (
-            upcoming.comes_behind(self.program, self.group_numbers) and upcoming.is_of(stream, generations)
-        ):
-            return False
-        self.group_numbers.update(upcoming.groups)
-        self.next_group = upcoming.next_group
-        for delta_ms in upcoming.fresh:
-            self.edges[delta_ms] = self._reservoir.add_edge(delta_ms, LIVE_SET)
-        self._builder = upcoming.builder
-        self._builder.number_by(self.edges, self.group_numbers)
-        self._builder.note_fills(upcoming.program.nodes, generations)
-        assert self.edges == upcoming.edges, "edges get the least numbers that are free"
-        return True
-
-    def _arrivals_for(self, schemas: Sequence[Schema], hot: HotPlan, upcoming: Upcoming | None) -> Arrivals:
-        """What was made for just this plan, if it was."""
-        made = None if upcoming is None else upcoming.arrivals
-        if made is not None and (made.schemas, made.hot) == (schemas, hot):
-            return made
-        return Arrivals(schemas, hot, self._key, self._compiler.compile)
+        trial = trial_program(self.program.hot, stream.types, metrics)
+        columns = trial.hot.columns
+        if columns != self.program.hot.columns:
+            self._deriver.follow(self.arrivals.schemas, trial.hot, self._key)
+        wanted = [columns[column] for column in _live_columns(trial)]
+        return self._reservoir.foresee_columns(LIVE_SET, wanted, columns)
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
@@ -167,7 +121,7 @@ class Machine:
         chosen = np.zeros(len(self.program.nodes), np.bool_)
         for generation in generations:
             chosen[slice(*self.program.nodes_of[generation])] = True
-        return columns_of(self.program, chosen, with_bytes=True)
+        return _columns_of(self.program, chosen, with_bytes=True)
 
     def mark_filled(self, fills: Mapping[int, Fill]) -> None:
         """Tell the program how far fills have come, by generation."""
@@ -208,9 +162,16 @@ class Machine:
             for layout in self.layouts.values()
         }
 
+    def _number_groups(self, generations: Sequence[Generation]) -> None:
+        for generation in generations:
+            for metric in generation.metrics:
+                if metric.group_by not in self.group_numbers:
+                    self.group_numbers[metric.group_by] = self.next_group
+                    self.next_group += 1
+
     def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
         """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
-        wanted = deltas_of(generations)
+        wanted = _deltas(metric for generation in generations for metric in generation.metrics)
         for delta_ms in set(self.edges) - wanted:
             self._reservoir.remove_edge(self.edges.pop(delta_ms))
         fresh = sorted(wanted - set(self.edges))
@@ -273,6 +234,44 @@ class Machine:
     def _drop_group(self, number: int) -> None:
         self._table.drop_group(number)
         del self.group_numbers[self.layouts.pop(number).fields]
+
+
+def _deltas(metrics: Iterable[ResolvedMetric]) -> set[int]:
+    """How far behind the clock the edges of these metrics are, ms."""
+    found: set[int] = set()
+    for metric in metrics:
+        window = metric.window
+        found.add(window.delay_ms)
+        if window.size_ms is not None and window.kind is WindowKind.SLIDING:
+            found.add(window.delay_ms + window.size_ms)
+    return found - {0}
+
+
+def _live_columns(program: Program) -> list[int]:
+    """What crossing rows are read for: everything their nodes need; strings' bytes only where rows are added."""
+    delayed = program.nodes[:, at.NODE_HEAD] >= 0
+    crossing = delayed | (program.nodes[:, at.NODE_TAIL] >= 0)
+    found = {
+        *_columns_of(program, crossing, with_bytes=False),
+        *_columns_of(program, delayed, with_bytes=True),
+    }
+    return sorted(found)
+
+
+def _columns_of(program: Program, chosen: npt.NDArray[np.bool_], *, with_bytes: bool) -> list[int]:
+    """Hot columns that the chosen nodes read, by number. chosen: bool[nodes]."""
+    nodes, updates = program.nodes, program.updates
+    # Updates lie in the order of their nodes.
+    chosen_updates = np.repeat(chosen, nodes[:, at.NODE_UPDATES_END] - nodes[:, at.NODE_UPDATES])
+    read = (
+        nodes[chosen, at.NODE_ENTITY],
+        nodes[chosen, at.NODE_FILTER],
+        updates[chosen_updates, at.UPDATE_COLUMN],
+        updates[chosen_updates, at.UPDATE_STRING],
+    )
+    found = set(np.concatenate(read).tolist()) - {-1}
+    kinds = program.hot.columns
+    return sorted(column for column in found if with_bytes or kinds[column].kind is not Kind.STRING)
 
 
 def _fields(name: str) -> tuple[str, ...]:

@@ -67,10 +67,6 @@ class TaskMetrics:
     _warming: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
     _has_bounds: bool | None = field(default=None, repr=False, compare=False)
 
-    def copy(self) -> "TaskMetrics":
-        """As they are now, whatever is added to these or that."""
-        return replace(self, by_name=dict(self.by_name), fills=dict(self.fills))
-
     def add(self, change: AddMetric, *, has_accepted: bool, retained_ms: int) -> bool:
         """A new metric. Returns whether it has to fill."""
         window = change.metric.resolved.window

@@ -41,7 +41,6 @@ from railgun.task.errors import (
     UnknownSchemaError,
 )
 from railgun.task.fills import FillWork
-from railgun.task.foresight import Foresight
 from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
@@ -60,6 +59,7 @@ from railgun.wire.schema import Schema
 from reservoir import layout as at
 from reservoir.files import Files
 from reservoir.length import Length
+from reservoir.prefetch import Ahead
 from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
 
@@ -117,7 +117,6 @@ class TaskProcessor:
         self.busy_s = self.upkeep_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
-        self._foresight: Foresight | None = None
         self._rebuilt_s, self._unsettled_s = -math.inf, math.inf
         self._next_part = 0
         self._least_before_ms = TIME_MAX
@@ -307,21 +306,16 @@ class TaskProcessor:
     # --- control records ---------------------------------------------------------------------------
 
     def _control(self, record: bytes) -> None:
-        self.apply(self._change_of(record))
+        streams = {} if self.stream is None else {self.stream.name: self.stream}
+        try:
+            change = change_from_json(decode_control(record), streams)
+        except (ControlRecordError, DefinitionError) as error:
+            raise MalformedControlError(f"{self.identity} offset {self.position}", str(error)) from error
+        self.apply(change)
         self.journal.begin(self.position, *self.admission.settings_in_force)
         self.journal.note(np.zeros(1, np.uint8))
         self.position += 1
         self._retain()
-
-    def _change_of(self, record: bytes) -> Change | Warm:
-        foreseen = self._foresight
-        if foreseen is not None and foreseen.stream is self.stream and record in foreseen.parsed:
-            return foreseen.parsed[record]
-        streams = {} if self.stream is None else {self.stream.name: self.stream}
-        try:
-            return change_from_json(decode_control(record), streams)
-        except (ControlRecordError, DefinitionError) as error:
-            raise MalformedControlError(f"{self.identity} offset {self.position}", str(error)) from error
 
     def apply(self, change: Change | Warm) -> None:
         """Bring a change into force. One that is in force already is skipped."""
@@ -349,21 +343,21 @@ class TaskProcessor:
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
 
-    def foresee(self, changes: Sequence[Change]) -> Foresight | None:
-        """Changes will be in the log soon; None where nothing can be done for them before. No result depends on it."""
+    def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
+        """Changes will be in the log soon: have the chunks decoded that the metrics among them will need. Returns what
+        may be waited for. No result depends on it.
+        """
         added = [
-            change
+            change.metric.resolved
             for change in changes
             if isinstance(change, AddMetric) and change.metric.home == self.identity.partitioner
         ]
-        clock_ms, is_ready = self.admission.clock_ms, self._is_built and self.admission.has_accepted
-        # What changes the stream besides, or takes metrics away, makes another program.
+        # A change that adds fields besides is not in the stream's types yet.
         is_growing = all(isinstance(change, AddMetric) for change in changes)
+        is_ready = self._is_built and self.admission.has_accepted
         if not added or not is_growing or self.stream is None or not is_ready:
-            return None
-        metrics, retained_ms = self.metrics.copy(), self.retained_ms
-        self._foresight = Foresight(self.machine, self.stream, metrics, added, clock_ms, retained_ms)
-        return self._foresight
+            return []
+        return self.machine.prefetch(self.stream, added, self.admission.clock_ms)
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
@@ -401,7 +395,6 @@ class TaskProcessor:
         if self.stream is None:
             raise TaskError(str(self.identity), "a metric came before its stream")
         self._is_built = True
-        self._foresight = None
         self.fills.stop()
         generations = self.metrics.generations()
         self.names = tuple(metric.name for each in generations for metric in each.metrics)

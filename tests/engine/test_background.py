@@ -197,7 +197,7 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
         assert background._next_s > 0.0, "a change puts off what it made overdue"
         background._next_s = -math.inf
-        engine._foresee(list)
+        engine._prefetched(list)
         assert background._next_s > 0.0, "so does thinking one out"
         assert background._has_time()
         assert background._rests()

@@ -4,22 +4,19 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import wait
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reservoir import held_frame as held_frame_module
 from reservoir import prefetch
-from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
-from reservoir.derive import Recipe
+from reservoir.columns import HotColumn, Kind
 from reservoir.held_frame import HeldFrame
-from reservoir.layout import OPEN_NEED_BYTES, OPEN_NEED_ROWS
 from reservoir.prefetch import Ahead, Prefetcher
 from tests.reservoir import log_driver
-from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, Record, derive, find_recipe
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.small_driver import driver_of, steady_log
 
@@ -151,15 +148,10 @@ def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyP
             known.clear()
             known.update(hot)
             ahead = driver.reservoir.foresee_columns(0, coming, hot)
-            make_open = driver.reservoir.foresee_open(hot)
             if source.random() < 0.5:
                 wait(ahead, 10)
             if source.random() < 0.3:
                 driver.run(source.randint(1, 40))
-            if make_open is not None and source.random() < 0.8:
-                make_open()
-                if source.random() < 0.5:
-                    driver.run(source.randint(1, 150))
             made = source.choice((hot, hot, driver.hot, tuple(source.sample(columns, source.randint(1, 3)))))
             set_hot(made)
     driver.reservoir.close()
@@ -180,47 +172,6 @@ def test_what_can_be_computed_of_other_columns_needs_no_records(monkeypatch: pyt
     driver.set_hot((NAME,))
     driver.set_hot((NAME, TWICE))
     assert (TWICE,) in asked, "open rows that do not have what it is computed of"
-    driver.reservoir.close()
-
-
-@pytest.mark.parametrize("grows", [False, True])
-@pytest.mark.parametrize("between", [0, 3, 40])
-def test_open_rows_get_what_comes_before_it_comes(
-    monkeypatch: pytest.MonkeyPatch, between: int, grows: bool
-) -> None:
-    """Those that come behind what was foreseen get it with the change; all of them where the rings have grown."""
-    computed: list[int] = []
-
-    def noting(columns: Sequence[HotColumn]) -> Recipe | None:
-        found = find_recipe(columns)
-        if found is None:
-            return None
-
-        def make(rows: int, sources: Sequence[StoredColumn]) -> list[ColumnData]:
-            computed.append(rows)
-            return found.make(rows, sources)
-
-        return Recipe(found.sources, make)
-
-    monkeypatch.setattr(log_driver, "find_recipe", noting)
-    driver = driver_of(steady_log(1_000, 10))
-    driver.set_hot((AMOUNT, CARD))
-    driver.run_all_until(500, [30])
-    region = driver.reservoir._open
-    foreseen = driver.reservoir.foresee_open((AMOUNT, CARD, TWICE))
-    assert foreseen is not None
-    held = region.rows
-    foreseen()
-    driver.run_all_until(500 + between, [7])
-    if grows:
-        region._words[OPEN_NEED_ROWS] = region._words[OPEN_NEED_BYTES] = 0
-        region._grow()
-    driver.set_hot((AMOUNT, CARD, TWICE))
-    now = [region.rows] if grows else [min(between, region.rows)] * bool(between)
-    assert computed == [held, *now]
-    driver.add_edge(2_000)
-    # Each row that crosses it is compared with the log.
-    driver.run_all([10])
     driver.reservoir.close()
 
 
@@ -401,29 +352,20 @@ def test_frames_stay_as_columns_come(seed: int, monkeypatch: pytest.MonkeyPatch)
     driver.reservoir.close()
 
 
-def test_open_rows_are_let_be_where_nobody_knows_the_column_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another change was foreseen since, or the columns are made of records: the change itself makes them."""
-
-    def forgotten(columns: Sequence[HotColumn]) -> Recipe | None:
-        raise KeyError(columns)
-
-    driver = driver_of(steady_log(300, 10))
+def test_open_rows_get_strings_where_the_rings_have_to_grow_for_them() -> None:
+    """They have other slots then."""
+    log = EventLog(2_000)
+    for k in range(600):
+        log.add(Record(k * 10, True, k, f"{k} " + "x" * 600, k % 5))
+    driver = driver_of(log)
     driver.set_hot((AMOUNT,))
-    driver.run_all_until(200, [30])
-    region = driver.reservoir._open
-    for columns, find in (((AMOUNT, TWICE), forgotten), ((AMOUNT, CARD), find_recipe)):
-        foreseen = driver.reservoir.foresee_open(columns)
-        assert foreseen is not None
-        with monkeypatch.context() as patch:
-            derivation = driver.reservoir._source.derivation
-            patch.setattr(driver.reservoir._source, "derivation", replace(derivation, find_recipe=find))
-            foreseen = driver.reservoir.foresee_open(columns)
-        assert foreseen is not None
-        foreseen()
-        assert region._ahead is None
-    assert driver.reservoir.foresee_open((AMOUNT,)) is None, "it is there"
-    assert driver.reservoir.foresee_open((AMOUNT, NAME)) is None, "a string"
-    driver.set_hot((AMOUNT, TWICE, CARD))
     driver.add_edge(1_000)
+    driver.run_all_until(400, [7])
+    region = driver.reservoir._open
+    before = region._generation
+    driver.set_hot((AMOUNT, NAME))
+    assert region._generation > before
+    driver.add_edge(1_500)
+    # Each row that crosses an edge is compared with the log.
     driver.run_all([10])
     driver.reservoir.close()

@@ -138,7 +138,7 @@ class TaskPlayer:
                 yield low, [record for _, record in self.writer.records[low:high]]
 
     def catch_up(self) -> None:
-        """Process what the log holds and the task has not seen; some changes are foreseen, more or less of the way."""
+        """Process what the log holds and the task has not seen; chunks are prefetched for some metrics."""
         end = len(self.writer.records)
         added = [
             place
@@ -146,25 +146,22 @@ class TaskPlayer:
             if isinstance(self.writer.changes.get(place), AddMetric)
         ]
         if added and self.source.random() < 0.7:
-            self._foresee(added)
+            self._prefetch(added)
         self._process(end)
         self.task.work()
 
-    def _foresee(self, added: list[int]) -> None:
-        """The first of them and maybe some others, while events before it go on."""
+    def _prefetch(self, added: list[int]) -> None:
+        """For the first of them and maybe some others, while events before it go on."""
         source, first = self.source, added[0]
-        # A stream that changes besides makes other metrics possible: what comes behind that is foreseen behind it.
+        # A stream that changes besides makes other metrics possible: they are prefetched for behind that.
         puts = [place for place, change in self.writer.changes.items() if isinstance(change, PutStream)]
         behind = max((place + 1 for place in puts if place < first), default=0)
         end = min((place for place in puts if place > first), default=len(self.writer.records))
         fitting = [place for place in added if place < end]
-        foreseen = fitting[: source.randint(1, len(fitting))]
+        chosen = fitting[: source.randint(1, len(fitting))]
         self._process(source.randint(max(behind, self.task.position), first))
-        foresight = self.task.foresee([self.writer.changes[place] for place in foreseen])
-        stages = () if foresight is None else (foresight.plan, foresight.read_ahead, foresight.prepare)
-        for stage in stages[: source.randint(0, 4)]:
-            stage()
-            self._process(source.randint(self.task.position, first))
+        self.task.prefetch([self.writer.changes[place] for place in chosen])
+        self._process(source.randint(self.task.position, first))
 
     def _process(self, end: int) -> None:
         first = self.task.position

@@ -38,7 +38,7 @@ class RedeliveredLog(LogWriter):
         (plain,) = task_logs(chosen)
         self.expected = redelivered(plain, SeededSource(seed))
         self.records = list(self._given_again(self.expected))
-        # They lie elsewhere now: none is foreseen here.
+        # They lie elsewhere now: nothing is prefetched for them here.
         self.changes = {}
 
     def _given_again(self, log: TaskLog) -> Iterator[tuple[int | None, bytes]]:
