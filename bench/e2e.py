@@ -21,8 +21,8 @@ from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT, Workload
 from bench.unit_topic import unit_topic
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import PREFIX, Topics
 
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]

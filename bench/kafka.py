@@ -24,8 +24,8 @@ from bench.unit_cases import THROUGHPUT
 from bench.unit_task import WarmTask
 from railgun.broker.local import LocalBroker
 from railgun.messaging.errors import TransportFullError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.wire.encode import Records
 

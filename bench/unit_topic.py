@@ -22,8 +22,8 @@ from bench.records import RecordMaker
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT, Workload
 from railgun.catalog.definitions import parse_definitions
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.evolution import missing
 from railgun.registry.kafka_registry import KafkaRegistry

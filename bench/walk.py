@@ -34,7 +34,7 @@ from numba.core.dispatcher import Dispatcher
 from bench.load.lines import payment_lines
 from bench.payments import blocks
 from bench.unit_cases import THROUGHPUT
-from frontend.replies import replies_of
+from frontend.scoring.replies import replies_of
 from railgun import Engine
 
 _TREE = Path(__file__).resolve().parent.parent

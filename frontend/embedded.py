@@ -9,22 +9,22 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import note_refused_request, unanswered
-from frontend.answers_of_requests import placed, without_replies
-from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.engine_problems import as_problem, of_scoring
-from frontend.in_thread import InThread
 from frontend.installs import Installs
 from frontend.problems import refusal
-from frontend.replies import replies_of
-from frontend.scoring_thread import Outcome, ScoringThread, Submission
+from frontend.scoring.answers_in_time import note_refused_request, unanswered
+from frontend.scoring.answers_of_requests import placed, without_replies
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.in_thread import InThread
+from frontend.scoring.replies import replies_of
+from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, none_begun
 from railgun.engine.folder import LOG
-from railgun.engine.scored import Scored
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import read_disk
+from railgun.ingest.scored import Scored
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording

@@ -16,10 +16,10 @@ import uvicorn
 import uvloop
 from prometheus_client.registry import Collector
 
-from frontend.app import Application
-from frontend.connection import Connection, connection_type
 from frontend.embedded import COMPILING, EmbeddedBackend
-from frontend.monitoring import ServedBackend, exposition
+from frontend.http.app import Application
+from frontend.http.connection import Connection, connection_type
+from frontend.http.monitoring import ServedBackend, exposition
 from railgun.catalog.model import Definitions
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
@@ -27,7 +27,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
 from railgun.host.start import LoggedStart
 from railgun.kernels import compile_and_link, compiling_alone
-from reservoir.compiled import is_image
+from reservoir.native.jit import is_image
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005

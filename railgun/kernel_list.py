@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reservoir.compiled import entry_points, is_image
+from reservoir.native.jit import entry_points, is_image
 
 _ROOMS = ("railgun", "reservoir")
 
@@ -24,7 +24,7 @@ def make_image() -> bool:
         return True
     if any(function.stats.cache_misses for function in _functions()):
         return False
-    from reservoir.kernel_image_build import build
+    from reservoir.native.image_build import build
 
     with suppress(OSError):
         build(list(_called()), _entries())

@@ -4,7 +4,7 @@ A kernel is compiled when it is first called, and then found in the cache by eve
 them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
 scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
 Those that are only called now and then are compiled by name: an event would wait for them too.
-An image is made of what was called (`reservoir.kernel_image`), which every later process begins with.
+An image is made of what was called (`reservoir.native.image`), which every later process begins with.
 """
 
 import subprocess
@@ -27,9 +27,11 @@ from railgun.state.rows import load as row_load
 from railgun.task import admission, row_reset
 from railgun.task.settings import TaskSettings
 from railgun.wire import reply_kernel, rfc3339, texts
-from reservoir import edges, gather, kernel_image
-from reservoir.compiled import is_image, use_numba
-from reservoir.kernel_cache import cache_folder
+from reservoir import gather
+from reservoir.cursors import edges
+from reservoir.native import image as kernel_image
+from reservoir.native.cache import cache_folder
+from reservoir.native.jit import is_image, use_numba
 
 _STREAM = """
 [streams.warmup]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import jit, ld8, ld32, ld64, ldi64
+from reservoir.native.jit import jit, ld8, ld32, ld64, ldi64
 
 FRAME_WORDS = 8
 (

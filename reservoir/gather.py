@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
-from reservoir.compiled import address, copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+from reservoir.native.jit import address, copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 _u = np.uint64
 _LENGTH = np.uint64(0xFFFFFF)

@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.cache import CacheStats, FrameCache
 from reservoir.columns import HotColumn
-from reservoir.compiled import address
-from reservoir.cursor import Changelog, Edges, Fills, FillSlice
+from reservoir.cursors.cache import CacheStats, FrameCache
+from reservoir.cursors.cursor import Changelog, Edges, Fills, FillSlice
+from reservoir.cursors.prefetch import Ahead
 from reservoir.derive import Derivation, Derive, FindRecipe, no_recipe
 from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.files import Files
-from reservoir.format import KEY_BYTES, SegmentHeader
 from reservoir.frames import SETS_MAX
-from reservoir.frozen import Frozen, FrozenSegment
-from reservoir.index import ChunkIndex, Span
-from reservoir.length import Length
-from reservoir.open_region import OpenRegion
-from reservoir.prefetch import Ahead
-from reservoir.recovery import Recovered, recover
-from reservoir.segment import SegmentReader, segment_path
-from reservoir.source import ChunkSource, ScannedRows
-from reservoir.writer import ChunkWriter, PendingChunk
+from reservoir.native.jit import address
+from reservoir.open_region.region import OpenRegion
+from reservoir.segments.format import KEY_BYTES, SegmentHeader
+from reservoir.segments.frozen import Frozen, FrozenSegment
+from reservoir.segments.index import ChunkIndex, Span
+from reservoir.segments.length import Length
+from reservoir.segments.recovery import Recovered, recover
+from reservoir.segments.segment import SegmentReader, segment_path
+from reservoir.segments.source import ChunkSource, ScannedRows
+from reservoir.segments.writer import ChunkWriter, PendingChunk
 
 
 @dataclass(frozen=True, slots=True)

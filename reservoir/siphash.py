@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import address, jit, ld8, ld64, ldi64, st64
+from reservoir.native.jit import address, jit, ld8, ld64, ldi64, st64
 
 _INIT0 = np.uint64(0x736F6D6570736575)
 _INIT1 = np.uint64(0x646F72616E646F6D)

@@ -13,13 +13,13 @@ from railgun import kernel_list, kernels
 from railgun.interpreter.plain import _put
 from railgun.kernel_list import loaded_kernels, make_image
 from railgun.kernels import compile_all
-from reservoir import kernel_image
-from reservoir.compiled import use_numba
+from reservoir.native import image as kernel_image
+from reservoir.native.jit import use_numba
 
 _WITHOUT_NUMBA = """
 import json, sys
 from railgun import kernels
-from reservoir.compiled import is_image
+from reservoir.native.jit import is_image
 kernels._compile_rare = lambda: None
 kernels.compile_all()
 print(json.dumps([is_image(), "numba" in sys.modules]))
@@ -28,7 +28,7 @@ _BY_NUMBA = """
 import json
 from railgun.kernel_list import loaded_kernels
 from railgun.kernels import compile_all
-from reservoir.compiled import use_numba
+from reservoir.native.jit import use_numba
 use_numba()
 compile_all()
 print(json.dumps(loaded_kernels()))
@@ -41,7 +41,7 @@ import importlib, inspect, json, sys
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-from reservoir.compiled import Later, is_image
+from reservoir.native.jit import Later, is_image
 
 ROOMS = "railgun", "reservoir", "frontend"
 for path in [each for room in ROOMS for each in Path(sys.argv[1], room).rglob("*.py")]:
@@ -109,7 +109,7 @@ def test_kernels_and_entry_points_are_told_once_each() -> None:
     assert ["railgun.interpreter.run", "run", ["int64"]] in [json.loads(each) for each in found]
     assert ["railgun.interpreter.rare", "add_rare", None] in [json.loads(each) for each in found]
     # Of what happens now and then only: a new edge amid sealed chunks, the sweep after a dropped metric.
-    assert ["reservoir.edges", "frame_passed", ["int64"] * 3] in [json.loads(each) for each in found]
+    assert ["reservoir.cursors.edges", "frame_passed", ["int64"] * 3] in [json.loads(each) for each in found]
     assert ["railgun.task.row_reset", "reset_cells", ["int64"] * 8] in [json.loads(each) for each in found]
 
 

@@ -9,38 +9,38 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from frontend.answers_in_time import note_refused_request, unanswered
-from frontend.backend import READY, STOPPING, Answer, Readiness, StreamView
-from frontend.door.inputs import Inputs
-from frontend.door.recorded import RecordedReplies
-from frontend.door.route import Means
-from frontend.door.schemas import Schemas
 from frontend.engine_problems import as_problem
-from frontend.in_thread import InThread
+from frontend.exchange.exchange import Exchange, Limits
+from frontend.exchange.front_end import FrontEnd
+from frontend.exchange.streams import Doors
+from frontend.exchange.warm_up import warm_up
 from frontend.kafka.broker_wait import BrokerWait
 from frontend.kafka.changes import Changes, unfinished
-from frontend.kafka.doors import Doors
-from frontend.kafka.exchange import Exchange, Limits
-from frontend.kafka.front_end import FrontEnd
 from frontend.kafka.glance import at_a_glance
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_deepening import NoDeepening
 from frontend.kafka.positions import Positions
 from frontend.kafka.requests import Request, Requests
-from frontend.kafka.warming_up import warm_up
 from frontend.problems import refusal
-from frontend.scoring_thread import ScoringThread, Submission
+from frontend.scoring.answers_in_time import note_refused_request, unanswered
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.in_thread import InThread
+from frontend.scoring.scoring_thread import ScoringThread, Submission
+from frontend.topics.inputs import Inputs
+from frontend.topics.recorded import RecordedReplies
+from frontend.topics.route import Means
+from frontend.topics.schemas import Schemas
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
-from railgun.engine.explaining import explained
 from railgun.engine.status import MetricStatus
+from railgun.explain.registered import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_lost import LostBrokers
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.lost import LostBrokers
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry import evolution
 from railgun.registry.consent import Consent
 from railgun.registry.errors import ChangeWithdrawnError

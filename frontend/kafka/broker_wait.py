@@ -6,8 +6,8 @@ import threading
 import time
 
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.kafka_topics import KafkaTopics
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.topics import KafkaTopics
 
 _ANSWER_S, _PAUSE_S, _SAY_AGAIN_S, _LOOK_S = 2.0, 1.0, 30.0, 2.0
 _log = logging.getLogger("railgun.frontend")

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from frontend.exchange.pending_table import Waiting
 from frontend.kafka.positions import NOT_RUN
-from frontend.kafka.waiting import Waiting
 
 
 def at_a_glance(

@@ -11,7 +11,7 @@ import msgspec
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.topics import Topics
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
-from frontend.answers_of_requests import placed, without_replies
-from frontend.backend import Answer
-from frontend.door.recorded import RecordedReplies
-from frontend.kafka.asked import Asked
-from frontend.kafka.doors import Doors
-from frontend.kafka.exchange import Exchange
+from frontend.exchange.exchange import Exchange
+from frontend.exchange.pending import Asked
+from frontend.exchange.streams import Doors
 from frontend.problems import ProblemError, refusal, uncertain
-from frontend.scoring_thread import Outcome, Submission, deliver
-from railgun.engine.noting import note_batch, note_refused
-from railgun.engine.taken import Taken
+from frontend.scoring.answers_of_requests import placed, without_replies
+from frontend.scoring.backend import Answer
+from frontend.scoring.scoring_thread import Outcome, Submission, deliver
+from frontend.topics.recorded import RecordedReplies
+from railgun.ingest.accepted import Taken
+from railgun.ingest.recording import note_batch, note_refused
 from railgun.messaging.errors import TransportError
 from railgun.telemetry.recording import Recording
 

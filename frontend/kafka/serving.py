@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import uvloop
 
-from frontend.door.schemas import schemas_of
-from frontend.door.telemetry import InputCollector
+from frontend.exchange.exchange import Limits
+from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.kafka.backend import Cluster, KafkaBackend
-from frontend.kafka.exchange import Limits
-from frontend.kafka.front_end import FrontEnd, made_up
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
+from frontend.topics.schemas import schemas_of
+from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
-from railgun.messaging.kafka_passed import check_passed_through
+from railgun.messaging.kafka.passed import check_passed_through
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from frontend.kafka.exchange import Exchange
+from frontend.exchange.exchange import Exchange
 from railgun.telemetry.families import FRONT_END
 from railgun.telemetry.samples import metrics_of, none_of
 

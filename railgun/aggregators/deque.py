@@ -27,7 +27,7 @@ from railgun.aggregators.trees import (
 )
 from railgun.aggregators.values import GREATER, LESS, compare_arrival
 from railgun.state.paged.ordered_map import om_at_or_above, om_below, om_last
-from reservoir.compiled import jit, ld64, stack_words
+from reservoir.native.jit import jit, ld64, stack_words
 
 u = np.uint64
 

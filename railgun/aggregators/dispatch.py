@@ -43,7 +43,7 @@ from railgun.aggregators.sum_long import add_square as add_square_long
 from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.aggregators.trees import remove_front, reset_tree
 from railgun.state.paged.ordered_map import om_clear
-from reservoir.compiled import jit, ld64, st64
+from reservoir.native.jit import jit, ld64, st64
 
 u = np.uint64
 

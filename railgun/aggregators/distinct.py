@@ -10,7 +10,7 @@ import numpy as np
 
 from railgun.aggregators.trees import FOUND_WORDS
 from railgun.state.paged.ordered_map import om_count, om_get, om_insert
-from reservoir.compiled import jit, ld64, stack_words
+from reservoir.native.jit import jit, ld64, stack_words
 
 u = np.uint64
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from railgun.aggregators.entries import ENTRY_WORDS, VALUE_OFFSET, is_after, write_entry
 from railgun.aggregators.values import drop, keep, prepare_drop, prepare_keep
-from reservoir.compiled import jit, ld64
+from reservoir.native.jit import jit, ld64
 
 u = np.uint64
 

@@ -7,7 +7,7 @@ import numpy as np
 from railgun.aggregators.codes import TYPE_STRING
 from railgun.aggregators.exact.limbs import clear
 from railgun.aggregators.values import drop, prepare_drop
-from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
 u = np.uint64
 

@@ -19,7 +19,7 @@ from railgun.aggregators.values import (
     prepare_keep,
     store,
 )
-from reservoir.compiled import jit, ld64
+from reservoir.native.jit import jit, ld64
 
 u = np.uint64
 

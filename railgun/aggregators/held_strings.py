@@ -14,7 +14,7 @@ from railgun.state.paged.layout import BODY
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.paged.strings import str_ready, string_id_hi
 from railgun.state.status import DRAIN
-from reservoir.compiled import jit, ldi64, sti64
+from reservoir.native.jit import jit, ldi64, sti64
 
 
 @jit

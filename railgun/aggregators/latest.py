@@ -19,7 +19,7 @@ from railgun.aggregators.entries import (
     write_entry,
 )
 from railgun.aggregators.values import copy_value, drop, keep, prepare_drop, prepare_keep
-from reservoir.compiled import copy_bytes, jit, ld64
+from reservoir.native.jit import copy_bytes, jit, ld64
 
 u = np.uint64
 

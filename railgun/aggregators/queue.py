@@ -4,7 +4,7 @@ from typing import Any
 
 from railgun.aggregators.entries import is_after, write_entry
 from railgun.aggregators.trees import FRONT, insert_value, is_empty
-from reservoir.compiled import jit
+from reservoir.native.jit import jit
 
 
 @jit

@@ -32,7 +32,7 @@ from railgun.aggregators.sum_double import sum_double, variance_double
 from railgun.aggregators.sum_long import mean_decimal, mean_long, variance_long
 from railgun.aggregators.trees import FRONT
 from railgun.aggregators.values import copy_value
-from reservoir.compiled import bits_f64, f64_bits, jit, ld64, st64
+from reservoir.native.jit import bits_f64, f64_bits, jit, ld64, st64
 
 u = np.uint64
 

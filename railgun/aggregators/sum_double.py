@@ -33,7 +33,7 @@ from railgun.aggregators.wide_double import (
     reset_wide,
     wide_total,
 )
-from reservoir.compiled import jit, ld64, mulhi64, st64, stack_words
+from reservoir.native.jit import jit, ld64, mulhi64, st64, stack_words
 
 u = np.uint64
 

@@ -13,7 +13,7 @@ from railgun.aggregators.exact.ratio import one_divisor
 from railgun.aggregators.exact.rounding import round_limbs
 from railgun.aggregators.exact.short_variance import short_variance
 from railgun.aggregators.exact.variance import WORK_LIMBS, variance
-from reservoir.compiled import bits_f64, jit, ld64, mulhi64, st64, stack_words
+from reservoir.native.jit import bits_f64, jit, ld64, mulhi64, st64, stack_words
 
 u = np.uint64
 

@@ -15,7 +15,7 @@ from railgun.aggregators.entries import ENTRY_WORDS, write_entry
 from railgun.aggregators.exact.limbs import clear
 from railgun.aggregators.values import drop, keep, prepare_drop, prepare_keep
 from railgun.state.paged.ordered_map import om_at_or_above, om_clear, om_delete, om_first, om_insert
-from reservoir.compiled import jit, ld64, ldi64, stack_words
+from reservoir.native.jit import jit, ld64, ldi64, stack_words
 
 u = np.uint64
 

@@ -12,7 +12,7 @@ import numpy as np
 from railgun.aggregators.codes import TYPE_DOUBLE, TYPE_STRING
 from railgun.aggregators.held_strings import count_string, prepare_new_string, prepare_string, signed
 from railgun.state.paged.strings import str_address, str_length
-from reservoir.compiled import bits_f64, jit, ld8, ld64, st64
+from reservoir.native.jit import bits_f64, jit, ld8, ld64, st64
 
 u = np.uint64
 

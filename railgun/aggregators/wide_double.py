@@ -12,7 +12,7 @@ import numpy as np
 from railgun.aggregators.exact.doubles import NARROW_LSB, mantissa_and_exponent
 from railgun.aggregators.exact.limbs import add_limbs, add_shifted
 from railgun.state.paged.access import page_address, page_free, page_new, page_touch
-from reservoir.compiled import copy_bytes, jit, ld64, ldi64, mulhi64, st64, sti64
+from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, mulhi64, st64, sti64
 
 u = np.uint64
 

@@ -17,7 +17,7 @@ from railgun.cli.times import time_ms
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
-    from railgun.messaging.kafka_settings import KafkaSettings
+    from railgun.messaging.kafka.settings import KafkaSettings
     from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
 
 

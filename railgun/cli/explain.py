@@ -23,12 +23,12 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the plan of every stream, or of one. Raises DefinitionError, UsageError, OSError."""
     from railgun.catalog.definitions import load_definitions
     from railgun.cli.streams import the_stream
-    from railgun.plan.explain import Home, explain_stream
-    from railgun.plan.explain_dot import render_dot
-    from railgun.plan.explain_json import render_json
-    from railgun.plan.explain_svg import render_svg
-    from railgun.plan.explain_tree import render_tree
-    from railgun.plan.explanation import Explanation
+    from railgun.explain.analysis import Home, explain_stream
+    from railgun.explain.dot import render_dot
+    from railgun.explain.explanation import Explanation
+    from railgun.explain.json import render_json
+    from railgun.explain.svg import render_svg
+    from railgun.explain.tree import render_tree
 
     definitions = load_definitions(arguments.definitions)
     streams: Iterable[StreamDefinition] = definitions.streams.values()

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import msgspec
 
+from railgun.history.manifest import HISTORY, read_manifest
+from railgun.history.open_records import check_tail
+from railgun.history.task_folder import POINTER, current_folder
 from railgun.plan.program import TIME_MIN
 from railgun.state.errors import StoreError, StoreVersionError
 from railgun.state.stored import Amount, StoredState
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.history import check_tail
-from railgun.task.history_manifest import HISTORY, read_manifest
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
-from railgun.task.task_folder import POINTER, current_folder
-from reservoir.describe import FolderDescription, SegmentDescription, describe_folder
 from reservoir.errors import CorruptionError
 from reservoir.files import DiskFiles
-from reservoir.length import Length
-from reservoir.segment import SegmentScanner, segment_numbers, segment_path
+from reservoir.segments.describe import FolderDescription, SegmentDescription, describe_folder
+from reservoir.segments.length import Length
+from reservoir.segments.segment import SegmentScanner, segment_numbers, segment_path
 
 RESERVOIR, STATE = "reservoir", "state"
 

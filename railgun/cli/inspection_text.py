@@ -9,7 +9,7 @@ from railgun.cli.log_inspection import LogReport
 from railgun.cli.wording import counted, size_text
 from railgun.state.stored import Amount
 from railgun.wire.time_text import time_text
-from reservoir.describe import SegmentDescription
+from reservoir.segments.describe import SegmentDescription
 
 
 def as_text(task: TaskReport) -> str:

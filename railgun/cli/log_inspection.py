@@ -8,12 +8,12 @@ from railgun.catalog.model import ALL
 from railgun.catalog.names import column_name
 from railgun.cli.inspection import TaskReport, inspect_task
 from railgun.engine.folder import LOG, STREAMS, VERSION_FILE
+from railgun.history.task_folder import place_of
 from railgun.host.disk_usage import size_of
+from railgun.messaging.embedded.read_only import ReadOnlyLog
 from railgun.messaging.errors import OffsetOutOfRangeError, TransportError, TransportVersionError
-from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC
 from railgun.registry.topics import topic_of
-from railgun.task.task_folder import place_of
 
 _READ_RECORDS, _READ_BYTES = 1 << 16, 4 << 20
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.cli.pipeline import Ahead, Behind
-from railgun.engine.checked_events import CheckedBlock, EventChecks, RowRefusedError
 from railgun.files.reading import EventFiles
 from railgun.files.writing import ResultFile
+from railgun.ingest.file_events import CheckedBlock, EventChecks, RowRefusedError
 from railgun.language.types import Kind
 from railgun.wire.columns import EventColumns
 

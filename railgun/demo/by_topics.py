@@ -15,8 +15,8 @@ from railgun.client.errors import ConnectionLostError
 from railgun.demo.flights import STREAM
 from railgun.demo.server import ServerError
 from railgun.messaging.errors import TransportError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 

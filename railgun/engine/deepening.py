@@ -12,13 +12,13 @@ from pathlib import Path
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
+from railgun.history.accepted_events import Freezing, OwnEvents
+from railgun.history.build import HistoryPlan
+from railgun.history.manifest import ready_folder
+from railgun.history.plan_file import OWN, deepening_folder, doomed_folder, read_plan, write_plan
+from railgun.history.request_files import Asked
+from railgun.history.task_folder import beside, others
 from railgun.host.task_host import TaskHost
-from railgun.task.deepening_asked import Asked
-from railgun.task.deepening_plan import OWN, deepening_folder, doomed_folder, read_plan, write_plan
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import ready_folder
-from railgun.task.own_events import Freezing, OwnEvents
-from railgun.task.task_folder import beside, others
 
 TaskName = tuple[str, int]
 

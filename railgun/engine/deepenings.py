@@ -11,15 +11,15 @@ from railgun.engine.errors import HistoryRefusedError, is_under_way, none_begun
 from railgun.engine.folder import DataFolder
 from railgun.engine.history import deepening_plan, history_named, plan_of
 from railgun.engine.opening import log_of
+from railgun.history.build import HistoryPlan, new_history_id
+from railgun.history.plan_file import OWN, PLAN, deepening_folder, remove_doomed
+from railgun.history.request_files import Asked
+from railgun.history.task_folder import beside, current_folder, remove_others
 from railgun.host.task_host import TaskHost
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
-from railgun.task.deepening_asked import Asked
-from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, remove_doomed
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.history_build import HistoryPlan, new_history_id
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside, current_folder, remove_others
 
 _log = logging.getLogger("railgun.engine")
 

@@ -22,21 +22,21 @@ from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
 from railgun.engine.engine_streams import EngineStreams, said
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
-from railgun.engine.explaining import explained
 from railgun.engine.folder import LOG
 from railgun.engine.installing import install
-from railgun.engine.intake import JsonText
-from railgun.engine.reply_forms import Reply
-from railgun.engine.scored import Scored
 from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
+from railgun.explain.registered import explained
+from railgun.history.build import HistoryPlan
 from railgun.host.disk_usage import read_disk
 from railgun.host.faults import one_line
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import Start
-from railgun.messaging.embedded import Durability
+from railgun.ingest.intake import JsonText
+from railgun.ingest.reply_forms import Reply
+from railgun.ingest.scored import Scored
+from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
-from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording

@@ -34,24 +34,24 @@ from railgun.engine.status import (
     task_status,
 )
 from railgun.engine.stream_hosts import StreamHosts
+from railgun.history.build import HistoryPlan
+from railgun.history.manifest import ready_folder
+from railgun.history.plan_file import deepening_folder
 from railgun.host.memory import MemoryShares
 from railgun.host.reading import filled, read_tasks
 from railgun.host.start import Start
 from railgun.host.task_host import TaskHost
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topics_of_stream
-from railgun.task.deepening_plan import deepening_folder
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import ready_folder
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.wire.encode import encode_control
+from reservoir.cursors.prefetch import Ahead
 from reservoir.files import DiskFiles
-from reservoir.prefetch import Ahead
 
 # Successors of tasks that are opened, and tasks that are closed, at once.
 _AT_ONCE = 2

@@ -63,7 +63,7 @@ class DataFolder:
         return set(self.files.list(folder)) if folder.is_dir() else set()
 
     def place(self, stream: str, partitioner: str, partition: int) -> Path:
-        """Where a task has its folder (`railgun.task.task_folder`); it is made where there is none."""
+        """Where a task has its folder (`railgun.history.task_folder`); it is made where there is none."""
         folder = self.path / STREAMS / stream / column_name(partitioner) / str(partition)
         if not folder.is_dir():
             self.files.make_folder(folder)

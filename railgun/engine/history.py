@@ -8,11 +8,11 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
+from railgun.history.accepted_events import OwnEvents
+from railgun.history.build import HistoryPlan
+from railgun.history.manifest import HistoryManifest, verified_manifest
 from railgun.host.task_host import TaskHost
 from railgun.plan.program import TIME_MAX
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import HistoryManifest, verified_manifest
-from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
 
 

@@ -9,19 +9,19 @@ import pyarrow as pa
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
-from railgun.engine.answers import forms_of
 from railgun.engine.errors import EventError, bad_row, refused_row
-from railgun.engine.ids import IdMaker
-from railgun.engine.intake import Intake, JsonText
-from railgun.engine.noting import note_batch, note_fates, note_refused
 from railgun.engine.record_sizes import check_record_sizes
-from railgun.engine.reply_forms import Reply, empty_reply, merge
-from railgun.engine.result_table import result_table
-from railgun.engine.routing import Router
-from railgun.engine.scored import Scored
 from railgun.engine.stream_hosts import StreamHosts
-from railgun.engine.tasks import Feed, StreamTasks
 from railgun.host.task_host import TaskHost
+from railgun.ingest.answers import forms_of
+from railgun.ingest.ids import IdMaker
+from railgun.ingest.intake import Intake, JsonText
+from railgun.ingest.recording import note_batch, note_fates, note_refused
+from railgun.ingest.reply_forms import Reply, empty_reply, merge
+from railgun.ingest.result_table import result_table
+from railgun.ingest.routing import Router
+from railgun.ingest.scored import Scored
+from railgun.ingest.stream_tasks import Feed, StreamTasks
 from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import EventColumns
@@ -30,7 +30,7 @@ from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns, encode_control, encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
-from reservoir.compiled import keeps_interpreter
+from reservoir.native.jit import keeps_interpreter
 
 # Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
@@ -130,7 +130,7 @@ class LiveStream:
         return Scored(taken, self._names, answers)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
-        """A row per row of a table: `railgun.engine.result_table`, with `warming` and `partial`.
+        """A row per row of a table: `railgun.ingest.result_table`, with `warming` and `partial`.
 
         between: called between blocks of rows, each of which is answered by itself.  Raises EventError, having taken no
         row, and TableError.

@@ -15,11 +15,11 @@ from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.config.processors import processors
-from railgun.engine.answers import forms_of
-from railgun.engine.result_table import result_table
-from railgun.engine.routing import Router
-from railgun.engine.tasks import Feed, StreamTasks
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
+from railgun.ingest.answers import forms_of
+from railgun.ingest.result_table import result_table
+from railgun.ingest.routing import Router
+from railgun.ingest.stream_tasks import Feed, StreamTasks
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies, unanswered
@@ -70,7 +70,7 @@ class OfflineRun:
             raise
 
     def score(self, events: EventColumns) -> pa.Table:
-        """A row per event, in order: `railgun.engine.result_table` says which columns."""
+        """A row per event, in order: `railgun.ingest.result_table` says which columns."""
         records = encode_columns(self._schema.version, events)
         portions = self._feeds.portions(records, self._router.shares(events))
         answers = self._feeds.process(portions, self._forms, len(events))

@@ -8,16 +8,16 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
 from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
+from railgun.history.manifest import ready_folder
+from railgun.history.request_files import Asked
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
 from railgun.host.start import Start
 from railgun.host.task_host import TaskHost, WarmWriter
 from railgun.host.task_log import TaskLog
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
-from railgun.task.deepening_asked import Asked
-from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from railgun.engine.errors import FolderError
 from railgun.host.start import Start
 from railgun.host.task_host import TaskHost
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies, unanswered

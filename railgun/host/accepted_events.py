@@ -9,12 +9,12 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
+from railgun.history.accepted_events import Freezing
+from railgun.history.durable_files import make_durable
+from railgun.history.plan_file import OWN, OWN_FILE, history_of, write_own
+from railgun.history.request_files import REQUEST, read_asked
 from railgun.host.faults import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
-from railgun.task.deepening_asked import REQUEST, read_asked
-from railgun.task.deepening_plan import OWN, OWN_FILE, history_of, write_own
-from railgun.task.durable_files import make_durable
-from railgun.task.own_events import Freezing
 from railgun.task.processor import TaskProcessor
 
 _log = logging.getLogger("railgun.unit")

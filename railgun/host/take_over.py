@@ -10,17 +10,17 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 
+from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
+from railgun.history.plan_file import PLAN, history_of
+from railgun.history.request_files import Asked
+from railgun.history.task_folder import beside, current_folder, move_to, remove_others, take_in
 from railgun.host.faults import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.host.successor import Successor, close_all, close_task
 from railgun.host.task_log import TaskLog
-from railgun.task.deepening_asked import Asked
-from railgun.task.deepening_plan import PLAN, history_of
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
-from railgun.task.history_manifest import MANIFEST_PLACE, verified_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import MIB, TaskSettings
-from railgun.task.task_folder import beside, current_folder, move_to, remove_others, take_in
 from railgun.wire.encode import Records
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0

@@ -13,6 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from railgun.catalog.changes import BeginDeepening, Warm
+from railgun.history.manifest import verified_manifest
+from railgun.history.task_folder import copy_folder, current_folder
 from railgun.host.accepted_events import AcceptedEventsExport
 from railgun.host.place import Place
 from railgun.host.reply_sink import ReplySink
@@ -22,11 +24,9 @@ from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError, LogGapError
-from railgun.task.history_manifest import verified_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import copy_folder, current_folder
 from railgun.wire.encode import Records
 
 _log = logging.getLogger("railgun.unit")

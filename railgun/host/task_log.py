@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from railgun.history.open_records import with_history
 from railgun.host.start import Start
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition, Transport
@@ -59,7 +60,7 @@ class TaskLog:
             folder,
             identity,
             DiskFiles(),
-            self.read,
+            with_history(folder, self.read),
             settings,
             sync_log=sync_log,
             log_start=self.start,

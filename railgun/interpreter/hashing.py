@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address, copy_bytes, jit, ld8, ld64, ldi64, st8, st32, st64
+from reservoir.native.jit import address, copy_bytes, jit, ld8, ld64, ldi64, st8, st32, st64
 from reservoir.siphash import siphash128, siphash128_bytes
 
 _u = np.uint64

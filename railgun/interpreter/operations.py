@@ -20,7 +20,6 @@ from railgun.aggregators.exact.narrow import add_narrow, round_narrow
 from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.interpreter import layout as at
 from railgun.interpreter import rare
-from reservoir.compiled import bits_f64, call_entry, f64_bits, jit, ld64, ldi64, st64, sti64
 from reservoir.frames import (
     code_hi,
     code_lo,
@@ -32,6 +31,7 @@ from reservoir.frames import (
     frame_seq,
     frame_time,
 )
+from reservoir.native.jit import bits_f64, call_entry, f64_bits, jit, ld64, ldi64, st64, sti64
 
 u = np.uint64
 

@@ -12,7 +12,7 @@ from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_
 from railgun.aggregators.exact.narrow import add_narrow, round_narrow
 from railgun.interpreter import layout as at
 from railgun.interpreter.prepared import PREPARED_BYTES, PREPARED_NULLS, PREPARED_WORDS
-from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi64, st8, st64
+from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ld64, ldi64, st8, st64
 
 u = np.uint64
 

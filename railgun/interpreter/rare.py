@@ -1,7 +1,7 @@
 """Entry points for what is large and less frequent: state of variable size, wide sums, variances, strings.
 
 Each takes the address of a block of int64 words (CALL_…).  Being compiled by themselves they are not taken
-into the interpreter's loop, which keeps that small and its compilation short (`reservoir.compiled.entry_address`).
+into the interpreter's loop, which keeps that small and its compilation short (`reservoir.native.jit.entry_address`).
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from railgun.aggregators.dispatch import apply_add, apply_remove, apply_reset
 from railgun.aggregators.results import apply_result
 from railgun.state.paged.strings import str_address, str_length
-from reservoir.compiled import ld64, ldi64, sti64
+from reservoir.native.jit import ld64, ldi64, sti64
 
 # A block of arguments.
 (

@@ -12,8 +12,8 @@ import numpy as np
 from railgun.interpreter import layout as at
 from railgun.state.rows.access import find_row, foresee_entry, foresee_row, row_is, touch_row
 from railgun.state.rows.context import ROWS_BATCH
-from reservoir.compiled import jit, ld8, ld32, ld64, ldi32, ldi64, prefetch, st64, sti64
 from reservoir.frames import COLUMN_CODES, COLUMN_PAIRS, COLUMN_ROW_CACHE, column_at
+from reservoir.native.jit import jit, ld8, ld32, ld64, ldi32, ldi64, prefetch, st64, sti64
 
 # How many records or entries ahead memory is asked for: far enough to hide a miss, near enough to be kept.
 _NEAR, _FAR = 8, 16

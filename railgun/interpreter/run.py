@@ -16,9 +16,9 @@ from railgun.interpreter import rare
 from railgun.interpreter.operations import result, update
 from railgun.interpreter.simple import is_simple, run_simple
 from railgun.interpreter.times import is_passed
-from reservoir.compiled import call_entry, copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
-from reservoir.edges import bound_of
+from reservoir.cursors.edges import bound_of
 from reservoir.frames import column_at, column_word, frame_seq, frame_time
+from reservoir.native.jit import call_entry, copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
 
 u = np.uint64
 

@@ -34,8 +34,8 @@ from railgun.interpreter.prepared import (
     PREPARED_WORDS,
 )
 from railgun.interpreter.times import is_passed
-from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, prefetch, st8, st64, sti64
 from reservoir.frames import COLUMN_NULLS, COLUMN_WORDS_AT, column_at
+from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi64, prefetch, st8, st64, sti64
 
 u = np.uint64
 

@@ -14,7 +14,7 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 UNICODE_VERSION = "14.0.0"
 _FILE = "casemap.txt"

@@ -7,7 +7,7 @@ from railgun.language.casemap import case_tables
 from railgun.language.kernels import layout
 from railgun.language.kernels.evaluate import evaluate as evaluate_program
 from railgun.language.program import Program
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 _ROWS_AT_FIRST = 256
 _SCRATCH_BYTES_AT_FIRST = 4096

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.wire.encode import Records
-from reservoir.compiled import address, copy_bytes, jit, ld32, ldi64, sti64
+from reservoir.native.jit import address, copy_bytes, jit, ld32, ldi64, sti64
 
 BLOCK_LIMIT_BYTES = 256 * 1024
 BLOCK_LIMIT_RECORDS = 4_096

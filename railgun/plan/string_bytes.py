@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address, copy_bytes, jit, ldi64
+from reservoir.native.jit import address, copy_bytes, jit, ldi64
 
 _LENGTH_BITS, _LENGTH_MASK = 24, 0xFFFFFF
 

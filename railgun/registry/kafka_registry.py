@@ -13,9 +13,9 @@ from typing import Self
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream, PutStream
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.catalog_log import read_on
 from railgun.registry.consent import Consent

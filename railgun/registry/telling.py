@@ -5,7 +5,7 @@ from itertools import groupby
 
 from railgun.catalog.changes import Change, DropStream, PutStream, change_to_json
 from railgun.catalog.model import StreamDefinition
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicSettings
 from railgun.registry.entries import change_stream
 from railgun.registry.errors import DefinitionsError

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from railgun.state import keys
 from railgun.state.errors import StoreCorruptionError
 from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entry
-from reservoir.compiled import address, jit, ld8, ld32, ld64, sti64
+from reservoir.native.jit import address, jit, ld8, ld32, ld64, sti64
 
 MARK_BYTES = 4
 _MARKS = 1 << 22

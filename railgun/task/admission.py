@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address, jit, ld8, ld32, ld64, ldi64, prefetch, st8, st32, st64, sti64
-from reservoir.edges import bound_of
+from reservoir.cursors.edges import bound_of
+from reservoir.native.jit import address, jit, ld8, ld32, ld64, ldi64, prefetch, st8, st32, st64, sti64
 
 TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)

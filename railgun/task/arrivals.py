@@ -16,7 +16,7 @@ from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn
 from reservoir.columns import Kind as ColumnKind
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 
 
 class Arrivals:

@@ -18,7 +18,7 @@ from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.task.machine import less
 from railgun.task.retirement import CellKind, cell_kinds
 from railgun.task.view import TaskView
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 
 _TREES = (codes.DEQUE_MIN, codes.DEQUE_MAX, codes.QUEUE)
 _SETS = (codes.MULTISET, codes.VALUE_SET)

@@ -17,8 +17,8 @@ from railgun.state.rows.table import EntityTable
 from railgun.state.status import ROWS_DRAIN
 from railgun.task.admission import Admission
 from railgun.task.fill_nodes import FillNodes
-from reservoir.compiled import address, entry_address
-from reservoir.cursor import Changelog
+from reservoir.cursors.cursor import Changelog
+from reservoir.native.jit import address, entry_address
 
 _ENTRIES = (
     (at.RUN_ADD, rare.add_rare),

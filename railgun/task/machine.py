@@ -31,8 +31,8 @@ from railgun.task.retirement import (
 )
 from railgun.wire.schema import Schema
 from reservoir.columns import Kind
+from reservoir.cursors.prefetch import Ahead
 from reservoir.layout import FRAMES
-from reservoir.prefetch import Ahead
 from reservoir.reservoir import Reservoir
 
 LIVE_SET = 0

@@ -57,11 +57,11 @@ from railgun.wire.msgpack import Status
 from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
+from reservoir.cursors.prefetch import Ahead
 from reservoir.files import Files
-from reservoir.length import Length
-from reservoir.prefetch import Ahead
 from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
+from reservoir.segments.length import Length
 
 _CONTROL = bytes((CONTROL,))
 # A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,

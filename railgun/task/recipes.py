@@ -11,8 +11,8 @@ from railgun.language.typed import fields_of
 from railgun.language.types import Kind
 from railgun.plan.hot import HotPlan, field_column
 from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.compiled import address, array_at
 from reservoir.derive import Recipe
+from reservoir.native.jit import address, array_at
 
 # So many rows at once at least, and as many as make so many values: vectors that stay in the processor's caches.
 _BLOCK_ROWS, _BLOCK_VALUES = 1_024, 1 << 15

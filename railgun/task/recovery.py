@@ -1,7 +1,7 @@
 """Opening a task: from nothing, or from its last durable checkpoint and the log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,6 @@ from railgun.task.admission import Admission
 from railgun.task.checkpoints import used_s
 from railgun.task.deriver import Deriver
 from railgun.task.errors import LogGapError
-from railgun.task.history import ReadLog, with_history
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
 from railgun.task.meta import TaskMeta, decode_meta
@@ -21,7 +20,10 @@ from railgun.task.metrics import TaskMetrics
 from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state
 from railgun.task.settings import TaskSettings
 from reservoir.files import Files
-from reservoir.length import Length
+from reservoir.segments.length import Length
+
+ReadLog = Callable[[int, int], Iterable[tuple[int, list[bytes]]]]
+"""(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
 
 
 def open_task(
@@ -57,7 +59,7 @@ def open_task(
     task = TaskProcessor(identity, reservoir, store, deriver, settings, now, used_s)
     try:
         if meta is not None:
-            _restore(task, meta, with_history(folder, read_log))
+            _restore(task, meta, read_log)
         task.begin_checkpoints(sync_log)
     except BaseException:
         task.close()

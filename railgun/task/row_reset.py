@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.interpreter import rare
 from railgun.state.rows.access import touch_row
-from reservoir.compiled import call_entry, jit, ld64, ldi64, sti64
+from reservoir.native.jit import call_entry, jit, ld64, ldi64, sti64
 
 # A cell, int64 words.
 (RESET_OP, RESET_OFFSET, RESET_CELL_WORDS, RESET_TYPE) = range(4)

@@ -21,8 +21,8 @@ from railgun.task.machine import less
 from railgun.task.retirement import HeldCell, cell_kinds
 from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
 from railgun.task.view import TaskView
-from reservoir.compiled import address, entry_address
 from reservoir.distinct import distinct
+from reservoir.native.jit import address, entry_address
 
 # Rows looked at in a slice. Where an eighth of them goes, the next slice comes soon.
 _ROWS_MAX = 128

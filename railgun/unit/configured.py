@@ -5,7 +5,7 @@ from dataclasses import replace
 from railgun.config.errors import ConfigError
 from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.task.settings import TaskSettings
 from railgun.unit.spread import Spread
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import Executor
 
+from railgun.history.request_files import OFFER, read_asked
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
 from railgun.messaging.transport import Transport
-from railgun.task.deepening_asked import OFFER, read_asked
 from railgun.task.settings import TaskSettings
 from railgun.unit.sending import Sending
 from railgun.unit.task_replies import TaskReplies

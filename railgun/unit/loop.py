@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from railgun.catalog.names import column_name
+from railgun.history.manifest import ready_folder
+from railgun.history.request_files import created_of
 from railgun.host.place import Place, TaskKey, task_folder
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
@@ -22,9 +24,7 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
-from railgun.task.deepening_asked import created_of
 from railgun.task.errors import LogGapError
-from railgun.task.history_manifest import ready_folder
 from railgun.task.identity import TaskIdentity
 from railgun.unit.ending import ACKNOWLEDGED_WITHIN_S
 from railgun.unit.hosts import UnitHosts, stop_alone

@@ -14,7 +14,7 @@ from railgun.wire.msgpack import is_ascii, is_utf8
 from railgun.wire.rfc3339 import parse_column
 from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
 from railgun.wire.values import LONG_MAX, MisfitError, Reader, reader
-from reservoir.compiled import address, jit, ld8, ldi64, st8, sti64
+from reservoir.native.jit import address, jit, ld8, ldi64, st8, sti64
 
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _SECONDS_LIMIT = LONG_MAX // 1_000

@@ -14,7 +14,7 @@ from railgun.wire import decode_kernel as kernel
 from railgun.wire.buffers import bytes_address
 from railgun.wire.msgpack import Status
 from railgun.wire.schema import STRING_LIMIT_BYTES, Field, Schema
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 _FIRST_CAPACITY = 256
 _ROW_COLUMNS = (

@@ -19,7 +19,7 @@ from railgun.wire.msgpack import (
     read_str,
 )
 from railgun.wire.schema import EVENT_TIME_MIN_MS, Kind
-from reservoir.compiled import jit, ld8, ldi32, ldi64, st8, st64, sti32, sti64
+from reservoir.native.jit import jit, ld8, ldi32, ldi64, st8, st64, sti32, sti64
 from reservoir.siphash import siphash128
 
 EVENT = 0x01

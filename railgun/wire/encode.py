@@ -14,7 +14,7 @@ from railgun.wire import encode_kernel as kernel
 from railgun.wire.columns import REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.decode_kernel import CONTROL, EVENT
 from railgun.wire.schema import Kind
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 NO_REPLY = -1
 

@@ -8,7 +8,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from railgun.wire.decode_kernel import EVENT, HEADER_ITEMS
 from railgun.wire.msgpack import FALSE, FLOAT64, NIL
 from railgun.wire.schema import Kind
-from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
+from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
 
 # Words of the context array (int64). FIELDS: address of int64[fields, 4], by field the kind and the addresses
 # of words, nulls (0: none) and heap (0: none).

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from railgun.wire.schema import STRING_LIMIT_BYTES
-from reservoir.compiled import jit, ld8, load_be64
+from reservoir.native.jit import jit, ld8, load_be64
 
 
 class Status(IntEnum):

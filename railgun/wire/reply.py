@@ -14,8 +14,8 @@ from railgun.wire import reply_kernel as kernel
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import NO_REPLY
-from reservoir.compiled import address
 from reservoir.distinct import distinct
+from reservoir.native.jit import address
 
 _FIRST_CAPACITY_BYTES = 1 << 16
 _FIRST_ROWS = 256

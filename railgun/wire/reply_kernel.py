@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.wire import decode_kernel as decoded
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
-from reservoir.compiled import copy_bytes, jit, ld8, ld64, ldi64, st8, st64, sti64
+from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, st64, sti64
 
 REPLY = 0x03
 # int64 words of a record's head, the first of which holds the kind in its lowest byte.

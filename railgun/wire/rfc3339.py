@@ -10,7 +10,7 @@ import numpy as np
 
 from railgun.wire.buffers import bytes_address
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
-from reservoir.compiled import jit, ld8, ldi64, st8, st64
+from reservoir.native.jit import jit, ld8, ldi64, st8, st64
 
 _SHORTEST = 20
 _DAY_MS = 86_400_000

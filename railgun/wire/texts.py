@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.wire.columns import REF_LENGTH_BITS, Column
 from railgun.wire.schema import STRING
-from reservoir.compiled import address, jit, ldi64, st8, sti64
+from reservoir.native.jit import address, jit, ldi64, st8, sti64
 
 _LONGEST = 20
 _NOTHING, _TEN, _ZERO = np.uint64(0), np.uint64(10), np.uint64(48)

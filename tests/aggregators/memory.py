@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 Words = npt.NDArray[np.uint64]
 

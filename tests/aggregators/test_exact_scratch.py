@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.exact.limbs import clear
-from reservoir.compiled import jit, ld64, st64, stack_words
+from reservoir.native.jit import jit, ld64, st64, stack_words
 
 _FEW = 3
 _MORE = 40

@@ -12,7 +12,7 @@ from bench.load.order import Order
 from bench.load.schedule import Schedule
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
 from tests.unit.local_units import quick_settings
 

@@ -3,8 +3,8 @@
 import uuid
 
 from bench.kafka import one_way_ms, read_per_s, task_per_s, write_per_s
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 
 

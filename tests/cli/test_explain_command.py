@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from railgun.cli.main import main
-from tests.plan.explained import DEFINITIONS
+from tests.explain.explained import DEFINITIONS
 
 SECOND = """
 [streams.clicks.fields]

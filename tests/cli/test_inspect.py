@@ -13,7 +13,7 @@ import pytest
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.main import main
 from railgun.task.processor import TaskProcessor
-from reservoir.format import HEADER_BYTES, PREAMBLE_BYTES
+from reservoir.segments.format import HEADER_BYTES, PREAMBLE_BYTES
 from tests.cli.task_folder import CONTROLS, EVENTS, START_MS, make_task, open_payments, take_events
 
 CHUNK_EVENTS, SEALED = 32, EVENTS // 32 * 32

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from railgun.catalog.names import column_name
-from railgun.engine.routing import Router
-from railgun.engine.tasks import Portion
+from railgun.history.accepted_events import SEGMENTS, read_rows
+from railgun.history.build import HistoryBuild, HistoryPlan
+from railgun.ingest.routing import Router
+from railgun.ingest.stream_tasks import Portion
 from railgun.spark.tables.record_log import Bounds
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
-from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.own_events import SEGMENTS, read_rows
 from railgun.task.settings import TaskSettings
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor

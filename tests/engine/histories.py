@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from railgun.catalog.names import column_name
-from railgun.engine.routing import Router
-from railgun.engine.tasks import Portion
+from railgun.history.build import HistoryBuild, HistoryPlan
+from railgun.history.manifest import HistoryManifest
+from railgun.history.open_records import FIRST_OFFSET
+from railgun.ingest.routing import Router
+from railgun.ingest.stream_tasks import Portion
 from railgun.task import digest
-from railgun.task.history import FIRST_OFFSET
-from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.history_manifest import HistoryManifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from railgun.wire.door import Roles

@@ -18,11 +18,11 @@ from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
 from railgun.engine.stream_hosts import StreamHosts
+from railgun.history.task_folder import move_to
 from railgun.host import take_over
 from railgun.host.successor import Successor
 from railgun.registry import catalog_log
 from railgun.task.errors import TaskError
-from railgun.task.task_folder import move_to
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import chunks, first_seq, state
 from tests.engine.test_history import SETTINGS, START_MS, definitions, engine, rows, tasks

@@ -13,7 +13,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host import take_over
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.topics import topic_of
 from tests.engine.deepened import build_deepening

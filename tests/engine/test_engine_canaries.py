@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from railgun.engine import live_stream, reply_forms
-from railgun.engine.answers import Answers
+from railgun.engine import live_stream
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.routing import Router
+from railgun.ingest import reply_forms
+from railgun.ingest.answers import Answers
+from railgun.ingest.routing import Router
 from railgun.task.replies import Replies
 from tests.engine.campaign import run
 

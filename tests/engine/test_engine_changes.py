@@ -13,7 +13,7 @@ from railgun.engine.errors import UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.stream_hosts import StreamHosts
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.catalog_log import CatalogLog
 

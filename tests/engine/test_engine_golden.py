@@ -13,7 +13,7 @@ import railgun
 from railgun.engine.errors import EngineStoppedError, FolderVersionError
 from railgun.engine.folder import VERSION
 from railgun.messaging.block import make_blocks
-from railgun.messaging.log_database import VERSION_KEY, block_key
+from railgun.messaging.embedded.database import VERSION_KEY, block_key
 from railgun.state import keys
 from railgun.state.commit_record import pack_commit, unpack_commit
 from railgun.task.checkpoints import join_meta

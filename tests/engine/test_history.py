@@ -13,10 +13,10 @@ from railgun.cli.inspection_text import as_text
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
+from railgun.history.manifest import HISTORY, MANIFEST, read_manifest
 from railgun.host import task_host
 from railgun.registry import catalog_log
 from railgun.task.errors import HistoryMissingError
-from railgun.task.history_manifest import HISTORY, MANIFEST, read_manifest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from reservoir.files import DiskFiles

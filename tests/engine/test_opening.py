@@ -9,7 +9,7 @@ import pytest
 
 import railgun
 from railgun.engine.errors import EngineError, EngineStoppedError, FolderError
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.task.settings import TaskSettings
 
 NEVER = TaskSettings(checkpoint_interval_s=3_600.0, replay_s=3_600.0)

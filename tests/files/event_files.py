@@ -14,8 +14,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from railgun.catalog.model import FieldDefinition, StreamDefinition
-from railgun.engine.checked_events import CheckedBlock, EventChecks
 from railgun.files.reading import EventFiles
+from railgun.ingest.file_events import CheckedBlock, EventChecks
 from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, decimal
 
 SUFFIXES = (".parquet", ".csv", ".ndjson", ".jsonl", ".avro", ".arrow", ".feather")

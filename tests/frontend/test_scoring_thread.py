@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from frontend.scoring_thread import SMALL_EVENTS_MAX, InOrder, Outcome, ScoringThread, Submission
+from frontend.scoring.scoring_thread import SMALL_EVENTS_MAX, InOrder, Outcome, ScoringThread, Submission
 
 _PATIENCE_S = 30
 

@@ -18,22 +18,22 @@ import railgun
 from railgun.catalog.changes import AddHistory, AddMetric, Deepen, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import ready_folder
-from railgun.task.task_folder import POINTER
-from railgun.unit.place import task_folder
+from railgun.history.build import HistoryPlan
+from railgun.history.manifest import ready_folder
+from railgun.history.task_folder import POINTER
+from railgun.host.place import task_folder
 from railgun.wire.encode import encode_control
 from tests.engine import make_golden
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import build_history
 from tests.golden.one_task import OneTask, one_task
 from tests.golden.portable import brought_back, written_down
-from tests.task import test_own_events
+from tests.history import test_accepted_events
+from tests.history.test_accepted_events import DEFINITIONS
+from tests.host.deepened_host import HISTORY, SETTINGS, DeepenedHost
+from tests.host.test_take_over import events
 from tests.task.small_log import IDENTITY, SmallLog
-from tests.task.test_own_events import DEFINITIONS
-from tests.unit.deepened_host import HISTORY, SETTINGS, DeepenedHost
 from tests.unit.local_units import awaited
-from tests.unit.test_host_deepening import events
 
 FOLDERS = Path(__file__).parent / "folders"
 STREAM, CUT_MS = "payments", make_golden.events(0, 1)[0]["ts"] + 20_000
@@ -76,7 +76,7 @@ def begun_with_history(folder: Path) -> tuple[Path, list[bytes]]:
 def followed(folder: Path) -> tuple[Path, list[bytes]]:
     """A node's folder in which a task is deepened: put aside, built, offered, followed; not taken over yet."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(test_own_events, "EVENTS", 60)
+        patch.setattr(test_accepted_events, "EVENTS", 60)
         rig = DeepenedHost(folder)
     try:
         rig.begin()
@@ -87,7 +87,7 @@ def followed(folder: Path) -> tuple[Path, list[bytes]]:
         rig.add(events(20, 5))
         records = rig.log.read(*rig.place.where, 0, 1 << 16, 1 << 24).values()
     finally:
-        rig.host.close()
+        rig.close()
         rig.log.close()
     return rig.data, records
 

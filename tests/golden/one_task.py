@@ -2,24 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from railgun.catalog.names import column_name
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.history.manifest import ready_folder
+from railgun.host.place import Place, TaskKey, task_folder
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.checkpoints import used_s
-from railgun.task.history_manifest import ready_folder
-from railgun.unit.place import Place, task_folder
+from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
-from railgun.unit.spread import TaskKey
-from railgun.unit.task_host import TaskHost
+from tests.host.deepened_host import SETTINGS
+from tests.host.test_take_over import rows_of
 from tests.task.small_log import IDENTITY
-from tests.unit.deepened_host import SETTINGS
 from tests.unit.local_units import awaited
-from tests.unit.test_host_deepening import rows_of
 
 FRONT_END = 7
 TOPICS = Topics()
@@ -42,8 +42,9 @@ class OneTask:
             task_folder(data, "s", 1, "k", 0),
             ready_folder(data, "s") / column_name("k") / "0",
         )
-        self.host = TaskHost(place, log, Sending(log, TOPICS), SETTINGS, used_s)
-        assert self.host.open()
+        self.executor = ThreadPoolExecutor(1)
+        self.host = Hosting(log, Sending(log, TOPICS), used_s, self.executor).host(place, SETTINGS)
+        self.host.open()
         self.take_all()
 
     def take_all(self) -> None:
@@ -63,6 +64,7 @@ class OneTask:
 
         def has_followed() -> bool:
             self.host.work()
+            self.host.take_over.step()
             following = self.host.following
             return following is not None and following.get("behind") == 0
 
@@ -89,3 +91,4 @@ def one_task(data: Path, log_folder: Path, records: list[bytes]) -> Iterator[One
             yield task
         finally:
             task.host.close()
+            task.executor.shutdown()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rocksdict import Options, Rdict
 
+from railgun.history.manifest import MANIFEST_PLACE, read_manifest, write_manifest
 from railgun.state.end_marker import END_MARK
-from railgun.task.history_manifest import MANIFEST_PLACE, read_manifest, write_manifest
 
 # Keys and values of a database, in hexadecimal, under the name of its folder and this.
 DATABASE = ".database.json"

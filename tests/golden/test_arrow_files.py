@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from railgun.task.history import FIRST_OFFSET, TAIL, write_tail
-from railgun.task.history_manifest import HISTORY
-from railgun.task.own_events import ROWS, Freezing
+from railgun.history.accepted_events import ROWS, Freezing
+from railgun.history.manifest import HISTORY
+from railgun.history.open_records import FIRST_OFFSET, TAIL, write_tail
 from railgun.wire.encode import Records
-from reservoir.chunk import ChunkRows, encode_chunk
-from reservoir.index import Span
+from reservoir.segments.chunk import ChunkRows, encode_chunk
+from reservoir.segments.index import Span
 from tests.golden.promises import held
-from tests.task.test_own_events import SETTINGS, log_with_inputs
+from tests.history.test_accepted_events import SETTINGS, log_with_inputs
 
 
 def described(schema: pa.Schema) -> dict[str, object]:

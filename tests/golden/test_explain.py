@@ -1,8 +1,8 @@
 """`railgun explain --format json`, and the same over HTTP: the fields of the plan's classes by name."""
 
-from railgun.plan.explain_json import render_json
+from railgun.explain.json import render_json
+from tests.explain.explained import explained
 from tests.golden.promises import held_bytes
-from tests.plan.explained import explained
 
 
 def test_the_plan_as_json() -> None:

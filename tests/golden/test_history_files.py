@@ -7,8 +7,17 @@ from pathlib import Path
 import msgspec
 
 from railgun.catalog.changes import AddMetric, PutStream
-from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked, write_asked
-from railgun.task.deepening_plan import (
+from railgun.history.accepted_events import ROWS, SEGMENTS, OwnEvents
+from railgun.history.build import HistoryPlan
+from railgun.history.manifest import (
+    MANIFEST_PLACE,
+    HistoryManifest,
+    read_manifest,
+    ready_folder,
+    write_manifest,
+)
+from railgun.history.open_records import TAIL
+from railgun.history.plan_file import (
     OWN,
     OWN_FILE,
     PLAN,
@@ -18,18 +27,9 @@ from railgun.task.deepening_plan import (
     write_own,
     write_plan,
 )
-from railgun.task.history import TAIL
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import (
-    MANIFEST_PLACE,
-    HistoryManifest,
-    read_manifest,
-    ready_folder,
-    write_manifest,
-)
-from railgun.task.own_events import ROWS, SEGMENTS, OwnEvents
-from railgun.task.task_folder import POINTER, beside, move_to
-from railgun.unit.place import task_folder
+from railgun.history.request_files import OFFER, REQUEST, Asked, read_asked, write_asked
+from railgun.history.task_folder import POINTER, beside, move_to
+from railgun.host.place import task_folder
 from tests.golden.promises import EXPECTED, held, held_bytes
 from tests.golden.stream import CUT_MS, HISTORY, changes
 

@@ -7,9 +7,9 @@ import httpx
 import msgspec
 import pytest
 
-from frontend.asgi import encoder
+from frontend.http.asgi import encoder
 from frontend.problems import problem
-from frontend.replies import Reply
+from frontend.scoring.replies import Reply
 from railgun.catalog.changes import Warm
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from railgun.cli.main import main
-from railgun.task.history import write_tail
-from railgun.task.history_manifest import write_manifest
+from railgun.history.manifest import write_manifest
+from railgun.history.open_records import write_tail
 from tests.engine.make_golden import GOLDEN, brought_back
 from tests.golden.promises import held, masked, rooted
 from tests.golden.test_history_files import MANIFEST

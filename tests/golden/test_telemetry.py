@@ -1,8 +1,8 @@
 """Names of metrics and labels, and the values of labels that are not names of streams and tasks."""
 
-from frontend.door.telemetry import INPUT_STAGES
 from frontend.kafka.telemetry import OUTCOMES
-from railgun.engine.result_table import LATE_WORDS
+from frontend.topics.telemetry import INPUT_STAGES
+from railgun.ingest.result_table import LATE_WORDS
 from railgun.telemetry.families import FAMILIES, IN_UNIT, ON_NODE, SERVED, Family
 from railgun.telemetry.reading import DiskReading
 from railgun.telemetry.recording import BATCH_BOUNDS, REASONS, SECONDS_BOUNDS, STAGES

@@ -9,20 +9,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from frontend.exchange.pending_table import Waiting
 from frontend.kafka.glance import at_a_glance
 from frontend.kafka.positions import Positions as KnownPositions
-from frontend.kafka.waiting import Waiting
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
-from railgun.messaging.embedded import EmbeddedLog
-from railgun.messaging.kafka import KafkaTransport
-from railgun.task.deepening_asked import OFFER
-from railgun.task.deepening_plan import deepening_folder
+from railgun.history.plan_file import deepening_folder
+from railgun.history.request_files import OFFER
+from railgun.host.faults import OF_ONE_TASK
+from railgun.host.take_over import TakeOver
+from railgun.messaging.embedded.log import EmbeddedLog
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.task.errors import HistoryDamagedError
-from railgun.unit.faults import OF_ONE_TASK
 from railgun.unit.heartbeat import Heartbeat
-from railgun.unit.host_deepening import HostDeepening
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted
 from railgun.unit.parent import METRICS, Parent
@@ -31,7 +31,7 @@ from railgun.unit.supervisor import NODE_READY
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.encode import encode_control
 from tests.golden.promises import held, masked
-from tests.unit.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
+from tests.host.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
 
 NODE, UNIT, STARTED_MS = "node-1", 3, 1_700_000_000_000
@@ -114,7 +114,7 @@ def follow_nothing(rig: DeepenedHost) -> None:
     rig.begin()
     rig.offer()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HostDeepening, "_open", damaged)
+        patch.setattr(TakeOver, "_open", damaged)
         rig.work_until("failure", "a folder: it is damaged")
 
 

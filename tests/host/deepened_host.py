@@ -9,21 +9,21 @@ from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_json
 from railgun.catalog.names import column_name
+from railgun.history.manifest import ready_folder
+from railgun.history.plan_file import OWN, deepening_folder, read_own, write_plan
+from railgun.history.request_files import OFFER, REQUEST, Asked, write_asked
 from railgun.host.place import Place, TaskKey
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.checkpoints import used_s
-from railgun.task.deepening_asked import OFFER, REQUEST, Asked, write_asked
-from railgun.task.deepening_plan import OWN, deepening_folder, read_own, write_plan
-from railgun.task.history_manifest import ready_folder
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
 from railgun.wire.encode import encode_control
 from tests.engine.deepened import build_deepening
+from tests.history.test_accepted_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
 from tests.host.test_task_host import HeldLog
 from tests.task.small_log import IDENTITY
-from tests.task.test_own_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
 from tests.unit.local_units import SMALL, awaited
 
 __all__ = ["DEFINITIONS", "DeepenedHost", "deepened_host"]

@@ -10,16 +10,16 @@ import pytest
 
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
+from railgun.history.accepted_events import Freezing, OwnEvents, read_rows
+from railgun.history.manifest import HistoryManifest
+from railgun.history.plan_file import deepening_folder, read_own
+from railgun.history.request_files import OFFER
+from railgun.history.task_folder import POINTER
 from railgun.host import take_over
 from railgun.host.successor import Successor
 from railgun.host.take_over import TakeOver
 from railgun.host.task_log import TaskLog
-from railgun.task.deepening_asked import OFFER
-from railgun.task.deepening_plan import deepening_folder, read_own
-from railgun.task.history_manifest import HistoryManifest
-from railgun.task.own_events import Freezing, OwnEvents, read_rows
 from railgun.task.processor import TaskProcessor
-from railgun.task.task_folder import POINTER
 from railgun.unit.loop import ROUND_RECORDS
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply

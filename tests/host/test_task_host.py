@@ -12,7 +12,7 @@ from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.host.place import Place, TaskKey
 from railgun.host.task_host import TaskHost
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics

@@ -12,7 +12,7 @@ from railgun.language.lowering import double_word
 from railgun.language.program import compile_program
 from railgun.language.typed import TypedExpression
 from railgun.language.types import Kind, Type
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 # long, timestamp: int; double: float; decimal: Fraction; string: str; boolean: bool; null: None.
 Value = int | float | Fraction | str | bool | None

@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, TopicPartition
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
     RecordTooLargeError,
@@ -17,8 +17,8 @@ from railgun.messaging.errors import (
     TopicMissingError,
     TransportClosedError,
 )
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 
 

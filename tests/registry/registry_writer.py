@@ -2,7 +2,7 @@
 
 import sys
 
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.evolution import new_metrics
 from railgun.registry.kafka_registry import KafkaRegistry
 

@@ -16,9 +16,9 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import kafka_registry
 from railgun.registry.consent import Consent

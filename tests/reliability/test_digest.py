@@ -10,7 +10,7 @@ import pytest
 from railgun.aggregators.codes import COUNT
 from railgun.task.retirement import cell_kinds
 from railgun.task.settings import TaskSettings
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.reliability.campaign import played
 from tests.reliability.volume import ordered
 from tests.strategies.case import Case, replies

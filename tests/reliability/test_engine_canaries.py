@@ -24,8 +24,8 @@ from railgun.task.admission import Admission
 from railgun.task.execution import Execution
 from railgun.task.settings import TaskSettings
 from reservoir import layout as reservoir_layout
-from reservoir.compiled import array_at
 from reservoir.frames import FRAME_SEQ, FRAME_WORDS
+from reservoir.native.jit import array_at
 from reservoir.reservoir import Reservoir
 from tests.reliability.campaign import played
 from tests.reliability.stored_state import check_stored

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
-from reservoir.compiled import array_at
 from reservoir.derive import Recipe
+from reservoir.native.jit import array_at
 
 INT64_MIN = -(1 << 63)
 

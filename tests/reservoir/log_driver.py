@@ -8,10 +8,10 @@ import numpy as np
 from reservoir import frames as f
 from reservoir import layout as at
 from reservoir.columns import HotColumn, Kind
-from reservoir.compiled import address, array_at
 from reservoir.files import DiskFiles, Files
-from reservoir.length import Length
+from reservoir.native.jit import address, array_at
 from reservoir.reservoir import Reservoir, Settings
+from reservoir.segments.length import Length
 from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, find_recipe, value
 
 

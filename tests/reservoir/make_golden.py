@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from reservoir.files import DiskFiles
-from reservoir.format import VERSION
 from reservoir.reservoir import Settings
+from reservoir.segments.format import VERSION
 from tests.reservoir.event_log import ALL_COLUMNS, AMOUNT
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.cache import FrameCache
-from reservoir.chunk import HotRows
+from reservoir.cursors.cache import FrameCache
+from reservoir.segments.chunk import HotRows
 
 _FRAME_BYTES = 1_000
 _NO_SET = 0

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reservoir.describe import describe_folder
 from reservoir.errors import CorruptionError, ForeignSegmentError, FormatVersionError, ReservoirError
-from reservoir.format import HEADER_BYTES
-from reservoir.length import Length
 from reservoir.reservoir import Reservoir, Settings
-from reservoir.segment import SegmentScanner
+from reservoir.segments.describe import describe_folder
+from reservoir.segments.format import HEADER_BYTES
+from reservoir.segments.length import Length
+from reservoir.segments.segment import SegmentScanner
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log

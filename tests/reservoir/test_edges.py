@@ -5,8 +5,8 @@ import pytest
 
 from reservoir import layout as at
 from reservoir.errors import CapacityError
-from reservoir.length import Length
 from reservoir.reservoir import Reservoir
+from reservoir.segments.length import Length
 from tests.reservoir.event_log import AMOUNT, CARD, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
@@ -150,8 +150,8 @@ def _check_second(driver: LogDriver, frame: int, row: int) -> int:
 
 
 def driver_kind(descriptor: int) -> int:
-    from reservoir.compiled import array_at
     from reservoir.frames import COLUMN_KIND
+    from reservoir.native.jit import array_at
 
     return int(array_at(descriptor, 8, np.int64)[COLUMN_KIND])
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reservoir import held_frame as held_frame_module
-from reservoir import prefetch
 from reservoir.columns import HotColumn, Kind
-from reservoir.held_frame import HeldFrame
-from reservoir.prefetch import Ahead, Prefetcher
+from reservoir.cursors import held_frame as held_frame_module
+from reservoir.cursors import prefetch
+from reservoir.cursors.held_frame import HeldFrame
+from reservoir.cursors.prefetch import Ahead, Prefetcher
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.chunk import HotRows
 from reservoir.reservoir import Settings
+from reservoir.segments.chunk import HotRows
 from tests.reservoir.event_log import AMOUNT
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log

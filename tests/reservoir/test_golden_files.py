@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from reservoir.columns import Kind, StoredColumn
-from reservoir.compiled import array_at
-from reservoir.describe import describe_folder
 from reservoir.files import DiskFiles
-from reservoir.format import VERSION
+from reservoir.native.jit import array_at
 from reservoir.reservoir import Reservoir
+from reservoir.segments.describe import describe_folder
+from reservoir.segments.format import VERSION
 from tests.reservoir.event_log import ALL_COLUMNS, Record, derive, value
 from tests.reservoir.make_golden import GOLDEN, SETTINGS
 

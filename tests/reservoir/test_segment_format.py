@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reservoir.columns import HotColumn, Kind
 from reservoir.errors import CorruptionError
-from reservoir.format import (
+from reservoir.segments.format import (
     FRAME_CHUNK,
     FRAME_HEAD_BYTES,
     FRAME_INDEX,
@@ -23,7 +23,7 @@ from reservoir.format import (
     parse_index,
     parse_index_end,
 )
-from reservoir.index import IndexedChunk, Place, Span
+from reservoir.segments.index import IndexedChunk, Place, Span
 
 i64 = st.integers(-(1 << 63), (1 << 63) - 1)
 u32 = st.integers(0, (1 << 32) - 1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir.compiled import address
+from reservoir.native.jit import address
 from reservoir.siphash import siphash128_bytes, siphash128_many, siphash128_rounds
 
 # SipHash-2-4-128 of bytes 0, 1, 2, ... n-1 under the key 00 01 ... 0f, by n: from the authors' vectors.h.

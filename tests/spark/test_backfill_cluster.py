@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
+from railgun.history.task_folder import copy_folder
 from railgun.host import task_host
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import ColumnError
-from railgun.task.task_folder import move_folder
 from tests.engine.histories import build_history
 from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, history_rows, rows
 from tests.unit.cluster_player import ClusterPlayer
@@ -92,11 +92,11 @@ def test_units_begin_anew_behind_a_history(kafka: str, tmp_path: Path) -> None:
     assert [without_fate(each) for each in got] == [without_fate(dict(each)) for each in wanted]
 
 
-def _cannot_be_moved(made: Path, to: Path) -> None:
-    """As `move_folder` for all tasks but one."""
+def _cannot_be_copied(made: Path, to: Path) -> None:
+    """As `copy_folder` for all tasks but one."""
     if made.parent.name == "all":
         raise OSError(errno.ENOSPC, "No space left on device", str(to))
-    move_folder(made, to)
+    copy_folder(made, to)
 
 
 @pytest.mark.timeout(600)
@@ -114,7 +114,7 @@ def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
         if lacks == "history":
             elsewhere.rename(tmp_path / "elsewhere")
         else:
-            monkeypatch.setattr(task_host, "move_folder", _cannot_be_moved)
+            monkeypatch.setattr(task_host, "copy_folder", _cannot_be_copied)
         with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
             hosts = units[0].loop.hosts
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import TopicPartition
 from railgun.spark.errors import OptionError, PlaceError, SparkSideError
 from railgun.spark.tables.following import FollowingReader

@@ -13,16 +13,16 @@ from railgun.catalog.changes import Deepen
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
+from railgun.history.request_files import Asked, write_asked
+from railgun.history.task_folder import beside
 from railgun.host.place import task_folder
-from railgun.host.take_over import HostDeepening
+from railgun.host.take_over import TakeOver
 from railgun.registry import evolution
 from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
-from railgun.task.deepening_asked import Asked, write_asked
-from railgun.task.task_folder import beside
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import START_MS, definitions, rows
@@ -120,7 +120,7 @@ def test_a_unit_that_meets_the_record_again_catches_up_first(
             awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
             old = scored(player, meanwhile)
             with monkeypatch.context() as patch:
-                patch.setattr(HostDeepening, "_move", lambda *_: None)
+                patch.setattr(TakeOver, "_move", lambda *_: None)
                 made.install()
                 new = scored(player, after.slice(0, 100))
                 units[0].halt()

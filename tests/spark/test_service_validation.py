@@ -13,15 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.spark.errors import OptionError, PlaceError, ReplyFileError
 from railgun.spark.validation.report import Report
 from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.player import EnginePlayer
-from tests.frontend.door.input_topic import InputTopic
-from tests.frontend.door.test_input_topic import define
 from tests.frontend.kafka.cluster import LocalCluster
+from tests.frontend.topics.input_topic import InputTopic
+from tests.frontend.topics.test_input_topic import define
 from tests.oracle.steps import Score, perform
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile

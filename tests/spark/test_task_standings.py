@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from railgun.messaging.embedded import Durability, EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.spark.backfill.task_standings import TaskStandings
 from railgun.spark.errors import HistoryError
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
-from railgun.messaging.embedded import EmbeddedLog
+from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster
 from railgun.spark.backfill.engine import BackfillOfEngine, DeepeningOfEngine

@@ -3,9 +3,9 @@
 import uuid
 from pathlib import Path
 
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.read_only import ReadOnlyLog
+from railgun.messaging.embedded.read_only import ReadOnlyLog
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import PREFIX
 
 

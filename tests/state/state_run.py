@@ -14,7 +14,7 @@ from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.state.rows.table import EntityTable
 from railgun.state.status import DONE
 from railgun.state.store import Store
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.state.live_copy import live_copy
 
 _LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)

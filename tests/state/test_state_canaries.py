@@ -17,7 +17,7 @@ from railgun.state.rows.context import ROW_EPOCHS, ROWS_EPOCH
 from railgun.state.rows.room import RowRoom
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.state import state_run
 from tests.state.state_walk import walk
 

@@ -17,7 +17,7 @@ from railgun.state.rows.images import VERSION_BYTES, _write_body, image_bytes_ma
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.state.values import PACKED_FORMAT
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 
 ROW_KEY = "72010211121314151617182122232425262728"
 # Epoch 1, a body of format 1 or 2; layout 5; cells 0, 3 and 9 of 10.

@@ -14,7 +14,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control, encode_event
-from reservoir.cursor import FillSlice
+from reservoir.cursors.cursor import FillSlice
 from reservoir.files import DiskFiles
 
 IDENTITY = TaskIdentity("s", "k", 0, bytes(16))

@@ -17,8 +17,8 @@ from railgun.plan.hot import HotPlan, field_column
 from railgun.task.deriver import Deriver
 from railgun.task.recipes import recipe_for
 from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.compiled import array_at
 from reservoir.gather import gather_derived
+from reservoir.native.jit import array_at
 from tests.language.batch import Batch, Value
 from tests.language.expression_text import FIELDS, expressions, rows
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from frontend.door.telemetry import InputCollector
 from frontend.kafka.telemetry import ExchangeCollector
+from frontend.topics.telemetry import InputCollector
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.families import FAMILIES, FRONT_END, INPUT, SERVED
 from railgun.telemetry.recording import REASONS, STAGES, Recording

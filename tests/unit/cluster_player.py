@@ -6,7 +6,7 @@ from typing import Any
 
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.engine.reply_forms import empty_reply, json_value
-from railgun.engine.result_table import LATE_WORDS
-from railgun.engine.routing import Router
+from railgun.ingest.reply_forms import empty_reply, json_value
+from railgun.ingest.result_table import LATE_WORDS
+from railgun.ingest.routing import Router
 from railgun.language.types import Kind, Type
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.plan.outputs import MetricColumn
 from railgun.registry.topics import Topics

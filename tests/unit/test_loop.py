@@ -10,12 +10,12 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.history.request_files import REQUEST, Asked, write_asked
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
-from railgun.task.deepening_asked import REQUEST, Asked, write_asked
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted

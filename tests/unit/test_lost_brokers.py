@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from railgun.messaging import kafka_lost
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka_clients import Client, Consumer, brokers_of
-from railgun.messaging.kafka_errors import Complaints
+from railgun.messaging.kafka import lost as kafka_lost
+from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
+from railgun.messaging.kafka.errors import Complaints
 from railgun.unit.__main__ import settings_of
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit

@@ -12,7 +12,7 @@ import pytest
 
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.messaging.errors import TransportUnavailableError
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.unit import process, supervisor
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit

@@ -13,8 +13,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.broker.local import LocalBroker
 from railgun.host.place import TaskKey
-from railgun.messaging import kafka_topics
 from railgun.messaging.errors import TransportRefusedError
+from railgun.messaging.kafka import topics as kafka_topics
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import jit
+from reservoir.native.jit import jit
 
 u = np.uint64
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import jit, ld64, mulhi64, st64
+from reservoir.native.jit import jit, ld64, mulhi64, st64
 
 u = np.uint64
 

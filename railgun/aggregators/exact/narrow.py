@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.exact.doubles import NARROW_LSB
-from reservoir.compiled import clz64, jit, ld64, st64
+from reservoir.native.jit import clz64, jit, ld64, st64
 
 u = np.uint64
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.aggregators.exact.division import divide_normalized
 from railgun.aggregators.exact.rounding import round_normalized
-from reservoir.compiled import clz64, jit, mulhi64
+from reservoir.native.jit import clz64, jit, mulhi64
 
 u = np.uint64
 

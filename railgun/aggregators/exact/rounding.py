@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import clz64, jit, ld64
+from reservoir.native.jit import clz64, jit, ld64
 
 u = np.uint64
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.exact.ratio import quotient_of_leading
-from reservoir.compiled import jit, ld64, mulhi64
+from reservoir.native.jit import jit, ld64, mulhi64
 
 u = np.uint64
 

@@ -8,7 +8,7 @@ from railgun.aggregators.exact.division import divide_word
 from railgun.aggregators.exact.limbs import multiply_word, subtract_square, used
 from railgun.aggregators.exact.ratio import POWERS_OF_TEN, one_divisor, quotient_of_leading
 from railgun.aggregators.exact.rounding import round_limbs
-from reservoir.compiled import clz64, jit, ld64, st64
+from reservoir.native.jit import clz64, jit, ld64, st64
 
 u = np.uint64
 

@@ -23,7 +23,7 @@ from railgun.language.kernels.layout import (
 )
 from railgun.language.kernels.longs import magnitude
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
-from reservoir.compiled import bits_f64, f64_bits, jit, ld8, ldi64, mulhi64
+from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ldi64, mulhi64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

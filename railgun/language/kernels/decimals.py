@@ -18,7 +18,7 @@ from railgun.language.kernels.layout import (
 )
 from railgun.language.kernels.longs import magnitude
 from railgun.language.kernels.vectors import nulls_of, words_of
-from reservoir.compiled import clz64, f64_bits, jit, ldi64, mulhi64
+from reservoir.native.jit import clz64, f64_bits, jit, ldi64, mulhi64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

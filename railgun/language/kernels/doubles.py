@@ -17,7 +17,7 @@ from railgun.language.kernels.layout import (
     B,
 )
 from railgun.language.kernels.vectors import nulls_of, words_of
-from reservoir.compiled import bits_f64, f64_bits, jit, ldi64
+from reservoir.native.jit import bits_f64, f64_bits, jit, ldi64
 
 _ZERO = np.uint64(0)
 _MINUS_ZERO = np.uint64(1 << 63)

@@ -22,7 +22,7 @@ from railgun.language.kernels.layout import (
 from railgun.language.kernels.logic import run_logic
 from railgun.language.kernels.longs import run_longs
 from railgun.language.kernels.strings import run_strings
-from reservoir.compiled import jit, ldi64, sti64
+from reservoir.native.jit import jit, ldi64, sti64
 
 
 @jit

@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.language.kernels.layout import AND, CODE, IS_NULL, NOT, OR, RESULT, SELECT, A, B, C
 from railgun.language.kernels.vectors import nulls_of, words_of
-from reservoir.compiled import jit, ldi64
+from reservoir.native.jit import jit, ldi64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -16,7 +16,7 @@ from railgun.language.kernels.layout import (
     B,
 )
 from railgun.language.kernels.vectors import nulls_of, words_of
-from reservoir.compiled import jit, ldi64, mulhi64
+from reservoir.native.jit import jit, ldi64, mulhi64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -28,7 +28,7 @@ from railgun.language.kernels.layout import (
 )
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
 from railgun.language.limits import STRING_BYTES_MAX
-from reservoir.compiled import jit, ld8, ld16, ldi64, st8, sti64
+from reservoir.native.jit import jit, ld8, ld16, ldi64, st8, sti64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -12,7 +12,7 @@ from railgun.language.kernels.layout import (
     OFFSET_SHIFT,
     VECTORS,
 )
-from reservoir.compiled import jit, ldi64, view_u8, view_u64
+from reservoir.native.jit import jit, ldi64, view_u8, view_u64
 
 # Typed here as what a kernel returns is typed everywhere: not at all.
 _view_u64: Any = view_u64

@@ -20,6 +20,8 @@ from pyspark.sql.types import TimestampNTZType
 
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_to_json
+from railgun.history.build import HistoryPlan
+from railgun.history.durable_files import write_whole
 from railgun.plan.program import TIME_MIN
 from railgun.spark.backfill.columns import fields_of
 from railgun.spark.backfill.own_rows import PIECES_SQL, own_events, own_pieces, reading_own
@@ -39,8 +41,6 @@ from railgun.spark.sessions import afterwards, in_force, own_session
 from railgun.spark.worker_errors import own_errors
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
-from railgun.task.durable_files import write_whole
-from railgun.task.history_build import HistoryPlan
 from railgun.task.settings import MIB, TaskSettings
 
 SETTINGS = {

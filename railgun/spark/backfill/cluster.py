@@ -9,16 +9,16 @@ from railgun.catalog.changes import AddHistory, Change
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.engine.history import check_known, check_possible, plan_of
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.history.build import HistoryPlan, new_history_id
+from railgun.history.manifest import verified_manifest
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
-from railgun.task.history_build import HistoryPlan, new_history_id
-from railgun.task.history_manifest import verified_manifest
 from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.wire.decode_kernel import CONTROL

@@ -11,22 +11,22 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
 from railgun.engine.errors import is_under_way
 from railgun.engine.history import check_identified, deepening_plan
+from railgun.history.accepted_events import OwnEvents
+from railgun.history.build import HistoryPlan, new_history_id
+from railgun.history.plan_file import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
+from railgun.history.request_files import OFFER, REQUEST, Asked, read_asked, write_asked
+from railgun.history.task_folder import beside, others
 from railgun.host.place import task_folder
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.build import alone
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.backfill.task_standings import StreamKey, TaskStandings
 from railgun.spark.errors import HistoryError
-from railgun.task.deepening_asked import OFFER, REQUEST, Asked, read_asked, write_asked
-from railgun.task.deepening_plan import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.history_build import HistoryPlan, new_history_id
-from railgun.task.own_events import OwnEvents
 from railgun.task.settings import TaskSettings
-from railgun.task.task_folder import beside, others
 
 _ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
 _NEAR_RECORDS = 2_000

@@ -4,9 +4,9 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderLockedError
+from railgun.history.build import HistoryPlan, new_history_id
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget, DeepeningTarget
 from railgun.spark.errors import HistoryError
-from railgun.task.history_build import HistoryPlan, new_history_id
 
 
 class BackfillOfEngine(BackfillTarget):

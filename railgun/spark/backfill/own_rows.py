@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from railgun.catalog.names import column_name
+from railgun.history.accepted_events import SEGMENTS, read_rows
+from railgun.history.build import HistoryPlan
 from railgun.language.types import Kind
 from railgun.spark.backfill.rows import ROWS, long_ids, text_ids
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.tables.record_log import Bounds, Piece, RawRecords
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
-from railgun.task.history_build import HistoryPlan
-from railgun.task.own_events import SEGMENTS, read_rows
 from railgun.wire.arrow_records import array_of, records_of
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoder

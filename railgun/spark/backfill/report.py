@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from railgun.history.manifest import HistoryManifest
 from railgun.spark.backfill.rows import Counts
-from railgun.task.history_manifest import HistoryManifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.engine.routing import Router
+from railgun.ingest.routing import Router
 from railgun.spark.backfill.source import REFUSED
 from railgun.wire.arrow_records import array_of
 from railgun.wire.arrow_types import is_text

@@ -4,10 +4,10 @@ import time
 
 from railgun.client.client import Client
 from railgun.client.errors import ConnectionLostError, UnreachableError
+from railgun.history.build import HistoryPlan
+from railgun.history.plan_file import deepening_folder, read_plan
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
-from railgun.task.deepening_plan import deepening_folder, read_plan
-from railgun.task.history_build import HistoryPlan
 
 _ASK_S = 0.2
 

@@ -12,6 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.history import check_identified
+from railgun.history.build import HistoryPlan
+from railgun.history.durable_files import make_all_durable, make_durable
+from railgun.history.manifest import ready_folder
 from railgun.registry import evolution
 from railgun.spark.backfill.build import TASKS, Backfill, alone, build, check_source
 from railgun.spark.backfill.progress import Progress
@@ -19,9 +22,6 @@ from railgun.spark.backfill.report import BackfillReport
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.errors import BackfillFailedError, HistoryError, SparkSideError, WorkTakenError
 from railgun.spark.worker_errors import own_errors
-from railgun.task.durable_files import make_all_durable, make_durable
-from railgun.task.history_build import HistoryPlan
-from railgun.task.history_manifest import ready_folder
 from railgun.task.settings import TaskSettings
 
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from railgun.catalog.names import column_name
+from railgun.history.build import HistoryBuild, HistoryPlan
+from railgun.history.durable_files import make_all_durable, make_durable, write_whole
+from railgun.history.manifest import MANIFEST_PLACE, HistoryManifest, read_manifest
 from railgun.spark.backfill.own_rows import due_times
 from railgun.spark.backfill.rows import ID, RECORD, TASK, TIME, Counts
-from railgun.task.durable_files import make_all_durable, make_durable, write_whole
-from railgun.task.history_build import HistoryBuild, HistoryPlan
-from railgun.task.history_manifest import MANIFEST_PLACE, HistoryManifest, read_manifest
 from railgun.task.settings import TaskSettings
 from railgun.wire.arrow_records import records_of
 from railgun.wire.encode import Records

@@ -5,8 +5,9 @@ from pathlib import Path
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.names import column_name
+from railgun.history.task_folder import current_folder
+from railgun.messaging.embedded.read_only import ReadOnlyLog
 from railgun.messaging.errors import TransportError
-from railgun.messaging.read_only import ReadOnlyLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.errors import RegistryError
 from railgun.registry.topics import Topics
@@ -18,7 +19,6 @@ from railgun.spark.tables.record_log import RecordLog, StreamSchemas
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.spark.tables.topic_log import embedded_log
 from railgun.task.errors import TaskError
-from railgun.task.task_folder import current_folder
 
 _VERSION_FILE, _STREAMS, _RESERVOIR = "VERSION", "streams", "reservoir"
 

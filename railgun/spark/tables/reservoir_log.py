@@ -7,13 +7,13 @@ import numpy as np
 
 from railgun.spark.errors import OptionError, PlaceError
 from railgun.spark.tables.record_log import Bounds, Piece, RawRecords
-from reservoir.chunk import decode_hot, decode_payload
-from reservoir.compiled import array_at
 from reservoir.errors import ReservoirError
 from reservoir.files import DiskFiles
-from reservoir.format import SECTION_PAYLOAD
-from reservoir.index import IndexedChunk, Span
-from reservoir.segment import SegmentReader, SegmentScanner, segment_numbers
+from reservoir.native.jit import array_at
+from reservoir.segments.chunk import decode_hot, decode_payload
+from reservoir.segments.format import SECTION_PAYLOAD
+from reservoir.segments.index import IndexedChunk, Span
+from reservoir.segments.segment import SegmentReader, SegmentScanner, segment_numbers
 
 
 class ReservoirRecordLog:

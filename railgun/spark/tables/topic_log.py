@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from railgun.messaging.embedded.read_only import ReadOnlyLog
 from railgun.messaging.errors import TransportError
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_settings import KafkaSettings
-from railgun.messaging.read_only import ReadOnlyLog
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Transport
 from railgun.registry.topics import Topics
 from railgun.spark.errors import OptionError, PlaceError

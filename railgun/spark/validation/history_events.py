@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.engine.checked_events import CheckedBlock
+from railgun.ingest.file_events import CheckedBlock
 from railgun.spark.backfill.build import SETTINGS
 from railgun.spark.backfill.columns import fields_of
 from railgun.spark.backfill.rows import read_any

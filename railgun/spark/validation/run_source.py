@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from railgun.catalog.definitions import load_definitions
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
-from railgun.engine.checked_events import CheckedBlock, EventChecks
 from railgun.files.reading import EventFiles
+from railgun.ingest.file_events import CheckedBlock, EventChecks
 from railgun.language.types import RESULT_DIGITS, STRING, Type
 from railgun.plan.hot import fields_needed
 from railgun.plan.outputs import MetricColumn

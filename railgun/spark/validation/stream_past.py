@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.history.manifest import HistoryManifest, read_manifest
+from railgun.history.task_folder import current_folder
 from railgun.spark.errors import PlaceError
 from railgun.spark.sessions import kept
 from railgun.spark.validation.admission import ACCEPTED_MS, DUPLICATE, TASK
@@ -19,8 +21,6 @@ from railgun.spark.validation.report import Example, MetricCheck, ReadHistory
 from railgun.spark.validation.run_source import EVENT_MS
 from railgun.spark.validation.worlds import Controls, Cutover, cutovers, is_base, known_setting, told_behind
 from railgun.task.errors import TaskError
-from railgun.task.history_manifest import HistoryManifest, read_manifest
-from railgun.task.task_folder import current_folder
 
 
 @dataclass(frozen=True, slots=True)

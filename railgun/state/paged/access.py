@@ -36,7 +36,7 @@ from railgun.state.paged.layout import (
 )
 from railgun.state.paged.outbox import outbox_full, post_deletion, post_image
 from railgun.state.status import DRAIN, FAULT, ROOM
-from reservoir.compiled import copy_bytes, jit, ld32, ldi64, st32, sti64
+from reservoir.native.jit import copy_bytes, jit, ld32, ldi64, st32, sti64
 
 
 @jit

@@ -26,7 +26,7 @@ from railgun.state.paged.layout import (
     class_of,
     set_state,
 )
-from reservoir.compiled import jit, ldi64, sti64
+from reservoir.native.jit import jit, ldi64, sti64
 
 SLAB_CLASS, SLAB_LIVE, SLAB_FREE, SLAB_CARVED, SLAB_NEXT, SLAB_PREVIOUS = 0, 8, 16, 24, 32, 40
 SLAB_ENTRY_WORDS = 8

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.paged.layout import DIRECTORY, DIRECTORY_LINES, HI, LO, MEMORY, PAGES
-from reservoir.compiled import jit, ldi64, sti64
+from reservoir.native.jit import jit, ldi64, sti64
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD_HI = np.uint64(0xC2B2AE3D27D4EB4F)

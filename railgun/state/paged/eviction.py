@@ -49,7 +49,7 @@ from railgun.state.paged.layout import (
 )
 from railgun.state.paged.outbox import outbox_full, post_image, post_old
 from railgun.state.status import DONE, DRAIN, ROOM
-from reservoir.compiled import copy_bytes, jit, ld32, ldi64, stack_words, sti64
+from reservoir.native.jit import copy_bytes, jit, ld32, ldi64, stack_words, sti64
 
 _SAMPLES = 64
 _PAGE_WORK_BYTES = 256

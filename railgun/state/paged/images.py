@@ -9,7 +9,7 @@ from railgun.state.paged.layout import OUTBOX_USED
 from railgun.state.paged.memory import PageMemory
 from railgun.state.paged.outbox import RECORD_BODY, RECORD_KEY, index_outbox
 from railgun.state.resident import Image
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 _KEY_BYTES = 17
 _INDEX_ROWS = 256

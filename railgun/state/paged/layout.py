@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.compiled import clz64, jit, ld32, st32
+from reservoir.native.jit import clz64, jit, ld32, st32
 
 # --- the context -----------------------------------------------------------------------------------
 

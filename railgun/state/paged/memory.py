@@ -34,7 +34,7 @@ from railgun.state.paged.layout import (
     class_for,
 )
 from railgun.state.paged.outbox import BODY_HEAD_BYTES, RECORD_BODY
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 SLABS_MIN = 12
 OUTBOX_BATCH_BYTES = 128 * 1024

@@ -31,7 +31,7 @@ from railgun.state.paged.ordered_map_search import (
 )
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN
-from reservoir.compiled import copy_bytes, jit, ld64, ldi64, st64, sti64
+from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, st64, sti64
 
 __all__ = [
     "om_at_or_above",

@@ -17,7 +17,7 @@ from railgun.state.paged.ordered_map_insert import om_insert
 from railgun.state.paged.ordered_map_search import CHILD_BYTES, descend_edge, path_entry
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT
-from reservoir.compiled import jit, ldi64, sti64
+from reservoir.native.jit import jit, ldi64, sti64
 
 
 @jit

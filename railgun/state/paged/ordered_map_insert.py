@@ -39,7 +39,7 @@ from railgun.state.paged.ordered_map_search import (
 )
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, ROOM
-from reservoir.compiled import copy_bytes, jit, ld64, ldi64, move_bytes, st64, sti64
+from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, move_bytes, st64, sti64
 
 
 @jit

@@ -13,7 +13,7 @@ import numpy as np
 from railgun.state.paged.access import open_page
 from railgun.state.paged.layout import BODY, BROKEN, PATH, count_of, level_of, state_of
 from railgun.state.status import FAULT
-from reservoir.compiled import jit, ld64, ldi64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, sti64
 
 CHILD_WORDS = 3
 CHILD_BYTES = 8 * CHILD_WORDS

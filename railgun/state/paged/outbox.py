@@ -29,7 +29,7 @@ from railgun.state.paged.layout import (
     kind_of,
     state_of,
 )
-from reservoir.compiled import copy_bytes, jit, ld32, ld64, ldi64, st8, st32, st64, sti64
+from reservoir.native.jit import copy_bytes, jit, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 RECORD_KEY, RECORD_EPOCHS, RECORD_LENGTH, RECORD_BODY = 7, 24, 32, 40
 BODY_HEAD_BYTES = 8

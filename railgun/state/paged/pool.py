@@ -41,7 +41,7 @@ from railgun.state.paged.outbox import BODY_HEAD_BYTES
 from railgun.state.paged.strings import load_absent_string
 from railgun.state.resident import Image
 from railgun.state.status import DONE, DRAIN, FAULT, ROOM
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 _META = struct.Struct("<QQQ")
 _FIRST_ID = 1

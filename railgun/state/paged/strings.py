@@ -29,7 +29,7 @@ from railgun.state.paged.layout import (
 )
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT, ROOM
-from reservoir.compiled import copy_bytes, jit, ld8, ldi64, st32, sti64
+from reservoir.native.jit import copy_bytes, jit, ld8, ldi64, st32, sti64
 
 STRING_BYTES_MAX = 65_535
 LESS, EQUAL, GREATER = 0, 1, 2

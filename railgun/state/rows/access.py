@@ -44,7 +44,7 @@ from railgun.state.rows.context import (
 )
 from railgun.state.rows.images import append_image, mark_stored
 from railgun.state.status import DONE, ROWS_DRAIN
-from reservoir.compiled import jit, ld64, ldi64, prefetch, st64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, prefetch, st64, sti64
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 

@@ -19,7 +19,7 @@ from railgun.state.rows.context import (
     IMAGE_BYTES,
 )
 from railgun.state.rows.images import image_bytes_max
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

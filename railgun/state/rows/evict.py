@@ -38,7 +38,7 @@ from railgun.state.rows.slots import (
     segment_base,
     segment_record,
 )
-from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
 # What `evict_segment` answers.
 IN_USE = np.int64(-1)

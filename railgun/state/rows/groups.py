@@ -29,7 +29,7 @@ from railgun.state.rows.evict import OUT_FULL
 from railgun.state.rows.renew import LEFT, leave_rows
 from railgun.state.rows.room import RowRoom
 from railgun.state.store import Store
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 _DROPPED = 0xFFFFFFFF  # in place of a version: the group was dropped
 _ALL = 1 << 62

@@ -27,7 +27,7 @@ from railgun.state.rows.context import (
     ROWS_SALT,
 )
 from railgun.state.values import PACKED_FORMAT
-from reservoir.compiled import clz64, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
+from reservoir.native.jit import clz64, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 VERSION_BYTES = 4
 _LETTER = np.uint8(ord("r"))

@@ -38,7 +38,7 @@ from railgun.state.rows.load import (
 from railgun.state.rows.memory import RowMemory
 from railgun.state.store import Store
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 
 class LoadJob:

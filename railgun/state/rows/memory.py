@@ -36,7 +36,7 @@ from railgun.state.rows.context import (
     slot_bytes_for,
 )
 from railgun.state.rows.slots import rehash
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

@@ -15,7 +15,7 @@ from railgun.state.rows.memory import RowMemory
 from railgun.state.rows.scan import copy_rows, gather_rows, head_rows, mark_resident
 from railgun.state.store import Store
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 Addresses: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]

@@ -52,7 +52,7 @@ from railgun.state.rows.slots import (
     segment_record,
     take_slot,
 )
-from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
 # What `renew_row` answers.
 RENEWED = np.int64(0)

@@ -29,7 +29,7 @@ from railgun.state.rows.evict import OUT_FULL, RELEASED, evict_rows, evict_segme
 from railgun.state.rows.memory import RowMemory
 from railgun.state.rows.slots import class_record, segment_base, segment_record
 from railgun.state.store import Store
-from reservoir.compiled import jit, ld64, ldi64, stack_words, sti64
+from reservoir.native.jit import jit, ld64, ldi64, stack_words, sti64
 
 _SAMPLED_SEGMENTS = 8
 _SAMPLED_SLOTS = 8

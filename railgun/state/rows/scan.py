@@ -36,7 +36,7 @@ from railgun.state.rows.context import (
 from railgun.state.rows.images import swap64
 from railgun.state.rows.renew import clear_words, copy_runs
 from railgun.state.rows.slots import class_record, segment_base, segment_record
-from reservoir.compiled import jit, ld8, ld64, ldi64, st8, st64, sti64
+from reservoir.native.jit import jit, ld8, ld64, ldi64, st8, st64, sti64
 
 ANY_GROUP = -1
 STALE = -2  # of any group, in an older layout than its newest

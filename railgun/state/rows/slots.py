@@ -35,7 +35,7 @@ from railgun.state.rows.context import (
     SEGMENT_RECORD_BYTES,
     UNOWNED,
 )
-from reservoir.compiled import jit, ld64, ldi64, st64, sti64
+from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
 # --- records ------------------------------------------------------------------------------------------
 

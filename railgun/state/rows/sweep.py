@@ -19,7 +19,7 @@ from railgun.state.rows.scan import (
     keep_empty,
 )
 from railgun.state.rows.table import EntityTable
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from railgun.state.rows.renew import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
 from railgun.state.rows.room import RowRoom
 from railgun.state.rows.scan import STALE, find_rows, mark_stale, name_rows
 from railgun.state.store import Store
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 # Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
 _PENDING_SLOTS = 16 * 1024

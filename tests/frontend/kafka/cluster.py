@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 
-from frontend.door.schemas import schemas_of
-from frontend.door.telemetry import InputCollector
+from frontend.exchange.exchange import Limits
 from frontend.kafka.backend import Cluster, KafkaBackend
-from frontend.kafka.exchange import Limits
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import Service, listen
+from frontend.topics.schemas import schemas_of
+from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.config.settings import HttpSettings, InputSettings

@@ -12,8 +12,8 @@ from frontend.kafka.backend import Cluster
 from railgun.broker.local import LocalBroker
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
-from railgun.messaging.kafka import KafkaTransport
-from railgun.messaging.kafka_sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
 from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS

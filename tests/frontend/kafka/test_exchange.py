@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from frontend.door.recorded import RecordedReplies
-from frontend.kafka.exchange import Exchange, Limits
-from frontend.kafka.front_end import FrontEnd
-from frontend.kafka.stream_door import StreamDoor
-from frontend.kafka.waiting import Waiting
+from frontend.exchange.exchange import Exchange, Limits
+from frontend.exchange.front_end import FrontEnd
+from frontend.exchange.pending_table import Waiting
+from frontend.exchange.stream_intake import StreamDoor
 from frontend.problems import Problem, ProblemError
-from frontend.replies import Reply
+from frontend.scoring.replies import Reply
+from frontend.topics.recorded import RecordedReplies
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import TopicPartition

@@ -11,13 +11,13 @@ import pytest
 from frontend.kafka import positions
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
-from railgun.messaging.kafka import KafkaTransport
+from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from tests.frontend.conftest import PAYMENTS
-from tests.frontend.door.test_input_topic import define
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
 from tests.frontend.serving import until
+from tests.frontend.topics.test_input_topic import define
 from tests.golden.promises import held, kind_of
 
 EVENTS = "/v1/streams/payments/events"

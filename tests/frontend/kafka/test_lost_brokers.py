@@ -13,10 +13,10 @@ import pytest
 from frontend.kafka import backend, serving
 from frontend.kafka.backend import Cluster
 from railgun.broker.local import LocalBroker
-from railgun.messaging import kafka_lost
-from railgun.messaging.kafka_clients import Client, brokers_of, clients
-from railgun.messaging.kafka_errors import Complaints
-from railgun.messaging.kafka_settings import KafkaSettings
+from railgun.messaging.kafka import lost as kafka_lost
+from railgun.messaging.kafka.clients import Client, brokers_of, clients
+from railgun.messaging.kafka.errors import Complaints
+from railgun.messaging.kafka.settings import KafkaSettings
 from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import define, front_end

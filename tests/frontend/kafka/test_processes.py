@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend.kafka.exchange import Limits
+from frontend.exchange.exchange import Limits
 from tests.client.relay import bound, leading_to
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster

@@ -6,7 +6,7 @@ import sys
 _CHILD = """
 import sys
 import frontend.kafka.serving as serving
-from frontend.kafka.warming_up import warm_up
+from frontend.exchange.warm_up import warm_up
 from railgun.cli.main import main
 
 def backend(*arguments, **more):

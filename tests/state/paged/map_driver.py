@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from railgun.state.paged.pool import PagePool
-from reservoir.compiled import address
+from reservoir.native.jit import address
 
 CELLS = 64
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from railgun.state.paged.ordered_map import om_count, om_delete, om_first, om_insert
 from railgun.state.paged.pool import PagePool
-from reservoir.compiled import jit, ld64
+from reservoir.native.jit import jit, ld64
 
 WRONG = np.int64(-100)
 

@@ -23,7 +23,7 @@ from railgun.state.paged.ordered_map import (
 )
 from railgun.state.paged.pool import PagePool
 from railgun.state.paged.strings import str_address, str_length, str_ready, str_release, str_retain
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 from tests.state.paged.map_driver import Driver
 from tests.state.paged.memory_items import MemoryItems
 from tests.state.paged.stored_tree import StoredTree

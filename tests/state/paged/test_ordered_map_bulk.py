@@ -8,7 +8,7 @@ import pytest
 
 from railgun.state.paged.pool import PagePool
 from railgun.state.store import Store
-from reservoir.compiled import address
+from reservoir.native.jit import address
 from tests.state.paged import map_loops
 from tests.state.paged.map_driver import Driver, checkpoint
 from tests.state.paged.memory_items import MemoryItems

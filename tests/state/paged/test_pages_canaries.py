@@ -9,7 +9,7 @@ from railgun.state.paged.images import Outbox
 from railgun.state.paged.layout import DIRTY, DIRTY_NOW, DIRTY_OLD, EPOCH, HEAD_BYTES, NEXT_ID
 from railgun.state.paged.pool import PagePool
 from railgun.state.resident import Image
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.state.paged import paged_model
 from tests.state.paged.test_pages_random import run
 

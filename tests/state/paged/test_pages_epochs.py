@@ -7,7 +7,7 @@ from railgun.state.errors import EpochOrderError
 from railgun.state.paged.access import page_free, page_new, page_touch
 from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.paged.pool import PagePool
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.state.paged.map_driver import Driver, checkpoint
 from tests.state.paged.memory_items import MemoryItems
 

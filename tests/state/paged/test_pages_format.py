@@ -6,7 +6,7 @@ from railgun.state.paged.access import page_address, page_new, page_touch
 from railgun.state.paged.ordered_map import om_insert
 from railgun.state.paged.pool import PagePool
 from railgun.state.paged.strings import str_address, str_length, str_ready, str_retain
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 from tests.state.paged.map_driver import Driver, checkpoint
 from tests.state.paged.memory_items import MemoryItems
 

@@ -8,7 +8,7 @@ from railgun.state.paged.errors import PageMissingError, PoolTooSmallError
 from railgun.state.paged.layout import LARGEST_BLOCK_WORDS
 from railgun.state.paged.ordered_map import om_insert
 from railgun.state.paged.pool import PagePool
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 from tests.state.paged.map_driver import CELLS, Driver, checkpoint
 from tests.state.paged.memory_items import MemoryItems
 from tests.state.paged.paged_model import small_pool

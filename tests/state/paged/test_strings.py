@@ -17,7 +17,7 @@ from railgun.state.paged.strings import (
     str_release,
     str_retain,
 )
-from reservoir.compiled import address, array_at
+from reservoir.native.jit import address, array_at
 from tests.state.paged.map_driver import Driver, checkpoint
 from tests.state.paged.memory_items import MemoryItems
 

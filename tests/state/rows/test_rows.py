@@ -21,7 +21,7 @@ from railgun.state.rows.context import FLAG_USED, ROW_HEAD_BYTES, ROW_TAGS, ROWS
 from railgun.state.rows.table import EntityTable
 from railgun.state.status import DONE, ROWS_DRAIN
 from railgun.state.store import Store
-from reservoir.compiled import array_at
+from reservoir.native.jit import array_at
 
 KIB = 1024
 U = np.uint64

@@ -1,0 +1,1 @@
+"""Events out to the topics of their tasks, and answers back."""

@@ -1,0 +1,109 @@
+"""The thread that reads a front-end's reply topic and settles what waits."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from time import monotonic
+
+from frontend.exchange.pending import Asked, Settle
+from frontend.exchange.pending_table import Waiting
+from railgun.messaging.errors import (
+    OffsetOutOfRangeError,
+    TopicMissingError,
+    TransportClosedError,
+    TransportError,
+    TransportIOError,
+)
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import Fetched, TopicPartition, TopicSettings
+from railgun.wire.reply import ReplyRecordError, decode_reply
+
+REPLIES = TopicSettings(retention_ms=3_600_000)
+_RECORDS, _BYTES = 1_000, 8 << 20
+_WAIT_S = 0.05
+_AWAY_S = 0.2
+
+_log = logging.getLogger("railgun.frontend")
+
+
+class Collector:
+    """Begins at the topic's end. failure: why it reads no more; None while it does."""
+
+    def __init__(self, transport: KafkaTransport, topic: str, waiting: Waiting) -> None:
+        self._transport, self._waiting = transport, waiting
+        self._where = TopicPartition(topic, 0)
+        self.failure: str | None = None
+        self._failed: deque[Asked] = deque()
+        transport.create_topic(topic, 1, REPLIES)
+        self._position = transport.end_offset(topic, 0)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="replies", daemon=True)
+        self._thread.start()
+
+    def settle(self, asked: Asked) -> None:
+        """Have something settled that has its error already. From any thread."""
+        self._failed.append(asked)
+
+    def close(self) -> None:
+        """Read no more; what still waits is told so."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                fetched = self._transport.fetch({self._where: self._position}, _RECORDS, _BYTES, _WAIT_S)
+                settled = [asked for each in fetched for asked in self._gather(each)]
+            except TransportClosedError:
+                return
+            except TransportError as error:
+                settled = []
+                self._mend(error)
+            while self._failed:
+                settled.append(self._failed.popleft())
+            settled += self._waiting.overdue(monotonic())
+            _tell(settled)
+
+    def _gather(self, fetched: Fetched) -> list[Asked]:
+        settled: list[Asked] = []
+        for record in fetched.values():
+            try:
+                batch = decode_reply(record)
+            except ReplyRecordError as error:
+                self._waiting.counts["unreadable"] += 1
+                _log.warning("%s: %s", self._where, error)
+                continue
+            settled += self._waiting.gather(batch)
+        self._position = fetched.next_offset
+        return settled
+
+    def _mend(self, error: TransportError) -> None:
+        """Go on after what passes, or can be made good."""
+        _log.warning("replies cannot be read for now: %s", error)
+        try:
+            if isinstance(error, TopicMissingError):
+                self._transport.create_topic(self._where.topic, 1, REPLIES)
+                self._position = self._transport.start_offset(*self._where)
+            elif isinstance(error, OffsetOutOfRangeError):
+                self._position = self._transport.start_offset(*self._where)
+            elif not isinstance(error, TransportIOError):
+                self.failure = str(error)
+                self._stopped.set()
+        except TransportClosedError:
+            self._stopped.set()
+        except TransportError as again:
+            _log.warning("the reply topic cannot be had for now: %s", again)
+        self._stopped.wait(_AWAY_S)
+
+
+def _tell(settled: Sequence[Asked]) -> None:
+    """Each that waits is called once for all that is its."""
+    by_settle: dict[Settle, list[Asked]] = {}
+    for asked in settled:
+        by_settle.setdefault(asked.settle, []).append(asked)
+    for settle, own in by_settle.items():
+        try:
+            settle(own)
+        except Exception:  # noqa: BLE001 - the others are told nevertheless
+            _log.exception("a defect: answers were not passed on")

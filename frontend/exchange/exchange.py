@@ -1,0 +1,200 @@
+"""Events out to the topics of their tasks, answers back: the two ways of a front-end on Kafka."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from types import TracebackType
+from typing import Self
+
+from frontend.exchange.collector import Collector
+from frontend.exchange.front_end import FrontEnd, made_up
+from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Asked, Homes, Settle
+from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, Waiting
+from frontend.problems import Problem, ProblemError, problem, refusal
+from frontend.scoring.answers_in_time import may_count
+from frontend.scoring.replies import Reply
+from railgun.catalog.catalog import StreamEntry
+from railgun.host.faults import one_line
+from railgun.ingest.accepted import UNASKED, Correlation, Position, Taken
+from railgun.ingest.stream_tasks import Portion
+from railgun.messaging.block import sizes_of
+from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry.topics import Topics
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may wait for answers."""
+
+    events: int = 50_000
+    size_bytes: int = 128 << 20
+
+
+class Exchange:
+    """Every method may be called from any thread. Raises TransportError where no broker answers at the start."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topics: Topics,
+        front_end: FrontEnd | None = None,
+        limits: Limits = Limits(),
+    ) -> None:
+        self.front_end = front_end or made_up()
+        self.topics = topics
+        self._replies_topic = topics.replies(self.front_end.number)
+        self.waiting = Waiting(self.front_end.incarnation, limits.events, limits.size_bytes)
+        self._transport = KafkaTransport(settings)
+        self._homes: dict[str, Homes] = {}
+        try:
+            self._collector = Collector(self._transport, self._replies_topic, self.waiting)
+        except BaseException:
+            self._transport.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def failure(self) -> str | None:
+        """Why it takes no more; None while it does."""
+        return self._collector.failure
+
+    @property
+    def unconfirmed(self) -> int:
+        """How many records were published of which it is not known whether the broker has them."""
+        return self._transport.unconfirmed
+
+    def know(self, streams: dict[str, StreamEntry]) -> None:
+        """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
+        self._homes = {name: Homes.of(entry) for name, entry in streams.items()}
+        for asked in self.waiting.all():
+            if self._is_gone(asked) and self.waiting.remove(asked):
+                asked.error = _gone(asked.stream)
+                self._collector.settle(asked)
+
+    def submit(
+        self, stream: str, taken: Taken, positions: Sequence[Position] | None, timeout_ms: int
+    ) -> Future[list[Reply | Problem]]:
+        """Publish events; the future gets the answer to each of them, in order.
+
+        positions: by event, where they came from an input topic.  Raises ProblemError: 503 where too much waits or
+        the broker does not take it, 404 for a stream that there is not.
+        """
+        future: Future[list[Reply | Problem]] = Future()
+        future.set_running_or_notify_cancel()
+
+        def settle(settled: list[Asked]) -> None:
+            future.set_result(settled[0].answers())
+
+        self.ask(stream, taken, positions, timeout_ms, settle)
+        return future
+
+    def ask(
+        self,
+        stream: str,
+        taken: Taken,
+        positions: Sequence[Position] | None,
+        timeout_ms: int,
+        settle: Settle,
+        context: object = None,
+    ) -> Asked:
+        """The same for callers that have many at once: `settle` is called, in the collector's thread, with all of its
+        that settled by the same records. context: for the caller to know them by."""
+        if len(taken) > EVENTS_MAX:
+            raise refusal(413, f"{len(taken)} events together; at most {EVENTS_MAX} are taken")
+        homes, number = self._homes_of(stream), self.waiting.number()
+        front_end = self.front_end
+        correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
+        portions = taken.portions(correlation)
+        held = sum(sizes_of(portion.records)[1] for of_home in portions for portion in of_home)
+        size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
+        asked = Asked(number, stream, taken, homes, settle, timeout_ms, context, size_bytes)
+        if not asked.left:
+            self._collector.settle(asked)
+            return asked
+        self.waiting.add(asked)
+        try:
+            if self._is_gone(asked):
+                raise ProblemError(_gone(stream))
+            sent = self._send(stream, taken, portions)
+        except BaseException:
+            self.waiting.remove(asked)
+            raise
+        sent.add_done_callback(partial(self._note_sent, asked))
+        return asked
+
+    def publish(self, stream: str, taken: Taken) -> Future[list[int]]:
+        """Publish events that want no answers; the future is done once they are durable."""
+        self._homes_of(stream)
+        return self._send(stream, taken, taken.portions(UNASKED))
+
+    def close(self) -> None:
+        """Send what was published, tell what waits that nothing will come, let go of the broker."""
+        self._collector.close()
+        for asked in self.waiting.all():
+            self._fail(asked, "stopping")
+            asked.settle([asked])
+        try:
+            if self.front_end.is_passing:
+                self._transport.delete_topic(self._replies_topic)
+        except TransportError:
+            # It has a retention of an hour, and costs nothing.
+            pass
+        finally:
+            self._transport.close()
+
+    def _homes_of(self, stream: str) -> Homes:
+        found = self._homes.get(stream)
+        if found is None:
+            raise refusal(404, f"there is no stream {stream[:80]!r}")
+        return found
+
+    def _is_gone(self, asked: Asked) -> bool:
+        """Whether its stream was dropped since its events were taken."""
+        homes = self._homes.get(asked.stream)
+        return homes is None or homes.created != asked.homes.created
+
+    def _send(self, stream: str, taken: Taken, portions: Sequence[Sequence[Portion]]) -> Future[list[int]]:
+        entries = [
+            Entry(
+                TopicPartition(self.topics.tasks(stream, portion.share.partitioner), portion.share.partition),
+                portion.records,
+                taken.keys(home, portion.share),
+            )
+            for home, of_home in enumerate(portions)
+            for portion in of_home
+        ]
+        try:
+            return self._transport.submit(entries)
+        except TransportError as error:
+            raise _unavailable(error) from error
+
+    def _note_sent(self, asked: Asked, sent: Future[list[int]]) -> None:
+        error = sent.exception()
+        asked.logged_s = perf_counter()
+        if error is not None and self.waiting.remove(asked):
+            self._fail(asked, str(error))
+            self._collector.settle(asked)
+
+    def _fail(self, asked: Asked, why: str) -> None:
+        asked.error = problem(503, f"{why}; the event {may_count(has_id=asked.homes.has_id)}")
+        self.waiting.remove(asked)
+
+
+def _gone(stream: str) -> Problem:
+    return problem(404, f"the stream {stream[:80]!r} was dropped, and the event with it")
+
+
+def _unavailable(error: TransportError) -> ProblemError:
+    return refusal(503, one_line(error))

@@ -1,0 +1,151 @@
+"""The answers of one partitioner's tasks to a run of events, as reply records bring them, column by column."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.ingest.answers import Answers
+from railgun.language.types import Kind, Type
+from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
+from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplySource
+from reservoir.distinct import distinct
+
+_LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
+
+
+class Gathered(Answers):
+    """Answers to n events, of which some were sent to this partitioner.
+
+    waiting bool[n]: sent and not answered yet.  sets: which metrics records spoke of; codes int32[n]: whose set each
+    row has, -1 before its answer.  Tasks may differ while a metric is being added.
+    """
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n, NO_METRICS)
+        self.waiting = np.zeros(n, np.bool_)
+        self.codes = np.full(n, -1, np.int32)
+        self.sets: list[ResultForm] = []
+        # By code. Of all rows at once: the record's own.
+        self._blocks: list[ResultBlock | None] = []
+        self._whole: ResultBlock | None = None
+
+    def expect(self, rows: NDArray[np.int64] | None) -> int:
+        """These rows were sent, or all; how many."""
+        self.waiting[slice(None) if rows is None else rows] = True
+        return len(self.waiting) if rows is None else len(rows)
+
+    def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
+        """Put rows first..after - 1 of a record where its events stand; how many were waited for.
+
+        A row that was answered before keeps its first answer.
+        """
+        taken: slice | NDArray[np.int64] = slice(first, after)
+        fresh = self.waiting[rows]
+        if not fresh.all():
+            taken = first + np.flatnonzero(fresh)
+            rows = rows[fresh]
+        if not len(rows):
+            return 0
+        self.waiting[rows] = False
+        flags = batch.flags[taken]
+        self.late[rows] = flags & _LATE
+        self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
+        form = _form_of(batch.source)
+        code = self.codes[rows] = self._code(form)
+        ascends = bool((rows[1:] > rows[:-1]).all())
+        if ascends and len(rows) == len(self.codes):
+            nulls = batch.nulls[:, taken]
+            self._whole = ResultBlock(form, batch.low(taken), batch.high(taken), nulls, batch.heap)
+        else:
+            self._put(code, batch, taken, rows)
+        self._note_life(batch, taken, rows)
+        return len(rows) if ascends else len(distinct(rows))
+
+    def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
+        """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""
+        if code >= 0:
+            self.put(self._of_set(code))
+            if rows is None:
+                # All is there, and stays as it is: single events come this way.
+                return self
+        n = len(self.codes) if rows is None else len(rows)
+        made = Answers(n, NO_METRICS)
+        made.warming_sets = self.warming_sets
+        which = slice(None) if rows is None else rows
+        made.late, made.duplicate, made.warming = self.late[which], self.duplicate[which], self.warming[which]
+        made.partials = self.partials if rows is None else _partials_of(self.partials, rows, len(self.codes))
+        made.put(ResultBlock.nothing(absent, n) if code < 0 else self.block().rows(which))
+        return made
+
+    def _code(self, form: ResultForm) -> int:
+        if form not in self.sets:
+            self.sets.append(form)
+            self._blocks.append(None)
+        return self.sets.index(form)
+
+    def _of_set(self, code: int) -> ResultBlock:
+        """The results of a set, for all rows: null for those that have another."""
+        held = self._blocks[code] if self._whole is None else self._whole
+        assert held is not None
+        return held
+
+    def _put(
+        self, code: int, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None:
+        held, form = self._blocks[code], self.sets[code]
+        if held is None:
+            held = self._blocks[code] = ResultBlock.nothing(form, len(self.codes))
+        low, nulls = batch.low(taken), batch.nulls[:, taken]
+        held.low[:, rows], held.high[:, rows], held.nulls[:, rows] = low, batch.high(taken), nulls
+        for place in form.strings:
+            held.low[place, rows] = self._heap.take(low[place], nulls[place], batch.heap)
+
+    def _note_life(
+        self, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None:
+        warming = tuple(each.name for each in batch.source.metrics if each.warming)
+        if warming:
+            self.warming[rows] = self._warming_set(warming)
+        if batch.partials:
+            within = np.arange(len(batch))[taken]
+            for metric, bound_ms, first, after in batch.partials:
+                own = rows[(within >= first) & (within < after)]
+                if len(own):
+                    self.partials.append((batch.source.metrics[metric].name, bound_ms, own))
+
+
+# Sources are few, live long and are large: they are known by what they are, not by what they say.
+_known_sources: dict[int, tuple[ReplySource, ResultForm]] = {}
+_known_forms: dict[tuple[tuple[str, Type], ...], ResultForm] = {}
+_KNOWN_MAX = 4_096
+
+
+def _known_form(metrics: Iterable[tuple[str, Type]]) -> ResultForm:
+    """The form of metrics: of equal ones the same."""
+    listed = tuple(metrics)
+    if listed not in _known_forms and len(_known_forms) >= _KNOWN_MAX:
+        _known_forms.clear()
+    return _known_forms.setdefault(listed, ResultForm.of(listed))
+
+
+def _form_of(source: ReplySource) -> ResultForm:
+    found = _known_sources.get(id(source))
+    if found is None or found[0] is not source:
+        if len(_known_sources) >= _KNOWN_MAX:
+            _known_sources.clear()
+        form = _known_form(
+            (each.name, Type(Kind(each.kind), each.precision, each.scale)) for each in source.metrics
+        )
+        found = _known_sources[id(source)] = (source, form)
+    return found[1]
+
+
+def _partials_of(
+    partials: Sequence[tuple[str, int, NDArray[np.int64]]], rows: NDArray[np.int64], n: int
+) -> list[tuple[str, int, NDArray[np.int64]]]:
+    """Partials by place among some rows, which ascend."""
+    places = np.full(n, -1, np.int64)
+    places[rows] = np.arange(len(rows))
+    found = [(name, bound_ms, places[own][places[own] >= 0]) for name, bound_ms, own in partials]
+    return [each for each in found if len(each[2])]

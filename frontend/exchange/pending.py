@@ -1,0 +1,156 @@
+"""Events that were published together and wait for the answers of all their partitioners."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from frontend.exchange.gathered import Gathered
+from frontend.problems import Problem, problem
+from frontend.scoring.answers_in_time import late_answer, may_count
+from frontend.scoring.replies import Reply, replies_of
+from railgun.catalog.catalog import StreamEntry
+from railgun.ingest.accepted import Taken
+from railgun.ingest.answers import Answers, forms_of
+from railgun.ingest.scored import Scored
+from railgun.plan.result_block import ResultForm
+from railgun.wire.reply import ReplyBatch
+
+# What an event that waits costs beyond its text: its parts in Python, and its row in columns to come.
+EVENT_OVERHEAD_BYTES = 1_000
+_NOBODY: tuple[str, ...] = ()
+
+Settle = Callable[[list["Asked"]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """The metrics of a stream when its events were published. order: names, as added.  metrics: by partitioner.
+    has_id: whether its events bring ids of their own.  created: tells the stream from others of its name.
+    """
+
+    order: tuple[str, ...]
+    metrics: dict[str, ResultForm]
+    has_id: bool = True
+    created: int = 0
+
+    @classmethod
+    def of(cls, entry: StreamEntry) -> "Homes":
+        """What the catalogue says."""
+        metrics = (add.metric for add in entry.metrics.values())
+        forms = forms_of(entry.stream.partitioners, metrics)
+        return cls(tuple(entry.metrics), forms, entry.stream.id is not None, entry.created)
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """n events of one stream. settle: called with what has settled, in the collector's thread.  context: the asker's.
+
+    left: answers that are still to come, over all events and partitioners.  error: why none will come.
+    logged_s: when the broker had all of them, of perf_counter; 0 before.
+    """
+
+    number: int
+    stream: str
+    taken: Taken
+    homes: Homes
+    settle: Settle
+    timeout_ms: int
+    context: Any = None
+    size_bytes: int = 0
+    error: Problem | None = None
+    left: int = 0
+    logged_s: float = 0.0
+    begun_s: float = field(default_factory=monotonic)
+    gathered: dict[str, Gathered] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.taken)
+        for name, shares in zip(self.homes.metrics, self.taken.shares):
+            into = self.gathered[name] = Gathered(n)
+            self.left += sum(into.expect(share.rows) for share in shares)
+
+    def __len__(self) -> int:
+        return len(self.taken)
+
+    def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
+        """Take rows of a reply record; how many were waited for."""
+        into = self.gathered.get(batch.source.partitioner)
+        if into is None or not len(rows) or int(rows.max()) >= len(self):
+            return 0
+        count = into.gather(batch, first, after, rows)
+        self.left -= count
+        return count
+
+    def answers(self, selection: Sequence[str] | None = None) -> list[Reply | Problem]:
+        """What there is to say of each event by now. selection: only these metrics; None: all."""
+        if self.error is not None:
+            return [msgspec.structs.replace(self.error, id=each) for each in self.taken.ids]
+        if not self.left and self._is_uniform():
+            codes = [int(each.codes[0]) for each in self.gathered.values()] if len(self) else []
+            return list(self._replies(None, codes, selection)) if len(self) else []
+        return self._one_set_at_a_time(selection)
+
+    def missing(self, row: int) -> tuple[str, ...]:
+        """The partitioners that have not answered an event."""
+        if not self.left:
+            return _NOBODY
+        return tuple(name for name, each in self.gathered.items() if each.waiting[row])
+
+    def _is_uniform(self) -> bool:
+        return all(
+            len(each.codes) == 0 or bool((each.codes == each.codes[0]).all())
+            for each in self.gathered.values()
+        )
+
+    def _one_set_at_a_time(self, selection: Sequence[str] | None) -> list[Reply | Problem]:
+        found: list[Reply | Problem | None] = [None] * len(self)
+        waiting = np.zeros(len(self), np.bool_)
+        for each in self.gathered.values():
+            waiting |= each.waiting
+        for row in np.flatnonzero(waiting).tolist():
+            found[row] = self._unanswered(row)
+        whole = np.flatnonzero(~waiting)
+        table = np.stack([each.codes[whole] for each in self.gathered.values()], axis=1)
+        kinds, which = np.unique(table, axis=0, return_inverse=True)
+        for kind, codes in enumerate(kinds.tolist()):
+            rows = whole[which.reshape(-1) == kind]
+            for row, reply in zip(rows.tolist(), self._replies(rows, codes, selection)):
+                found[row] = reply
+        return [each for each in found if each is not None]
+
+    def _unanswered(self, row: int) -> Problem:
+        said = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
+        return msgspec.structs.replace(said, id=self.taken.ids[row], partitioners=self.missing(row))
+
+    def _replies(
+        self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
+    ) -> list[Reply]:
+        """Of events whose answers have the same metrics. codes: by partitioner."""
+        answers: dict[str, Answers] = {}
+        names: list[str] = []
+        for (partitioner, each), code in zip(self.gathered.items(), codes):
+            absent = self.homes.metrics[partitioner]
+            answers[partitioner] = each.chosen(rows, code, absent)
+            names += absent.names if code < 0 else each.sets[code].names
+        return replies_of(Scored(_some(self.taken, rows), self._ordered(names), answers), selection)
+
+    def _ordered(self, names: list[str]) -> tuple[str, ...]:
+        """As added; those that are newer than what this process has read come last."""
+        if tuple(names) == self.homes.order:
+            return self.homes.order
+        known = set(names)
+        older = [name for name in self.homes.order if name in known]
+        return (*older, *(name for name in names if name not in self.homes.order))
+
+
+def _some(taken: Taken, rows: NDArray[np.int64] | None) -> Taken:
+    """The ids and times of some of the events."""
+    if rows is None:
+        return taken
+    ids, times = ([column[row] for row in rows.tolist()] for column in (taken.ids, taken.times))
+    return Taken(None, ids, times, (), (), taken.schema_version, taken.router)

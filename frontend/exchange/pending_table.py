@@ -1,0 +1,122 @@
+"""What was published and waits for answers, by the sequences that replies name; bounded in events and bytes."""
+
+import heapq
+import threading
+from collections import Counter
+from itertools import pairwise
+from time import monotonic
+
+import numpy as np
+
+from frontend.exchange.pending import Asked
+from frontend.problems import refusal
+from railgun.wire.reply import ReplyBatch
+
+ROW_BITS = 20
+EVENTS_MAX = 1 << ROW_BITS
+"""Events that may be published together: a sequence is a number of what was asked, and a row in it."""
+_ROW_MASK = EVENTS_MAX - 1
+
+
+class Waiting:
+    """Used by several threads. counts: of answers that came, by what became of them.
+
+    lock: held while answers are put in; hold it to look at what may be half answered.
+    """
+
+    def __init__(self, incarnation: int, events_limit: int, bytes_limit: int) -> None:
+        self._incarnation = incarnation
+        self.events_limit, self.bytes_limit = events_limit, bytes_limit
+        self.events = 0
+        self.size_bytes = 0
+        self.counts: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self._by_number: dict[int, Asked] = {}
+        self._deadlines: list[tuple[float, int]] = []
+        self._last = 0
+
+    def check(self, events: int, size_bytes: int) -> None:
+        """Raise ProblemError (503) where so much does not fit now."""
+        if self.events and self.events + events > self.events_limit:
+            raise refusal(503, f"{self.events} events wait for answers; send it again a little later")
+        if self.size_bytes and self.size_bytes + size_bytes > self.bytes_limit:
+            raise refusal(
+                503, f"{self.size_bytes} bytes of events wait for answers; send it again a little later"
+            )
+
+    def number(self) -> int:
+        """One for what will be asked; its events' sequences are number << ROW_BITS and on."""
+        with self.lock:
+            self._last += 1
+            return self._last
+
+    def add(self, asked: Asked) -> None:
+        """Expect its answers. Raises ProblemError (503) where it is full."""
+        with self.lock:
+            self.check(len(asked), asked.size_bytes)
+            self._by_number[asked.number] = asked
+            self.events += len(asked)
+            self.size_bytes += asked.size_bytes
+            heapq.heappush(self._deadlines, (asked.begun_s + asked.timeout_ms / 1000, asked.number))
+
+    def remove(self, asked: Asked) -> bool:
+        """Expect nothing any more; False where that is so already."""
+        with self.lock:
+            return self._remove(asked)
+
+    def gather(self, batch: ReplyBatch) -> list[Asked]:
+        """Take a reply record; what has all its answers by that, and is not expected any more."""
+        own = batch.incarnation == self._incarnation
+        self.counts["records"] += 1
+        if not own.all():
+            self.counts["older"] += int(np.count_nonzero(~own))
+        numbers = np.where(own, batch.sequence >> ROW_BITS, -1)
+        edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+        rows = batch.sequence & _ROW_MASK
+        settled: list[Asked] = []
+        with self.lock:
+            for first, after in pairwise(edges):
+                number = int(numbers[first])
+                if number < 0:
+                    continue
+                asked = self._by_number.get(number)
+                count = 0 if asked is None else asked.gather(batch, first, after, rows[first:after])
+                self.counts["answers"] += count
+                self.counts["repeated" if asked is not None else "late"] += after - first - count
+                if asked is not None and not asked.left:
+                    self._remove(asked)
+                    settled.append(asked)
+        return settled
+
+    def overdue(self, now_s: float) -> list[Asked]:
+        """What has waited for too long, and is not expected any more."""
+        found: list[Asked] = []
+        with self.lock:
+            while self._deadlines and self._deadlines[0][0] <= now_s:
+                asked = self._by_number.get(heapq.heappop(self._deadlines)[1])
+                if asked is not None:
+                    self._remove(asked)
+                    found.append(asked)
+        return found
+
+    def all(self) -> list[Asked]:
+        """Everything that waits."""
+        with self.lock:
+            return list(self._by_number.values())
+
+    def oldest_s(self) -> float:
+        """How long the oldest has waited, in seconds; 0 where nothing waits."""
+        with self.lock:
+            first = next(iter(self._by_number.values()), None)
+            return 0.0 if first is None else monotonic() - first.begun_s
+
+    def _remove(self, asked: Asked) -> bool:
+        if self._by_number.pop(asked.number, None) is None:
+            return False
+        self.events -= len(asked)
+        self.size_bytes -= asked.size_bytes
+        # Those that were answered stay until their time; they are cleared where they outnumber the others.
+        if len(self._deadlines) > 64 + 2 * len(self._by_number):
+            self._deadlines = [each for each in self._deadlines if each[1] in self._by_number]
+            heapq.heapify(self._deadlines)
+        return True

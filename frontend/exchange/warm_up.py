@@ -1,0 +1,35 @@
+"""What events meet in a front-end is compiled, or loaded, before the first of them comes."""
+
+from frontend.exchange.stream_intake import StreamDoor
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.definitions import parse_definitions
+from railgun.ingest.accepted import Correlation
+from railgun.registry import evolution
+
+_STREAM = """
+[streams.warmup]
+time = "ts"
+partitioners = ["k", "n"]
+partitions = 2
+[streams.warmup.fields]
+ts = "timestamp"
+k = "string"
+n = "long"
+d = "double"
+m = "decimal(9,2)"
+b = "boolean"
+"""
+_TEXT = b'{"ts": 1000, "k": "k%d", "n": %d, "d": 0.5, "m": "1.50", "b": true}'
+_FEW, _MANY = 1, 200
+
+
+def warm_up() -> None:
+    """Take events of a stream that nobody has, few and many at once, and make their records."""
+    catalog = Catalog(evolution.missing(Catalog(), parse_definitions(_STREAM)))
+    door = StreamDoor(catalog.streams["warmup"])
+    for count in (_FEW, _MANY):
+        taken = door.take([_TEXT % (row, row) for row in range(count)], 1_000)
+        assert len(taken) == count
+        positions = [(0, row, 0) for row in range(count)]
+        for correlation in (Correlation(), Correlation(1, 1, 1, positions)):
+            taken.portions(correlation)

@@ -1,0 +1,1 @@
+"""The HTTP port: connections, routes, limits, bodies, errors."""

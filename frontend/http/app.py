@@ -1,0 +1,150 @@
+"""The HTTP application: scoring on a raw route, all else where it belongs; every error is a problem object."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from frontend.http.asgi import (
+    Message,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    answer_problem,
+    header,
+)
+from frontend.http.in_flight import InFlight
+from frontend.http.request_body import Body, GoneError, check_length
+from frontend.http.scoring_route import ScoringRoute, stream_of
+from frontend.http.single_events import SingleEvents
+from frontend.problems import ProblemError, of_defect, problem, refusal, uncertain, wrong_method
+from frontend.scoring.backend import Backend
+from railgun.config.settings import HttpSettings
+
+REGISTRATION_LIMIT_BYTES = 1 << 20
+_UNANSWERED = (
+    "stopping, without an answer by now: what was asked for may come to pass, and events may count; sending them again "
+    "is safe with their ids, and without an id field they would count once more"
+)
+_log = logging.getLogger("railgun.frontend")
+
+
+class Telemetry(Protocol):
+    """What `/metrics` answers with."""
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """(body, content type) for an Accept header."""
+
+
+class Application:
+    """An ASGI application over a backend. stopping: set when streams of lines are to end.
+
+    telemetry: for `/metrics`; without it there is no such route.
+    """
+
+    def __init__(self, backend: Backend, settings: HttpSettings) -> None:
+        self._backend, self._settings = backend, settings
+        self.telemetry: Telemetry | None = None
+        self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
+        self.stopping = asyncio.Event()
+        self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
+        self.single_events = SingleEvents(backend, settings, self.in_flight)
+        self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
+        self._preparing = threading.Lock()
+        self._plain = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answering = _Answering(send)
+        try:
+            await self._route(scope, receive, answering)
+        except ProblemError as error:
+            await answer_problem(send, error)
+        except GoneError:
+            return
+        except asyncio.CancelledError:
+            # The server waits no longer for what is in flight.
+            if answering.started or not self.stopping.is_set():
+                raise
+            await answer_problem(send, uncertain(_UNANSWERED))
+        except Exception:
+            _log.exception("a defect: %s %s", scope["method"], scope["path"])
+            if answering.started:
+                raise
+            await answer_problem(send, of_defect())
+
+    def prepare(self) -> None:
+        """Make the pages, which takes half a second, on any thread. Until then they wait; events need not."""
+        with self._preparing:
+            if self._pages is None:
+                from frontend.http.pages import pages_of
+
+                self._pages = pages_of(self._backend)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        stream = stream_of(path)
+        if stream is not None:
+            _check_method(scope, "POST")
+            await self._scoring(stream, scope, receive, send)
+            return
+        plain = self._plain.get(path)
+        if plain is None:
+            await self._page(scope, receive, send)
+            return
+        _check_method(scope, "GET", "HEAD")
+        await plain(scope, send)
+
+    async def _alive(self, scope: Scope, send: Send) -> None:
+        await answer(send, 200, b'{"status":"alive"}')
+
+    async def _metrics(self, scope: Scope, send: Send) -> None:
+        if self.telemetry is None:
+            raise refusal(404, "nothing is measured here")
+        accept = (header(scope, b"accept") or b"").decode("latin-1")
+        text, content_type = await asyncio.to_thread(self.telemetry.text, accept)
+        await answer(send, 200, text, content_type.encode())
+
+    async def _ready(self, scope: Scope, send: Send) -> None:
+        standing = self._backend.readiness()
+        if not standing.ready:
+            raise refusal(503, standing.reason)
+        await answer(send, 200, b'{"status":"ready"}')
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The routes of the framework, which reads bodies of any length: it gets one that is read already."""
+        limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
+        check_length(scope, limit_bytes)
+        body = Body(receive, self.in_flight, limit_bytes)
+        with body.held():
+            whole: list[Message] = [
+                {"type": "http.request", "body": await body.read(self._settings.timeout_ms / 1000)}
+            ]
+
+            async def replay() -> Message:
+                return whole.pop() if whole else await receive()
+
+            if self._pages is None:
+                await asyncio.to_thread(self.prepare)
+            assert self._pages is not None
+            await self._pages(scope, replay, send)
+
+
+def _check_method(scope: Scope, *allowed: str) -> None:
+    """Raise ProblemError (405) for another method."""
+    if scope["method"] not in allowed:
+        shown = wrong_method(scope["method"], scope["path"], allowed)
+        raise ProblemError(problem(405, shown), [(b"allow", ", ".join(allowed).encode())])
+
+
+class _Answering:
+    """Passes messages on, and knows whether an answer has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.started = send, False
+
+    async def __call__(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)

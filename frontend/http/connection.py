@@ -1,0 +1,286 @@
+"""One connection of a client: uvicorn's, with what it lacks: limits of heads, of connections, and of patience.
+
+Nothing here costs a timer per request: one sweep a second looks at all connections. Requests that are plainly single
+events are not made into messages for the application, which costs more than all else that is done for them here.
+"""
+
+import asyncio
+import select
+from collections.abc import Sequence
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from frontend.http.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
+from frontend.http.single_events import SingleEvents, Target
+from frontend.problems import RETRY_AFTER_S, problem
+
+HEAD_BYTES_MAX = 64 << 10
+FRAMING_SHARE_MAX = 16
+"""Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
+HEAD_S, DISCARD_S = 10.0, 10.0
+"""How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+_CLOSE: Header = (b"connection", b"close")
+_WHOLE_S = 1.0
+"""How long the body of a single event may take before the application minds it, which limits bodies in time."""
+
+
+class _Stage(Enum):
+    IDLE = 0
+    HEAD = 1
+    BODY = 2
+
+
+class _Answering:
+    """What uvicorn asks of a request that is answered beside the application."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    more_body = False
+    # Nobody waits for it.
+    message_event = asyncio.Event()
+
+    def __init__(self) -> None:
+        self.keep_alive = True
+        self.disconnected = self.response_complete = False
+
+
+class Connection(HttpToolsProtocol):
+    """limit, patience_s, single_events: set by `connection_type`."""
+
+    limit = 1024
+    patience_s = 75.0
+    single_events: SingleEvents
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._stage = _Stage.IDLE
+        self._since_s = self._heard_s = self.loop.time()
+        self._framing_bytes = self._body_bytes = 0
+        self._unsent_bytes, self._unsent_s = 0, self._since_s
+        self._discarding_s: float | None = None
+        # Of a request that may be a single event: where it goes, and what is there of its body.
+        self._target: Target | None = None
+        self._text = b""
+        # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
+        self._running: Any = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limit:
+            self._refuse(503, f"at most {self.limit} connections are taken; try again a little later")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._heard_s = self.loop.time()
+        if self._stage is _Stage.IDLE:
+            self._enter(_Stage.HEAD)
+        self._framing_bytes += len(data)
+        super().data_received(data)
+        if self._framing_bytes > HEAD_BYTES_MAX + FRAMING_SHARE_MAX * self._body_bytes:
+            if not self.transport.is_closing():
+                self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers, or of trailers")
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that has sent all it will may still wait for its answer."""
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._enter(_Stage.HEAD)
+
+    def on_headers_complete(self) -> None:
+        self._enter(_Stage.BODY)
+        if self._is_free() and self.parser.get_method() == b"POST":
+            self._target = self.single_events.target(self.url, self.headers)
+        if self._target is None:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes -= len(body)
+        self._body_bytes += len(body)
+        if self._target is None:
+            super().on_body(body)
+        else:
+            self._text += body
+
+    def on_message_complete(self) -> None:
+        self._enter(_Stage.IDLE)
+        target = self._target
+        if target is not None:
+            cycle = _Answering()
+            if self.single_events.score(target, self._text, partial(self._answer, cycle)):
+                self._target, self._text = None, b""
+                self.cycle = cycle  # type: ignore[assignment]
+                return
+            self._leave_to_application()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's, but for its timer: the sweep ends connections that are kept for nothing."""
+        # However long the answer took: the client's time begins now.
+        self._heard_s = self.loop.time()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        if self._target is not None:
+            self._leave_to_application()
+        super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def sweep(self, now_s: float) -> None:
+        """End the connection where the client has kept it waiting for too long."""
+        if self.transport.is_closing():
+            # It waits for the client to take what it was sent last.
+            if not self._is_sent(now_s):
+                self.transport.abort()
+            return
+        if self._target is not None and now_s - self._since_s > _WHOLE_S:
+            self._leave_to_application()
+        answered = self._target is None and (self.cycle is None or self.cycle.response_complete)
+        if self._is_answering():
+            self._heard_s = now_s
+        if self._stage is _Stage.HEAD and answered and now_s - self._since_s > HEAD_S:
+            self._refuse(408, f"the headers did not arrive within {HEAD_S:g} s")
+        elif self._stage is _Stage.BODY and answered:
+            self._discard(now_s)
+        elif not self._is_sent(now_s):
+            self.transport.abort()
+        elif self._stage is not _Stage.HEAD and self._is_silent(now_s):
+            self._close_unread()
+
+    def _enter(self, stage: _Stage) -> None:
+        if stage is self._stage:
+            return
+        self._stage, self._since_s = stage, self.loop.time()
+        if stage is _Stage.HEAD:
+            self._framing_bytes = self._body_bytes = 0
+            self._discarding_s = None
+
+    def _is_free(self) -> bool:
+        """May the next request be answered at once, and the connection stay as it is then?"""
+        return (
+            (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+            and self.parser.get_http_version() == "1.1"
+        )
+
+    def _leave_to_application(self) -> None:
+        """The request whose head, and what there is of its body, was kept here."""
+        text, self._target, self._text = self._text, None, b""
+        super().on_headers_complete()
+        if text:
+            super().on_body(text)
+
+    def _answer(
+        self, cycle: _Answering, status: int, body: bytes, content_type: bytes, headers: Sequence[Header]
+    ) -> None:
+        """As uvicorn does it for an application."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        described = [
+            *self.server_state.default_headers,
+            (b"content-type", content_type),
+            _length(body),
+            *headers,
+        ]
+        if not cycle.keep_alive:
+            described.append(_CLOSE)
+        self.transport.write(_response(status, described, body))
+        cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _is_answering(self) -> bool:
+        """Is the server at work on what has arrived, or not reading what it could?"""
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        if not self.cycle.more_body or self.flow.read_paused:
+            return True
+        is_at_work: Any = self.cycle.scope.get(AT_WORK)
+        return is_at_work is not None and bool(is_at_work())
+
+    def _close_unread(self) -> None:
+        """Close, unless something has come that the loop has not got round to read: the client would find its request
+        reset.
+        """
+        arrived = select.poll()
+        arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        if not arrived.poll(0):
+            self.transport.close()
+
+    def _is_silent(self, now_s: float) -> bool:
+        return now_s - self._heard_s > self.patience_s
+
+    def _is_sent(self, now_s: float) -> bool:
+        """Does the client take what it is sent?"""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes == 0 or unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes, self._unsent_s = unsent_bytes, now_s
+        return now_s - self._unsent_s <= self.patience_s
+
+    def _discard(self, now_s: float) -> None:
+        """The rest of a request that is answered already is read for a while, so that the answer arrives."""
+        if self._discarding_s is None:
+            self._discarding_s = now_s
+        elif now_s - self._discarding_s > DISCARD_S:
+            self.transport.close()
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer beside any application, and close."""
+        body = encoder.encode(problem(status, detail))
+        passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
+        described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
+        self.transport.write(_response(status, described, body))
+        self.transport.close()
+
+
+def _length(body: bytes) -> Header:
+    return b"content-length", b"%d" % len(body)
+
+
+def _response(status: int, headers: Sequence[Header], body: bytes) -> bytes:
+    content = [STATUS_LINE[status]]
+    for name, value in headers:
+        content += (name, b": ", value, b"\r\n")
+    content += (b"\r\n", body)
+    return b"".join(content)
+
+
+def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
+    """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
+    own = {"limit": limit, "patience_s": patience_s, "single_events": single_events}
+    return type("Connection", (Connection,), own)

@@ -1,0 +1,252 @@
+"""A request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.http.asgi import NDJSON_TYPE, Receive, Send, answer, encoder
+from frontend.http.in_flight import InFlight
+from frontend.http.lines import Line, LineSplitter, TooLong, blocks
+from frontend.http.receipt import Receipt
+from frontend.http.request_body import GoneError
+from frontend.http.score_options import ScoreOptions
+from frontend.problems import ProblemError, problem
+from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring_thread import InOrder
+from railgun.config.settings import HttpSettings
+
+BLOCKS_IN_FLIGHT_MAX = 4
+_UNSENT_SHARE = 4  # of all bytes that may be in flight: what one client that does not read may hold
+
+Stopping = asyncio.Event
+
+
+@dataclass(slots=True)
+class _Block:
+    """n lines that are scored together. size_bytes: counted in flight for them."""
+
+    answers: asyncio.Future[list[Answer | None]]
+    n: int
+    size_bytes: int
+
+
+class LineStream:
+    """One such request: what comes in is scored in blocks, blocks are encoded in order, what is encoded is sent.
+
+    Clients may send everything before they read: so much is kept for them as `_UNSENT_SHARE` says.
+    """
+
+    def __init__(
+        self, backend: Backend, settings: HttpSettings, in_flight: InFlight, stopping: Stopping
+    ) -> None:
+        self._backend, self._settings, self._in_flight = backend, settings, in_flight
+        self._stopping = stopping
+        self._splitter = LineSplitter(settings.body_limit_bytes)
+        self._kept_bytes = 0
+        self._blocks: deque[_Block] = deque()
+        self._encoded: deque[bytes] = deque()
+        self._encoded_bytes = 0
+        self._receipt = Receipt()
+        self._is_read = self._is_encoded = self._has_failed = self._is_held_up = self._is_taken = False
+        self._in_order = InOrder()
+        self._changed = asyncio.Condition()
+
+    async def answer(self, stream: str, options: ScoreOptions, receive: Receive, send: Send) -> int:
+        """Answer it; the status. Raises ProblemError before a byte of the answer is sent, GoneError."""
+        tasks = [asyncio.ensure_future(each) for each in (self._encode(options), self._send(options, send))]
+        out = asyncio.gather(*tasks)
+        try:
+            await self._read(stream, options, receive, out)
+            await self._tell(is_read=True)
+            await out
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, out, return_exceptions=True)
+            for block in self._blocks:
+                block.answers.cancel()
+                self._in_flight.release(0, block.size_bytes)
+            self._in_flight.release(0, self._kept_bytes + self._encoded_bytes)
+        return 200 if options.reply else 202
+
+    def is_at_work(self) -> bool:
+        """Is it the server that the client waits for: with lines that wait for room, or for their answers?"""
+        return self._is_held_up or bool(self._blocks)
+
+    # --- in ----------------------------------------------------------------------------------------
+
+    async def _read(
+        self, stream: str, options: ScoreOptions, receive: Receive, out: asyncio.Future[Any]
+    ) -> None:
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            more = True
+            while more and not self._has_failed:
+                piece, more = await self._piece(receive, stop, out)
+                lines = self._splitter.feed(piece)
+                if not more:
+                    lines += self._splitter.end()
+                self._keep(self._splitter.held_bytes)
+                self._is_held_up = True
+                for lines_of_block in blocks(lines):
+                    if not await self._room():
+                        break
+                    await self._submit(stream, options, lines_of_block)
+                self._is_held_up = False
+        finally:
+            stop.cancel()
+
+    async def _piece(
+        self, receive: Receive, stop: asyncio.Future[Any], out: asyncio.Future[Any]
+    ) -> tuple[bytes, bool]:
+        """The next piece of the body, and whether more follow. Nothing more when the server stops."""
+        arriving = asyncio.ensure_future(receive())
+        await asyncio.wait((arriving, stop, out), return_when=asyncio.FIRST_COMPLETED)
+        if not arriving.done():
+            arriving.cancel()
+            self._splitter = LineSplitter(self._settings.body_limit_bytes)
+            return b"", False
+        message = arriving.result()
+        if message["type"] == "http.disconnect":
+            raise GoneError
+        return message["body"], message.get("more_body", False)
+
+    def _keep(self, size_bytes: int) -> None:
+        """Count a line that is not whole yet. Raises ProblemError where there is no room for it."""
+        self._in_flight.release(0, self._kept_bytes)
+        self._kept_bytes = 0
+        self._in_flight.take(0, size_bytes)
+        self._kept_bytes = size_bytes
+
+    async def _room(self) -> bool:
+        """Wait while as much is under way as may be: nothing is read meanwhile. False where the request has failed.
+
+        The first block goes alone: where it is refused, so is the request, of which nothing may have been taken then.
+        """
+        unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: (
+                    self._has_failed
+                    or (
+                        len(self._blocks) < (BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1)
+                        and self._encoded_bytes < unsent_max
+                    )
+                )
+            )
+            return not self._has_failed
+
+    async def _submit(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
+        texts = [line for line in lines if not isinstance(line, TooLong)]
+        size_bytes = sum(map(len, texts))
+        answers: asyncio.Future[list[Answer | None]]
+        try:
+            await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
+            answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
+        except ProblemError as error:
+            if not self._is_taken:
+                raise
+            # Lines before them count: these alone were refused.
+            answers, size_bytes = asyncio.get_running_loop().create_future(), 0
+            answers.set_result([error.problem] * len(lines))
+        async with self._changed:
+            self._blocks.append(_Block(answers, len(lines), size_bytes))
+            self._changed.notify_all()
+
+    async def _score(
+        self, stream: str, options: ScoreOptions, lines: Sequence[Line], texts: Sequence[bytes]
+    ) -> list[Answer | None]:
+        try:
+            found: list[Answer | None] = list(
+                await self._backend.score(
+                    stream,
+                    texts,
+                    metrics=options.metrics,
+                    timeout_ms=options.timeout_ms or self._settings.timeout_ms,
+                    reply=options.reply,
+                    in_order=self._in_order,
+                )
+            )
+        finally:
+            self._in_flight.release(len(texts), 0)
+        if len(texts) == len(lines):
+            return found
+        limit = self._settings.body_limit_bytes
+        answers = iter(found)
+        return [
+            problem(413, f"a line of more than {limit} bytes") if isinstance(line, TooLong) else next(answers)
+            for line in lines
+        ]
+
+    # --- out ---------------------------------------------------------------------------------------
+
+    async def _tell(self, *, is_read: bool = False, is_encoded: bool = False, is_taken: bool = False) -> None:
+        async with self._changed:
+            self._is_read, self._is_encoded = self._is_read or is_read, self._is_encoded or is_encoded
+            self._is_taken = self._is_taken or is_taken
+            self._changed.notify_all()
+
+    async def _encode(self, options: ScoreOptions) -> None:
+        """Blocks to bytes, in order. Raises ProblemError where the first block was refused as a whole."""
+        is_first = True
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._blocks or self._is_read)
+            if not self._blocks:
+                break
+            try:
+                answers = await self._answers(self._blocks[0], is_first)
+            except BaseException:
+                self._has_failed = True
+                await self._tell()
+                raise
+            if is_first:
+                is_first = False
+                await self._tell(is_taken=True)
+            if options.reply:
+                made = encoder.encode_lines(answers)
+                self._encoded.append(made)
+                self._encoded_bytes += len(made)
+                # It is there already: whether there is room for it was asked when its block was taken in.
+                self._in_flight.size_bytes += len(made)
+            else:
+                self._receipt.note(answers)
+            self._in_flight.release(0, self._blocks.popleft().size_bytes)
+            await self._tell()
+        await self._tell(is_encoded=True)
+
+    async def _answers(self, block: _Block, is_first: bool) -> list[Answer | None]:
+        try:
+            return await block.answers
+        except ProblemError as error:
+            if is_first:
+                raise
+            return [error.problem] * block.n
+
+    async def _send(self, options: ScoreOptions, send: Send) -> None:
+        started = False
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._encoded or self._is_encoded)
+            if not self._encoded:
+                break
+            if not started:
+                await send(_START)
+                started = True
+            piece = b"".join(self._encoded)
+            self._encoded.clear()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            self._encoded_bytes -= len(piece)
+            self._in_flight.release(0, len(piece))
+            await self._tell()
+        if not options.reply:
+            await answer(send, 202, encoder.encode(self._receipt))
+        else:
+            if not started:
+                await send(_START)
+            await send({"type": "http.response.body", "body": b""})
+
+
+_START = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", NDJSON_TYPE)]}

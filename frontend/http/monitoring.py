@@ -1,0 +1,51 @@
+"""What `/metrics` of this server shows."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from prometheus_client.registry import Collector
+
+import railgun
+from frontend.http.in_flight import InFlight
+from frontend.scoring.backend import Backend
+from railgun.telemetry.collector import RailgunCollector
+from railgun.telemetry.exposition import Exposition
+from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.recording import Recording
+
+
+class ServedBackend(Backend, Protocol):
+    """A backend that a server starts, and that says for monitoring how it stands."""
+
+    may_leave_start: bool
+    """Whether a start may be left half-way where the server is asked to stop meanwhile."""
+
+    async def start(self) -> None:
+        """Make it ready. Raises EngineError."""
+
+    @property
+    def recording(self) -> Recording:
+        """What is noted for monitoring; empty before there is anything."""
+
+    def reading(self) -> EngineReading | None:
+        """How tasks in this process stood lately."""
+
+    def disk(self) -> DiskReading | None:
+        """What lies on the disk now. Takes as long as there are files."""
+
+
+def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Collector] = ()) -> Exposition:
+    """Everything that is noted and read of a backend behind the door. more: of its own."""
+    made = Exposition(
+        RailgunCollector(
+            lambda: backend.recording,
+            backend.reading,
+            backend.disk,
+            lambda: (in_flight.events, in_flight.size_bytes),
+            lambda: backend.readiness().ready,
+            railgun.__version__,
+        )
+    )
+    for collector in more:
+        made.registry.register(collector)
+    return made

@@ -1,0 +1,86 @@
+"""What the query of a scoring request says: which metrics, whether replies are wanted, how long to wait."""
+
+import urllib.parse
+from dataclasses import dataclass
+from functools import lru_cache
+
+from frontend.problems import refusal
+from frontend.scoring.backend import StreamView
+from railgun.catalog.errors import meant
+from railgun.language.errors import nearest
+
+TIMEOUT_MS_MAX = 3_600_000
+KNOWN_BYTES_MAX = 1024
+"""Longer queries, and URLs, are read each time: whoever asks could have much memory kept for them."""
+_PARAMETERS = ("metrics", "reply", "timeout_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """metrics: None for all.  timeout_ms: None for the server's own."""
+
+    metrics: tuple[str, ...] | None = None
+    reply: bool = True
+    timeout_ms: int | None = None
+
+
+def read_options(query: bytes) -> ScoreOptions:
+    """Read a query string. Raises ProblemError (422)."""
+    return (_known_options if len(query) <= KNOWN_BYTES_MAX else _options)(query)
+
+
+def _options(query: bytes) -> ScoreOptions:
+    if not query:
+        return ScoreOptions()
+    metrics: tuple[str, ...] | None = None
+    reply, timeout_ms = True, None
+    seen: set[str] = set()
+    for name, value in _pairs(query):
+        if name in seen:
+            raise _wrong(name, "it is there twice")
+        seen.add(name)
+        match name:
+            case "metrics":
+                metrics = tuple(dict.fromkeys(word.strip() for word in value.split(",")))
+            case "reply":
+                if value not in ("none", "all"):
+                    raise _wrong(name, f"{value[:40]!r} is neither none nor all")
+                reply = value == "all"
+            case "timeout_ms":
+                timeout_ms = _timeout(value)
+            case _:
+                near = nearest(name, _PARAMETERS)
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(_PARAMETERS)}"
+                raise _wrong(name[:80], f"there is no such parameter; {hint}")
+    return ScoreOptions(metrics, reply, timeout_ms)
+
+
+_known_options = lru_cache(maxsize=1024)(_options)
+
+
+def check_metrics(options: ScoreOptions, view: StreamView) -> None:
+    """Raise ProblemError (422) where a metric is asked for that the stream does not have."""
+    for name in options.metrics or ():
+        if name not in view.metrics:
+            hint = meant(name, view.metrics)
+            said = f"{view.definition.name} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
+            raise _wrong("metrics", said)
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return urllib.parse.parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, max_num_fields=16, errors="strict"
+        )
+    except ValueError:
+        raise refusal(422, "the query of the URL cannot be read", [(("query",), "not readable")]) from None
+
+
+def _timeout(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= 9 and 1 <= int(value) <= TIMEOUT_MS_MAX):
+        raise _wrong("timeout_ms", f"{value[:40]!r} is no whole number from 1 to {TIMEOUT_MS_MAX}")
+    return int(value)
+
+
+def _wrong(parameter: str, message: str) -> Exception:
+    return refusal(422, f"{parameter}: {message}", [(("query", parameter), message)])

@@ -1,0 +1,151 @@
+"""`POST /v1/streams/{stream}/events`: raw ASGI, since an event costs less than a framework's way to it."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from frontend.http.asgi import (
+    AT_WORK,
+    JSON_TYPE,
+    NDJSON_TYPE,
+    PROBLEM_TYPE,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    answer_problem,
+    encoder,
+    header,
+)
+from frontend.http.in_flight import InFlight
+from frontend.http.line_stream import LineStream, Stopping
+from frontend.http.receipt import Receipt
+from frontend.http.request_body import Body, GoneError, check_length
+from frontend.http.score_options import ScoreOptions, check_metrics, read_options
+from frontend.problems import Problem, ProblemError, of_no_json, refusal
+from frontend.scoring.backend import Answer, Backend
+from railgun.config.settings import HttpSettings
+
+_log = logging.getLogger("railgun.frontend")
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_SPACE = b" \t\r\n"
+_STREAMS, _EVENTS = "/v1/streams/", "/events"
+
+
+def stream_of(path: str) -> str | None:
+    """The stream whose events are sent to a path; None for other paths."""
+    if not (path.startswith(_STREAMS) and path.endswith(_EVENTS)):
+        return None
+    stream = path[len(_STREAMS) : -len(_EVENTS)]
+    return stream if stream and "/" not in stream else None
+
+
+class ScoringRoute:
+    """Events in, replies out. stopping: set when the server is to stop: streams of lines end then."""
+
+    def __init__(
+        self, backend: Backend, settings: HttpSettings, in_flight: InFlight, stopping: Stopping
+    ) -> None:
+        self._backend, self._settings, self._in_flight = backend, settings, in_flight
+        self._stopping = stopping
+
+    async def __call__(self, stream: str, scope: Scope, receive: Receive, send: Send) -> int:
+        """Answer a request; the status that it got."""
+        try:
+            return await self._answer(stream, scope, receive, send)
+        except ProblemError as error:
+            # Who waits for leave to send a body may send it all the same, or not: nobody can tell.
+            self._backend.refused(stream, error.problem.status)
+            closing = [(b"connection", b"close")] if header(scope, b"expect") is not None else []
+            await answer_problem(send, error, closing)
+            return error.problem.status
+        except GoneError:
+            return 499
+
+    async def _answer(self, stream: str, scope: Scope, receive: Receive, send: Send) -> int:
+        content_type = _content_type(scope)
+        options = read_options(scope["query_string"])
+        check_metrics(options, self._backend.view(stream))
+        if content_type == NDJSON_TYPE:
+            lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping)
+            scope[AT_WORK] = lines.is_at_work
+            return await lines.answer(stream, options, receive, send)
+        check_length(scope, self._settings.body_limit_bytes)
+        body = Body(receive, self._in_flight, self._settings.body_limit_bytes)
+        with body.held():
+            text = await body.read(self._settings.timeout_ms / 1000)
+            if text.lstrip(_SPACE)[:1] == b"[":
+                return await self._array(stream, text, options, send)
+            return await self._event(stream, text, options, send)
+
+    async def _event(self, stream: str, text: bytes, options: ScoreOptions, send: Send) -> int:
+        (found,) = await self._score(stream, [text], options)
+        if isinstance(found, Problem):
+            await answer(send, found.status, encoder.encode(found), PROBLEM_TYPE)
+            return found.status
+        if not options.reply:
+            return await self._receipt([found], send)
+        await answer(send, 200, encoder.encode(found))
+        return 200
+
+    async def _array(self, stream: str, text: bytes, options: ScoreOptions, send: Send) -> int:
+        texts = self._texts(text)
+        answers = await self._score(stream, texts, options) if texts else []
+        if not options.reply:
+            return await self._receipt(answers, send)
+        await answer(send, 200, encoder.encode(answers))
+        return 200
+
+    def _texts(self, text: bytes) -> list[msgspec.Raw]:
+        try:
+            texts = _split(text)
+        except msgspec.MsgspecError as error:
+            raise of_no_json(text, error) from None
+        except RecursionError:
+            raise refusal(400, "no JSON that can be read: nested too deep") from None
+        limit = self._settings.batch_limit_events
+        if len(texts) > limit:
+            raise refusal(
+                413,
+                f"{len(texts)} events in one array; at most {limit} are taken: send several arrays, or lines "
+                "(application/x-ndjson)",
+            )
+        return texts
+
+    async def _score(self, stream: str, texts: Sequence[Any], options: ScoreOptions) -> list[Answer | None]:
+        self._in_flight.take(len(texts), 0)
+        try:
+            return await self._backend.score(
+                stream,
+                texts,
+                metrics=options.metrics,
+                timeout_ms=options.timeout_ms or self._settings.timeout_ms,
+                reply=options.reply,
+            )
+        finally:
+            self._in_flight.release(len(texts), 0)
+
+    async def _receipt(self, answers: Sequence[Answer | None], send: Send) -> int:
+        receipt = Receipt()
+        receipt.note(answers)
+        await answer(send, 202, encoder.encode(receipt), JSON_TYPE)
+        return 202
+
+
+def _content_type(scope: Scope) -> bytes:
+    """The media type. Raises ProblemError (415)."""
+    given = header(scope, b"content-type") or b""
+    media, _, parameters = given.partition(b";")
+    media = media.strip().lower()
+    encoding = (header(scope, b"content-encoding") or b"identity").strip().lower()
+    if encoding != b"identity":
+        raise refusal(415, "a body with a Content-Encoding is not taken; send it as it is")
+    charset = parameters.replace(b" ", b"").replace(b'"', b"").lower()
+    if media not in (JSON_TYPE, NDJSON_TYPE) or (b"charset=" in charset and b"charset=utf-8" not in charset):
+        shown = given[:80].decode("latin-1") or "missing"
+        raise refusal(
+            415, f"the Content-Type is {shown}; application/json or application/x-ndjson in UTF-8 is taken"
+        )
+    return media

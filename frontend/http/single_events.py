@@ -1,0 +1,120 @@
+"""Single events on the shortest way from a connection to the backend, and the replies back: no task, no message.
+
+Taken here is what is plainly one event. Whatever is not, and what is refused before it is scored, is left to the
+application, so that one place says what is wrong with requests.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import httptools
+
+from frontend.http.asgi import JSON_TYPE, PROBLEM_TYPE, Header, encoder
+from frontend.http.in_flight import InFlight
+from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
+from frontend.http.scoring_route import stream_of
+from frontend.problems import Problem, ProblemError, of_defect
+from frontend.scoring.backend import Answer, Backend
+from railgun.config.settings import HttpSettings
+
+BODY_BYTES_MAX = 16 << 10
+"""Of those that are taken here: a connection may hold so much that is not counted in flight yet."""
+_JSON_TYPES = frozenset({JSON_TYPE, b"application/json; charset=utf-8", b"application/json;charset=utf-8"})
+_LEFT = frozenset({b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"})
+_log = logging.getLogger("railgun.frontend")
+
+Reply = Callable[[int, bytes, bytes, Sequence[Header]], None]
+"""Sends an answer: its status, body, type, and further headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a URL asks for."""
+
+    stream: str
+    options: ScoreOptions
+
+
+class SingleEvents:
+    """Belongs to one event loop, as all that it uses."""
+
+    def __init__(self, backend: Backend, settings: HttpSettings, in_flight: InFlight) -> None:
+        self._backend, self._in_flight, self._timeout_ms = backend, in_flight, settings.timeout_ms
+        self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
+
+    def target(self, url: bytes, headers: Sequence[Header]) -> Target | None:
+        """Where a POST with such a head goes, if its body may be an event; None: it is the application's.
+
+        headers: their names in lower case.
+        """
+        kind = length = None
+        for name, value in headers:
+            if name == b"content-type":
+                if kind is not None:
+                    return None
+                kind = value
+            elif name == b"content-length":
+                length = value
+            elif name in _LEFT:
+                return None
+        if kind not in _JSON_TYPES or length is None or int(length) > self._body_limit_bytes:
+            return None
+        return (_known_target if len(url) <= KNOWN_BYTES_MAX else _target)(url)
+
+    def score(self, target: Target, text: bytes, reply: Reply) -> bool:
+        """Have an event scored. reply: called in the event loop, once.  False: it is the application's."""
+        if text[:1] != b"{":
+            return False
+        stream, options, size_bytes = target.stream, target.options, len(text)
+        try:
+            check_metrics(options, self._backend.view(stream))
+            self._in_flight.take(1, size_bytes)
+        except ProblemError:
+            return False
+        try:
+            self._backend.submit(
+                stream,
+                text,
+                metrics=options.metrics,
+                timeout_ms=options.timeout_ms or self._timeout_ms,
+                tell=partial(self._tell, stream, size_bytes, reply),
+            )
+        except Exception:  # noqa: BLE001 - the application finds the same, and says it
+            self._in_flight.release(1, size_bytes)
+            return False
+        return True
+
+    def _tell(self, stream: str, size_bytes: int, reply: Reply, found: Answer | BaseException | None) -> None:
+        self._in_flight.release(1, size_bytes)
+        if not isinstance(found, BaseException):
+            status, content_type = (
+                (found.status, PROBLEM_TYPE) if isinstance(found, Problem) else (200, JSON_TYPE)
+            )
+            try:
+                body = encoder.encode(found)
+            except Exception as error:  # noqa: BLE001 - the client is told, whatever it is
+                found = error
+            else:
+                reply(status, body, content_type, ())
+                return
+        if not isinstance(found, ProblemError):
+            _log.error("a defect: an event of %s", stream, exc_info=found)
+            found = of_defect()
+        self._backend.refused(stream, found.problem.status)
+        reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
+
+
+def _target(url: bytes) -> Target | None:
+    try:
+        parsed = httptools.parse_url(url)
+        path = parsed.path.decode("ascii")
+        options = read_options(parsed.query or b"")
+    except (httptools.HttpParserInvalidURLError, UnicodeDecodeError, ProblemError):
+        return None
+    stream = None if "%" in path else stream_of(path)
+    return None if stream is None or not options.reply else Target(stream, options)
+
+
+_known_target = lru_cache(maxsize=1024)(_target)

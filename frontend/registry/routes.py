@@ -1,0 +1,191 @@
+"""Streams and metrics over HTTP: registered, shown, changed, removed. FastAPI makes their OpenAPI description."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+
+from frontend.problems import of_no_json, refusal
+from frontend.registry.models import Metric, MetricList, Query, Stream, StreamChange, StreamList
+from frontend.scoring.backend import Backend
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
+from railgun.catalog.tables import Table
+from railgun.engine.status import MetricStatus
+from railgun.ingest.intake import LONG_INTEGER
+from railgun.registry.evolution import unknown_name
+
+_EVOLVABLE = ("fields", "lateness", "retention")
+_FIXED = frozenset(KEYS) - set(_EVOLVABLE)
+_decode = msgspec.json.Decoder().decode
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": says,
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for status, says in {
+        400: "malformed",
+        404: "there is no such stream or metric",
+        409: "it exists with another definition",
+        413: "too large",
+        415: "no JSON",
+        422: "invalid, with the place",
+        503: "starting, stopping or stopped; or a change that the broker has not confirmed",
+    }.items()
+}
+
+
+def registry(backend: Backend) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(no_parameters)])
+    _add_streams(router, backend)
+    _add_metrics(router, backend)
+    return router
+
+
+def _add_streams(router: APIRouter, backend: Backend) -> None:
+    @router.post(
+        "/streams",
+        status_code=201,
+        response_model=Stream,
+        response_model_exclude_none=True,
+        openapi_extra=body_of(Stream),
+    )
+    async def create_stream(request: Request, response: Response) -> dict[str, Any]:
+        """Register a stream; 200 where the same is registered already."""
+        definition = checked(lambda body: stream_from_json(body), await read_json(request))
+        if not await backend.create_stream(definition):
+            response.status_code = 200
+        return stream_to_json(definition)
+
+    @router.get("/streams", response_model=StreamList, response_model_exclude_none=True)
+    async def list_streams() -> dict[str, Any]:
+        """All streams."""
+        return {"streams": [stream_to_json(each) for each in await backend.streams()]}
+
+    @router.get("/streams/{stream}", response_model=Stream, response_model_exclude_none=True)
+    async def show_stream(stream: str) -> dict[str, Any]:
+        """A stream."""
+        return stream_to_json(backend.view(stream).definition)
+
+    @router.patch(
+        "/streams/{stream}",
+        response_model=Stream,
+        response_model_exclude_none=True,
+        openapi_extra=body_of(StreamChange),
+    )
+    async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
+        """Add fields, change lateness or retention."""
+        settings = checked(_evolution, await read_json(request))
+        return stream_to_json(await backend.evolve_stream(stream, settings))
+
+    @router.delete("/streams/{stream}", status_code=204)
+    async def drop_stream(stream: str) -> Response:
+        """Remove a stream, its metrics and its events."""
+        await backend.drop_stream(stream)
+        return Response(status_code=204)
+
+
+def _add_metrics(router: APIRouter, backend: Backend) -> None:
+    @router.post(
+        "/streams/{stream}/metrics", status_code=201, response_model=MetricList, openapi_extra=body_of(Query)
+    )
+    async def add_metrics(stream: str, request: Request, response: Response) -> dict[str, Any]:
+        """Register the metrics of a query; 200 where the same are registered already."""
+        metrics, is_new = await backend.add_metrics(stream, checked(_sql, await read_json(request)))
+        if not is_new:
+            response.status_code = 200
+        return {"metrics": [asdict(each) for each in metrics]}
+
+    @router.get("/streams/{stream}/metrics", response_model=MetricList)
+    async def list_metrics(stream: str) -> dict[str, Any]:
+        """A stream's metrics, in the order added."""
+        return {"metrics": [asdict(each) for each in await backend.metrics(stream)]}
+
+    @router.get("/streams/{stream}/metrics/{name}", response_model=Metric)
+    async def show_metric(stream: str, name: str) -> dict[str, Any]:
+        """A metric, and how it stands."""
+        return asdict(_named(stream, name, await backend.metrics(stream)))
+
+    @router.delete("/streams/{stream}/metrics/{name}", status_code=204)
+    async def drop_metric(stream: str, name: str) -> Response:
+        """End a metric."""
+        await backend.drop_metric(stream, name)
+        return Response(status_code=204)
+
+    @router.post("/streams/{stream}/explain", openapi_extra=body_of(Query))
+    async def explain(stream: str, request: Request) -> dict[str, Any]:
+        """The plan of the stream as it would be with a query's metrics; nothing is registered."""
+        return await backend.explain(stream, checked(_sql, await read_json(request)))
+
+    @router.get("/status")
+    async def status() -> dict[str, Any]:
+        """Streams, metrics and tasks: positions, fills, disk."""
+        return await backend.status()
+
+
+async def no_parameters(request: Request) -> None:
+    """None of these routes takes one: what looks like a condition of a DELETE must not be passed over."""
+    # A coroutine: the framework gives a function a thread of its own.
+    for name in request.query_params:
+        said = f"unknown parameter {name[:80]!r}; this route takes none"
+        raise refusal(422, said, [(("query", name[:80]), said)])
+
+
+def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
+    by_name = {each.name: each for each in metrics}
+    if name not in by_name:
+        raise refusal(404, unknown_name("metric", name, by_name, stream))
+    return by_name[name]
+
+
+def body_of(model: type[Any]) -> dict[str, Any]:
+    """How OpenAPI shows the body of a request that is read here."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+async def read_json(request: Request) -> Any:
+    """The body of a request. Raises ProblemError."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
+    text = await request.body()
+    try:
+        return _decode(text)
+    except msgspec.ValidationError:
+        raise refusal(422, LONG_INTEGER, [((), LONG_INTEGER)]) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise of_no_json(text, error) from None
+    except RecursionError:
+        raise refusal(400, "no JSON that can be read: nested too deep") from None
+
+
+def checked(read: Any, body: object) -> Any:
+    """What `read` makes of a body. Raises ProblemError with the place of what is wrong."""
+    try:
+        return read(body)
+    except DefinitionError as error:
+        said = error.message + (f"; {error.hint}" if error.hint else "")
+        raise refusal(422, str(error), [(error.loc, said)]) from None
+
+
+def _evolution(body: object) -> Mapping[str, Any]:
+    for key in body if isinstance(body, Mapping) else ():
+        if key in _FIXED:
+            raise DefinitionError(
+                (key,),
+                "it cannot be changed once the stream is there",
+                f"what can be: {', '.join(_EVOLVABLE)}",
+            )
+    table = Table(body, (), _EVOLVABLE)
+    return {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
+
+
+def _sql(body: object) -> str:
+    sql = Table(body, (), ("sql",)).required("sql", "a query")
+    if not isinstance(sql, str):
+        raise DefinitionError(("sql",), "a query is text")
+    return sql

@@ -1,0 +1,137 @@
+"""How a backend waits for the answers to a request's events, and what it says and notes where none come."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+
+import msgspec
+
+from frontend.problems import problem
+from frontend.scoring.answers_of_requests import id_of, said_by, sent_to
+from frontend.scoring.backend import Answer, StreamView
+from frontend.scoring.scoring_thread import ScoringThread, Submission
+from railgun.telemetry.recording import Recording
+
+_REASONS = {429: "full", 503: "unavailable"}
+
+
+async def answers_in_time(
+    thread: ScoringThread, submission: Submission, recording: Recording
+) -> list[Answer | None] | None:
+    """The answers to a submission, whose waiter is a future; None where they take longer than it may. Raises the
+    exception that it got."""
+    answered = submission.answered
+    assert isinstance(answered, asyncio.Future)
+    timer = _begin(thread, submission)
+    try:
+        answers: list[Answer | None] | None = await answered
+    except asyncio.CancelledError:
+        submission.abandoned = True
+        raise
+    finally:
+        timer.cancel()
+    _note(recording, submission, answers)
+    return answers
+
+
+class Told:
+    """The waiter of a submission of one event that no coroutine waits for.
+
+    late: the answers where none came in time.  tell: called once, in the event loop, with the answer or the exception.
+    """
+
+    __slots__ = ("_done", "_late", "_recording", "_submission", "_tell", "_timer")
+
+    def __init__(
+        self,
+        recording: Recording,
+        late: Callable[[Submission], list[Answer | None]],
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        self._recording, self._late, self._tell = recording, late, tell
+        self._done = False
+
+    def begin(self, thread: ScoringThread, submission: Submission) -> None:
+        """Have it scored: it is that whose waiter this is."""
+        self._submission = submission
+        self._timer = _begin(thread, submission)
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: object) -> None:
+        answers: list[Answer | None] | None = result  # type: ignore[assignment]
+        submission = self._end()
+        _note(self._recording, submission, answers)
+        said: Answer | BaseException | None
+        try:
+            (said,) = self._late(submission) if answers is None else answers
+        except Exception as error:  # noqa: BLE001 - who waits is told, whatever it is
+            said = error
+        self._tell(said)
+
+    def set_exception(self, exception: BaseException) -> None:
+        self._end()
+        self._tell(exception)
+
+    def _end(self) -> Submission:
+        """The submission, let go of: the two know each other, which only a collection of garbage would find."""
+        self._done = True
+        self._timer.cancel()
+        submission = self._submission
+        del self._submission, self._timer
+        return submission
+
+
+def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
+    """The problems of events that were not answered in time. view: of their stream, if it is there still."""
+    stream = None if view is None else view.definition
+    has_id = stream is not None and stream.id is not None
+    what = may_count(has_id=has_id) if submission.taken else "was not taken"
+    said = problem(504, late_answer(submission.timeout_ms, what))
+    if stream is None:
+        return [msgspec.structs.replace(said, partitioners=())] * len(submission.texts)
+    events = map(said_by, submission.texts)
+    return [
+        msgspec.structs.replace(said, id=id_of(event, stream), partitioners=sent_to(event, stream))
+        for event in events
+    ]
+
+
+def late_answer(timeout_ms: int, what: str) -> str:
+    """What is said of an event that was not answered in time."""
+    return f"no answer within {timeout_ms} ms; the event {what}"
+
+
+def may_count(*, has_id: bool) -> str:
+    """What is said of an event that may count or not, and whether it can be sent again."""
+    if has_id:
+        return "may count; sending it again with its id is safe"
+    return "may count; its stream has no id field, so sent again it would count once more"
+
+
+def note_refused_request(
+    recording: Recording, views: Mapping[str, StreamView], stream: str, status: int
+) -> None:
+    """Count a request that was refused as a whole, where that says how the server stands."""
+    reason = _REASONS.get(status)
+    if reason is not None and stream in views:
+        recording.stream(stream).refused[reason] += 1
+
+
+def _begin(thread: ScoringThread, submission: Submission) -> asyncio.TimerHandle:
+    thread.submit(submission)
+    return asyncio.get_running_loop().call_later(submission.timeout_ms / 1000, _give_up, submission)
+
+
+def _give_up(submission: Submission) -> None:
+    submission.abandoned = True
+    if not submission.answered.done():
+        submission.answered.set_result(None)
+
+
+def _note(recording: Recording, submission: Submission, answers: Sequence[Answer | None] | None) -> None:
+    record = recording.stream(submission.stream)
+    record.stages["total"].add(perf_counter() - submission.arrived_s)
+    if answers is None:
+        record.refused["timeout"] += len(submission.texts)

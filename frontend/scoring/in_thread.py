@@ -1,0 +1,62 @@
+"""What both backends have in common: a thread that scores or publishes, and waiting for its answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from frontend.scoring.answers_in_time import Told, answers_in_time
+from frontend.scoring.backend import Answer
+from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
+from railgun.ingest.intake import JsonText
+from railgun.telemetry.recording import Recording
+
+
+class InThread(ABC):
+    """`Backend.score` and `Backend.submit`. submission_type: what the thread takes."""
+
+    submission_type: type[Submission] = Submission
+
+    @property
+    @abstractmethod
+    def recording(self) -> Recording:
+        """What is noted for monitoring."""
+
+    @abstractmethod
+    def _ready_thread(self) -> ScoringThread:
+        """Raises ProblemError (503) where events cannot be taken."""
+
+    @abstractmethod
+    def _late(self, submission: Submission) -> list[Answer | None]:
+        """What is said of a submission that was not answered in time."""
+
+    async def score(
+        self,
+        stream: str,
+        texts: Sequence[JsonText],
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        reply: bool = True,
+        in_order: InOrder | None = None,
+    ) -> list[Answer | None]:
+        thread = self._ready_thread()
+        submission = self.submission_type.of(
+            stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order
+        )
+        answers = await answers_in_time(thread, submission, self.recording)
+        return self._late(submission) if answers is None else answers
+
+    def submit(
+        self,
+        stream: str,
+        text: JsonText,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        thread = self._ready_thread()
+        told = Told(self.recording, self._late, tell)
+        told.begin(
+            thread,
+            self.submission_type.of(stream, [text], metrics, timeout_ms, reply=True, answered=told),
+        )

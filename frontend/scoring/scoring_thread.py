@@ -1,0 +1,187 @@
+"""One thread that scores whatever has arrived over all requests: one event or thousands at a time."""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol, Self
+
+from railgun.ingest.intake import JsonText
+
+_log = logging.getLogger("railgun.frontend")
+BATCH_EVENTS_MAX = 2_048
+BATCH_BYTES_MAX = 8 << 20
+SMALL_EVENTS_MAX = 16
+"""Requests of so few events do not wait behind larger ones, but behind what came before of the same request."""
+
+
+@dataclass(slots=True, eq=False)
+class InOrder:
+    """What several submissions of one request share, so that they are scored in the order in which they come.
+
+    waiting: those that are not taken yet, all of which are in one queue: `is_small`, that of small ones.
+    """
+
+    waiting: int = 0
+    is_small: bool = False
+
+
+class Waiter(Protocol):
+    """Who is told the outcome of a submission, in the event loop's thread: a future, say."""
+
+    def done(self) -> bool:
+        """Whether it was told already."""
+
+    def set_result(self, result: object, /) -> None:
+        """The answers; None once its time is over."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """What came instead."""
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Events of one request, or the next of one: `in_order`.
+
+    metrics: of the replies, None for all.  reply: whether replies are wanted.
+    answered: with its outcome, or None once timeout_ms have passed.  abandoned: nobody waits any more; if it was not
+    taken by then, it never will be.  arrived_s: of perf_counter.
+    """
+
+    stream: str
+    texts: Sequence[JsonText]
+    size_bytes: int
+    metrics: tuple[str, ...] | None
+    reply: bool
+    timeout_ms: int
+    answered: Waiter
+    taken: bool = False
+    arrived_s: float = field(default_factory=perf_counter)
+    abandoned: bool = False
+    in_order: InOrder = field(default_factory=InOrder)
+
+    @classmethod
+    def of(
+        cls,
+        stream: str,
+        texts: Sequence[JsonText],
+        metrics: Sequence[str] | None,
+        timeout_ms: int,
+        *,
+        reply: bool,
+        answered: Waiter | None = None,
+        in_order: InOrder | None = None,
+    ) -> Self:
+        """One that is not asked for yet. answered: without it a future of the event loop that runs."""
+        chosen = None if metrics is None else tuple(metrics)
+        return cls(
+            stream,
+            texts,
+            sum(map(len, texts)),
+            chosen,
+            reply,
+            timeout_ms,
+            answered or asyncio.get_running_loop().create_future(),
+            in_order=in_order or InOrder(),
+        )
+
+
+@dataclass(slots=True)
+class _Queue:
+    small: deque[Submission] = field(default_factory=deque)
+    large: deque[Submission] = field(default_factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.small or self.large)
+
+
+Outcome = tuple[Submission, object]
+
+
+class ScoringThread:
+    """score: what is done with submissions that are taken together; an outcome for each: answers or an exception.
+    Those that have none yet get theirs by `deliver` later.
+
+    Outcomes of a batch reach the event loop in one call. `submit` and `close` belong to the loop's thread.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, score: Callable[[list[Submission]], list[Outcome]]
+    ) -> None:
+        self._loop, self._score = loop, score
+        self._arrived = threading.Condition()
+        self._queue = _Queue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
+        self._thread.start()
+
+    def submit(self, submission: Submission) -> None:
+        """Have it scored."""
+        order = submission.in_order
+        with self._arrived:
+            if not order.waiting:
+                order.is_small = len(submission.texts) <= SMALL_EVENTS_MAX
+            order.waiting += 1
+            queue = self._queue.small if order.is_small else self._queue.large
+            queue.append(submission)
+            self._arrived.notify()
+
+    def close(self) -> None:
+        """Score what waits, then end. Blocks until then."""
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._arrived:
+                while not self._queue and not self._closed:
+                    self._arrived.wait()
+                batch = self._take()
+            if batch:
+                outcomes = self._score(batch)
+                if outcomes:
+                    self._loop.call_soon_threadsafe(deliver, outcomes)
+            elif self._closed and not self._queue:
+                return
+
+    def _take(self) -> list[Submission]:
+        """The small ones first, and one large one at least where one waits."""
+        batch: list[Submission] = []
+        events = size_bytes = 0
+        for waiting in (self._queue.small, self._queue.large):
+            has_one = False
+            while waiting:
+                first = waiting[0]
+                fits = (
+                    events + len(first.texts) <= BATCH_EVENTS_MAX
+                    and size_bytes + first.size_bytes <= BATCH_BYTES_MAX
+                )
+                if has_one and not fits:
+                    break
+                waiting.popleft()
+                first.in_order.waiting -= 1
+                if first.abandoned:
+                    continue
+                has_one = first.taken = True
+                events, size_bytes = events + len(first.texts), size_bytes + first.size_bytes
+                batch.append(first)
+        return batch
+
+
+def deliver(outcomes: list[Outcome]) -> None:
+    """Tell those who wait, in the event loop's thread."""
+    for submission, outcome in outcomes:
+        if submission.answered.done():
+            continue
+        try:
+            if isinstance(outcome, BaseException):
+                submission.answered.set_exception(outcome)
+            else:
+                submission.answered.set_result(outcome)
+        except Exception:  # noqa: BLE001 - the others are told all the same
+            _log.exception("an answer cannot be given")

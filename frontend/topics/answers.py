@@ -1,0 +1,217 @@
+"""The thread that writes what was answered: replies and dead letters, then the positions they were made from."""
+
+import heapq
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from time import monotonic, perf_counter
+
+import msgspec
+
+from frontend.exchange.pending import Asked
+from frontend.problems import ProblemError
+from frontend.topics.route import Means
+from frontend.topics.window import ASK_MOST_MS, Run
+from frontend.topics.windows import Windows
+from railgun.ingest.recording import note_batch
+from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
+from railgun.messaging.kafka.group import GroupReading
+from railgun.messaging.kafka.output import Outgoing, Output, OutputAbortedError
+from railgun.telemetry.recording import StreamRecord
+
+_encode = msgspec.json.Encoder().encode
+
+# Asked and not answered: one that the tasks have, one that is on its way. A task that stands still holds up the events
+# of others for no longer than this.
+_ASKED_RUNS, _PACE_S = 2, 0.01
+_ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
+
+_log = logging.getLogger("railgun.frontend")
+
+
+class Answering:
+    """Asks, and asks again what was not answered. on_failure: told why it can write no more."""
+
+    def __init__(
+        self,
+        stream: str,
+        means: Means,
+        windows: Windows,
+        reading: GroupReading,
+        output: Output,
+        record: StreamRecord,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._stream, self._exchange, self._windows = stream, means.exchange, windows
+        self._reading, self._output, self._record = reading, output, record
+        self._on_failure = on_failure
+        self._out, self._dead = means.topics.output(stream), means.topics.dead(stream)
+        self._changed = windows.changed
+        self._answered: list[Asked] = []
+        self._again: list[tuple[float, int, Run]] = []
+        self._numbers = count()
+        self._asked = 0
+        self._ended = False
+        # Why nothing was written the last time: tried again many times a second, it says so once.
+        self._held_up_by: object = None
+        self.dead_letters = 0
+        self._thread = threading.Thread(target=self._run, name=f"output-{stream}", daemon=True)
+        self._thread.start()
+
+    @property
+    def commits(self) -> bool:
+        """Whether positions are written with the answers."""
+        return self._output.commits
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody uses the output any more."""
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        """Write no more. A thread that does not come back from the output is left to it."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        while not (self.is_over or self._output.is_stuck):
+            self._thread.join(_IDLE_S)
+
+    def check(self) -> None:
+        """Raises TransportUnavailableError where nothing will be written any more."""
+        if self._output.is_stuck:
+            raise TransportUnavailableError(
+                self._out, "a transaction does not come to its end", "It is begun anew by itself"
+            )
+
+    def ask(self, run: Run) -> bool:
+        """Publish a run's events; False where that is not possible now. From any thread."""
+        exchange, taken = self._exchange, run.taken
+        laps = self._record.laps()
+        try:
+            exchange.waiting.check(len(taken), 0)
+            run.asked_s = perf_counter()
+            with self._changed:
+                self._asked += 1
+            exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._settle, run)
+        except ProblemError:
+            with self._changed:
+                self._asked -= 1
+            return False
+        laps.end("publish")
+        return True
+
+    def pace(self) -> None:
+        """Return when few runs are asked and not answered, or after a moment: what comes meanwhile is read together,
+        which costs less than one after the other."""
+        if self._asked >= _ASKED_RUNS:
+            with self._changed:
+                self._changed.wait_for(lambda: self._asked < _ASKED_RUNS, _PACE_S)
+
+    def _settle(self, settled: list[Asked]) -> None:
+        """In the collector's thread."""
+        with self._changed:
+            self._asked -= len(settled)
+            self._answered += settled
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while not self._ended:
+                self._round()
+        except TransportFailedError as error:
+            self._on_failure(f"{error.place}: {error.reason}")
+        except TransportError as error:
+            self._on_failure(str(error))
+        except Exception as error:  # noqa: BLE001 - it is begun anew
+            _log.exception("a defect stopped the answers of %s", self._stream)
+            self._on_failure(f"a defect: {type(error).__name__}")
+
+    def _round(self) -> None:
+        with self._changed:
+            # Nobody tells when the reading thread is heard of again: it is looked at now and then.
+            if not (self._answered or self._ended or (self._is_alive() and self._windows.has_ready())):
+                self._changed.wait(self._patience_s())
+            answered, self._answered = self._answered, []
+        for asked in answered:
+            self._note(asked)
+        while self._again and self._again[0][0] <= monotonic():
+            self._ask_again(heapq.heappop(self._again)[2])
+        if self._is_alive():
+            self._write()
+
+    def _patience_s(self) -> float:
+        return max(0.0, min(self._again[0][0] - monotonic(), _IDLE_S)) if self._again else _IDLE_S
+
+    def _is_alive(self) -> bool:
+        """Whether the reading thread was heard of lately: else others may have the partitions."""
+        return monotonic() - self._windows.alive_s <= self._reading.session_s / 2
+
+    def _note(self, asked: Asked) -> None:
+        run: Run = asked.context
+        if run.window.is_abandoned:
+            return
+        record = self._record
+        record.stages["process"].add(perf_counter() - run.asked_s)
+        if asked.error is not None or asked.left:
+            if asked.error is not None:
+                _log.warning("%s: %s", self._stream, asked.error.detail)
+            else:
+                run.patience_ms = min(2 * run.patience_ms, ASK_MOST_MS)
+            heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
+            return
+        laps = record.laps()
+        replies = asked.answers()
+        run.keys = [str(each).encode() for each in asked.taken.ids]
+        run.values = list(map(_encode, replies))
+        note_batch(record, len(asked), asked.gathered)
+        laps.end("encode")
+
+    def _ask_again(self, run: Run) -> None:
+        if not run.window.is_abandoned and not self.ask(run):
+            heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
+
+    def _write(self) -> None:
+        runs: list[Run] = []
+
+        def select() -> tuple[Sequence[Outgoing], Mapping[int, int]]:
+            runs[:] = self._windows.take_ready()
+            return self._outgoing(runs), {run.window.partition: run.after for run in runs}
+
+        with self._changed:
+            if not self._windows.has_ready():
+                return
+        laps = self._record.laps()
+        written: list[Run] = []
+        try:
+            self._output.write(select, self._reading)
+            written, self._held_up_by = runs, None
+        except OutputAbortedError as error:
+            if error.kind != self._held_up_by:
+                self._held_up_by = error.kind
+                _log.warning("%s: answers are not written for now: %s", self._stream, error)
+            with self._changed:
+                self._changed.wait(_ABORTED_S)
+        finally:
+            self._windows.settle(written)
+        laps.end("durable")
+        now_s = perf_counter()
+        for run in written:
+            self._record.stages["total"].add(now_s - run.read_s)
+            self.dead_letters += len(run.letters)
+        if self._output.commits:
+            self._windows.committed({run.window.partition: run.after for run in written})
+
+    def _outgoing(self, runs: Sequence[Run]) -> list[Outgoing]:
+        letters = [letter for run in runs for letter in run.letters]
+        made = [Outgoing(self._out, run.values or (), run.keys) for run in runs if run.values]
+        if letters:
+            made.append(
+                Outgoing(
+                    self._dead,
+                    [letter.value for letter in letters],
+                    [letter.key for letter in letters],
+                    [letter.headers for letter in letters],
+                )
+            )
+        return made

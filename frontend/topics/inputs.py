@@ -1,0 +1,126 @@
+"""Which streams have an input topic: their inputs are begun, ended, and begun anew where they failed."""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+from frontend.topics.recorded import OUT
+from frontend.topics.route import Means, Route
+from frontend.topics.stream_input import StreamInput
+from frontend.topics.windows import PARTITIONS_MAX
+from railgun.messaging.errors import (
+    TopicExistsError,
+    TopicSettingsError,
+    TransportClosedError,
+    TransportError,
+)
+from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import FOREVER
+
+_LOOK_S = 1.0
+_AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
+# To finish what is under way, to leave the group, to give up a transaction.
+_END_S = 40.0
+
+_log = logging.getLogger("railgun.frontend")
+
+
+class Inputs:
+    """Looks about once a second, in a thread of its own. is_transactional: each reply is in the output topic once."""
+
+    def __init__(self, means: Means, transport: KafkaTransport, *, is_transactional: bool = False) -> None:
+        self._means, self._transport = means, transport
+        self._is_transactional = is_transactional
+        self._running: dict[str, StreamInput] = {}
+        self._troubles: dict[str, _Trouble] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="inputs", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> dict[str, StreamInput]:
+        """By stream, those there are now."""
+        return dict(self._running)
+
+    def close(self) -> None:
+        """End all; what is under way is finished first. One that does not come back from the broker is left to it."""
+        self._stopped.set()
+        self._thread.join()
+        for each in self._running.values():
+            each.stop()
+        deadline = monotonic() + _END_S
+        for each in self._running.values():
+            each.join(max(0.0, deadline - monotonic()))
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._look()
+            except TransportClosedError:
+                return
+            except TransportError as error:
+                _log.warning("input topics cannot be looked for now: %s", error)
+            if self._stopped.wait(_LOOK_S):
+                return
+
+    def _look(self) -> None:
+        topics = self._transport.topics()
+        streams = self._means.doors.now.catalog.streams
+        wanted: dict[str, Route] = {}
+        for name, entry in streams.items():
+            topic = self._means.topics.input(name)
+            if 0 < topics.get(topic, 0) <= PARTITIONS_MAX:
+                wanted[name] = Route(name, entry.created, self._transport.topic_id(topic))
+        for name, running in list(self._running.items()):
+            if running.is_over or running.route != wanted.get(name):
+                self._end(name, running)
+        for name, route in wanted.items():
+            trouble = self._troubles.get(name)
+            if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
+                self._begin(route, topics[self._means.topics.input(name)])
+
+    def _begin(self, route: Route, partitions: int) -> None:
+        names = self._means.topics
+        for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
+            # One that somebody has made is used as it is.
+            with contextlib.suppress(TopicExistsError, TopicSettingsError):
+                self._transport.create_topic(topic, partitions, settings)
+        _log.info("events are read from %s", names.input(route.stream))
+        self._running[route.stream] = StreamInput(route, self._means, self._output(route.stream))
+
+    def _end(self, name: str, running: StreamInput) -> None:
+        running.stop()
+        running.join()
+        del self._running[name]
+        if running.failure is None:
+            self._troubles.pop(name, None)
+            return
+        trouble = self._troubles.setdefault(name, _Trouble())
+        trouble.failed()
+        topic = self._means.topics.input(name)
+        _log.error("%s is read no more for now, and again soon: %s", topic, running.failure)
+
+    def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
+        means = self._means
+        if not self._is_transactional:
+            return lambda is_stopping: PlainOutput(means.settings, is_stopping)
+        name = f"{means.topics.input(stream)}.{means.exchange.front_end.name}"
+        return lambda is_stopping: TransactionalOutput(means.settings, name)
+
+
+class _Trouble:
+    """How often an input failed in a row, and when it may begin again."""
+
+    def __init__(self) -> None:
+        self._delay_s = 0.0
+        self.again_s = 0.0
+
+    def failed(self) -> None:
+        """It did now."""
+        now_s = monotonic()
+        is_new = now_s - self.again_s > _HEALTHY_S
+        self._delay_s = _AGAIN_S if is_new else min(2 * self._delay_s, _AGAIN_MAX_S)
+        self.again_s = now_s + self._delay_s

@@ -1,0 +1,71 @@
+"""Replies to HTTP clients that go to the output topic too, for streams whose definition says so."""
+
+import contextlib
+from concurrent.futures import Future
+from functools import partial
+
+import msgspec
+
+from frontend.exchange.pending import Asked
+from frontend.exchange.streams import Doors
+from frontend.scoring.replies import Reply
+from railgun.messaging.errors import TopicExistsError, TopicSettingsError, TransportError
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
+from railgun.registry.topics import Topics
+from railgun.wire.partition import partition_of
+
+_encode = msgspec.json.Encoder().encode
+
+# Replies are read as they come; who wants them for longer makes the topic himself.
+OUT = TopicSettings(retention_ms=7 * 24 * 3_600_000)
+
+
+class RecordedReplies:
+    """Every method may be called from any thread."""
+
+    def __init__(self, transport: KafkaTransport, topics: Topics, doors: Doors) -> None:
+        self._transport, self._topics, self._doors = transport, topics, doors
+        self._partitions: dict[str, int] = {}
+
+    def prepare(self, stream: str) -> None:
+        """Have an output topic where the stream's replies are recorded. Raises TransportError."""
+        topic = self._topics.output(stream)
+        if self._wants(stream) and topic not in self._partitions:
+            # One that somebody has made is used as it is.
+            with contextlib.suppress(TopicExistsError, TopicSettingsError):
+                self._transport.create_topic(topic, 1, OUT)
+            self._partitions[topic] = self._transport.topics()[topic]
+
+    def record(self, asked: Asked) -> Future[list[int]] | None:
+        """Write the replies that there are, keyed by their ids; None where none are recorded. The future says when
+        they are durable. Raises TransportError."""
+        topic = self._topics.output(asked.stream)
+        partitions = self._partitions.get(topic, 0)
+        if not partitions or not self._wants(asked.stream):
+            return None
+        by_partition: dict[int, tuple[list[bytes], list[bytes | None]]] = {}
+        for reply in asked.answers():
+            if isinstance(reply, Reply):
+                key = str(reply.id).encode()
+                values, keys = by_partition.setdefault(partition_of(key, partitions), ([], []))
+                values.append(_encode(reply))
+                keys.append(key)
+        entries = [
+            Entry(TopicPartition(topic, partition), values, keys)
+            for partition, (values, keys) in by_partition.items()
+        ]
+        if not entries:
+            return None
+        written = self._transport.submit(entries)
+        written.add_done_callback(partial(self._note, topic))
+        return written
+
+    def _wants(self, stream: str) -> bool:
+        entry = self._doors.now.catalog.streams.get(stream)
+        return entry is not None and entry.stream.record_replies
+
+    def _note(self, topic: str, written: Future[list[int]]) -> None:
+        if isinstance(written.exception(), TransportError):
+            # It may be gone; whoever publishes next makes it again.
+            self._partitions.pop(topic, None)

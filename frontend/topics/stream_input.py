@@ -1,0 +1,280 @@
+"""The way of one stream's events from its input topic: read, asked, and handed to whoever writes the answers."""
+
+import logging
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from time import monotonic, perf_counter
+from typing import Any
+
+import numpy as np
+from confluent_kafka import Message
+
+from frontend.exchange.stream_intake import StreamDoor
+from frontend.topics.answers import Answering
+from frontend.topics.avro import AvroValues
+from frontend.topics.route import Means, Route
+from frontend.topics.values import events_of, letter
+from frontend.topics.window import Run, Window
+from frontend.topics.windows import Windows
+from railgun.ingest.ids import PositionIds
+from railgun.ingest.recording import note_refused
+from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
+from railgun.messaging.kafka.group import GroupReading, leave
+from railgun.messaging.kafka.output import Output
+from railgun.telemetry.recording import StreamRecord
+
+_POLL_S, _COMMIT_S = 0.1, 0.05
+_LOOK_S = 0.5
+_RECORDS = 1_000
+_ROOM_S, _REST_AFTER_S = 0.02, 0.5
+
+_log = logging.getLogger("railgun.frontend")
+
+
+class StreamInput:
+    """Two threads: one reads and asks, the other writes what was answered. failure: why it ended by itself.
+
+    make_output: makes what answers are written with; called in the first thread.
+    """
+
+    def __init__(
+        self, route: Route, means: Means, make_output: Callable[[Callable[[], bool]], Output]
+    ) -> None:
+        self.route, self._means, self._make_output = route, means, make_output
+        self.failure: str | None = None
+        self.record = StreamRecord()
+        self._group = means.topics.input(route.stream)
+        self.windows = Windows(route.topic_id, means.limit_events, self._commit_last)
+        self._door: StreamDoor | None = None
+        self._unasked: deque[Run] = deque()
+        self._stopping = threading.Event()
+        self._reading: GroupReading | None = None
+        self._answering: Answering | None = None
+        self._committed_s = self._looked_s = 0.0
+        self._ends: dict[int, int] = {}
+        self._avro = AvroValues(means.schemas)
+        self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, by itself or because it was told to."""
+        return not self._thread.is_alive()
+
+    @property
+    def dead_letters(self) -> int:
+        """Written so far."""
+        return 0 if self._answering is None else self._answering.dead_letters
+
+    def stop(self) -> None:
+        """Read no more; what is under way is finished."""
+        self._stopping.set()
+
+    def join(self, within_s: float | None = None) -> None:
+        """Wait for its end."""
+        self._thread.join(within_s)
+
+    def lags(self) -> dict[int, int]:
+        """By partition the records that wait to be read, as far as is known."""
+        if self.is_over:
+            return {}
+        ends = self._ends
+        return {
+            window.partition: max(0, ends[window.partition] - max(0, window.position))
+            for window in self.windows.all()
+            if ends.get(window.partition, -1) >= 0
+        }
+
+    # --- the thread that reads -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            output = self._make_output(self._stopping.is_set)
+            try:
+                self._open(output)
+            finally:
+                if self._answering is None or self._answering.is_over:
+                    output.close()
+        except TransportFailedError as error:
+            # What would be the remedy is done by whoever finds this one at its end.
+            self.failed(f"{error.place}: {error.reason}")
+        except TransportError as error:
+            self.failed(str(error))
+        except Exception as error:  # noqa: BLE001 - it is begun anew
+            _log.exception("a defect stopped the reading of %s", self._group)
+            self.failed(f"a defect: {type(error).__name__}")
+
+    def _open(self, output: Output) -> None:
+        windows = self.windows
+        reading = self._reading = GroupReading(self._means.settings, self._group, self._group, self)
+        answering = self._answering = Answering(
+            self.route.stream, self._means, windows, reading, output, self.record, self.failed
+        )
+        try:
+            self._read(reading, answering)
+            self._finish(reading)
+        finally:
+            if self.failure is not None or sys.exc_info()[0] is not None:
+                windows.close()
+            leave(reading)
+            windows.close()
+            answering.close()
+
+    def failed(self, why: str) -> None:
+        """End by itself. From any thread."""
+        if self.failure is None:
+            self.failure = why
+        self._stopping.set()
+
+    def _read(self, reading: GroupReading, answering: Answering) -> None:
+        full_since_s = 0.0
+        while not self._stopping.is_set():
+            answering.check()
+            self._check_alive(reading, answering)
+            self._commit(reading)
+            self._look_for_ends(reading)
+            while self._unasked and self._ask(self._unasked[0]):
+                self._unasked.popleft()
+            if not self._unasked and not self.windows.is_full:
+                full_since_s = 0.0
+                answering.pace()
+                messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
+                if messages:
+                    self._take(messages)
+                continue
+            full_since_s = full_since_s or monotonic()
+            if monotonic() - full_since_s > _REST_AFTER_S:
+                reading.rest()
+            else:
+                with self.windows.changed:
+                    self.windows.changed.wait(_ROOM_S)
+
+    def _finish(self, reading: GroupReading) -> None:
+        deadline = monotonic() + self._means.finish_s
+        for run in self._unasked:
+            self.windows.forget(run)
+        self._unasked.clear()
+        while self.failure is None and monotonic() < deadline:
+            self.windows.alive_s = monotonic()
+            if not self.windows.events and self._commit_last(self.windows.uncommitted()):
+                return
+            reading.rest()
+
+    def _check_alive(self, reading: GroupReading, answering: Answering) -> None:
+        """After so long a pause that others may have the partitions, ask whether this is a member still."""
+        now_s = monotonic()
+        paused_s, lease_s = now_s - self.windows.alive_s, reading.session_s / 2
+        if paused_s > lease_s:
+            _log.warning("%s: nothing was read for %.1f s; asking the group", self._group, paused_s)
+            positions = self.windows.positions()
+            # A transaction asks by itself; positions from before one that is under way would undo its own.
+            if positions and not answering.commits:
+                reading.commit(positions, wait=True)
+        self.windows.alive_s = monotonic()
+
+    def _commit(self, reading: GroupReading) -> None:
+        """Now and then have the group go on after what is written; it says when that is so."""
+        answering = self._answering
+        if answering is None or answering.commits or monotonic() - self._committed_s < _COMMIT_S:
+            return
+        positions = self.windows.uncommitted()
+        if positions:
+            self._committed_s = monotonic()
+            reading.commit(positions)
+
+    def _look_for_ends(self, reading: GroupReading) -> None:
+        """Now and then, and here: asked by a thread that does not read, the consumer may never answer."""
+        if monotonic() - self._looked_s >= _LOOK_S:
+            self._looked_s = monotonic()
+            self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
+
+    def _take(self, messages: list[Message]) -> None:
+        now_ms, read_s = self._means.now_ms(), perf_counter()
+        stamp_ms = messages[0].timestamp()[1]
+        self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
+        messages.sort(key=_partition)
+        for partition, own in groupby(messages, _partition):
+            window = self.windows.of(partition)
+            if window is None:
+                continue
+            run = self._run_of(window, list(own), now_ms, read_s)
+            self.windows.add(run)
+            if run.values is None and (self._unasked or not self._ask(run)):
+                self._unasked.append(run)
+
+    def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
+        laps = self.record.laps()
+        offsets = list(map(_offset, messages))
+        door = self._current_door()
+        found = events_of(messages, self._avro, door.entry.schema)
+        own = offsets if found.rows is None else [offsets[row] for row in found.rows]
+        ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
+        taken = door.take(found.texts, now_ms, ids)
+        refused = dict(found.refused)
+        for row, error in taken.refused.items():
+            refused[row if found.rows is None else found.rows[row]] = str(error)
+        note_refused(self.record, taken.refused.values())
+        letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
+        if taken.rows is not None:
+            own = [own[row] for row in taken.rows.tolist()]
+        run = Run(window, len(messages), offsets[0], offsets[-1] + 1, taken, own, letters, read_s)
+        if not len(taken):
+            run.values = []
+        laps.end("admission")
+        return run
+
+    def _current_door(self) -> StreamDoor:
+        """The door as the catalogue says now. Raises TransportUnavailableError where the stream went."""
+        stream = self.route.stream
+        entry = self._means.doors.now.catalog.streams.get(stream)
+        if entry is None or entry.created != self.route.created:
+            raise TransportUnavailableError(stream, "the stream was dropped", "nothing is to be done")
+        if self._door is None or self._door.entry.stream != entry.stream:
+            self._door = StreamDoor(entry, self._door)
+        return self._door
+
+    def _ask(self, run: Run) -> bool:
+        """Publish a run's events; False where that is not possible now."""
+        if run.window.is_abandoned:
+            return True
+        answering = self._answering
+        assert answering is not None
+        return answering.ask(run)
+
+    # --- rebalances, in the same thread -----------------------------------------------------------------
+
+    def assigned(self, partitions: list[int]) -> None:
+        self.windows.assigned(partitions)
+
+    def revoked(self, partitions: list[int]) -> None:
+        for run in [each for each in self._unasked if each.window.partition in partitions]:
+            self._unasked.remove(run)
+            self.windows.forget(run)
+        self.windows.revoked(partitions)
+
+    def lost(self, partitions: list[int]) -> None:
+        self.windows.lost(partitions)
+
+    def committed(self, positions: Mapping[int, int]) -> None:
+        self.windows.committed(positions)
+
+    def _commit_last(self, positions: Mapping[int, int]) -> bool:
+        """Before partitions go to another member; False where that could not be."""
+        reading, answering = self._reading, self._answering
+        if positions and reading is not None and answering is not None and not answering.commits:
+            try:
+                reading.commit(positions, wait=True)
+            except TransportError as error:
+                _log.info("%s: some answers may be given again: %s", self._group, error)
+                return False
+            self.windows.committed(positions)
+        return True
+
+
+# A message without an error has both.
+_partition: Any = Message.partition
+_offset: Any = Message.offset

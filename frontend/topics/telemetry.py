@@ -1,0 +1,40 @@
+"""What `/metrics` of a front-end says of input topics: events, dead letters, what waits, where the time goes."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from frontend.topics.inputs import Inputs
+from railgun.telemetry.families import INPUT
+from railgun.telemetry.samples import metrics_of, none_of
+
+INPUT_STAGES = ("queue", "admission", "publish", "process", "encode", "durable", "total")
+"""Of records read together: from the first one's time in the topic to its reading; checked and made records; handed to
+the producer; there and back again; made replies; replies and letters written; all of it from the reading on."""
+
+
+class InputCollector(Collector):
+    """inputs: None before there are any."""
+
+    def __init__(self, inputs: Callable[[], Inputs | None]) -> None:
+        self._inputs = inputs
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without samples."""
+        return metrics_of(INPUT, {})
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, with samples of each input topic that is read."""
+        samples, inputs = none_of(INPUT), self._inputs()
+        for stream, each in () if inputs is None else inputs.running.items():
+            samples["railgun_input_events_total"].append(((stream,), each.record.events))
+            samples["railgun_dead_letters_total"].append(((stream,), each.dead_letters))
+            samples["railgun_input_in_flight_events"].append(((stream,), each.windows.events))
+            samples["railgun_input_partitions"].append(((stream,), len(each.windows.all())))
+            samples["railgun_input_rebalances_total"].append(((stream,), each.windows.rebalances))
+            for partition, records in each.lags().items():
+                samples["railgun_input_lag_records"].append(((stream, str(partition)), records))
+            for stage in INPUT_STAGES:
+                samples["railgun_input_stage_seconds"].append(((stream, stage), each.record.stages[stage]))
+        yield from metrics_of(INPUT, samples)

@@ -1,0 +1,210 @@
+"""From metrics to what they share: the same plan and program that a task runs, described. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from railgun.aggregators import codes
+from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
+from railgun.explain.explanation import (
+    CellPlan,
+    EdgePlan,
+    FilterPlan,
+    GroupPlan,
+    HotColumnPlan,
+    MetricPlan,
+    PartitionerPlan,
+    RowPlan,
+    StreamPlan,
+    WindowPlan,
+)
+from railgun.explain.wording import edge_text, group_text
+from railgun.language.ast import Window, WindowKind
+from railgun.language.printer import print_window
+from railgun.language.resolve import ResolvedMetric
+from railgun.language.typed import TypedExpression
+from railgun.language.types import Type
+from railgun.plan.dag import GroupNode, Plan, WindowNode, build_plan
+from railgun.plan.hot import source_index
+from railgun.plan.program import Generation, Program, ProgramBuilder
+from railgun.state.rows.context import slot_bytes_for
+from reservoir.columns import Kind as ColumnKind
+
+CELL_KINDS = {
+    codes.COUNT: "count",
+    codes.SUM_DOUBLE: "sum",
+    codes.SUM_LONG: "sum",
+    codes.SQUARES_DOUBLE: "sum of squares",
+    codes.SQUARES_LONG: "sum of squares",
+    codes.LATEST: "last two",
+    codes.EARLIEST: "first",
+    codes.LEAST: "least",
+    codes.GREATEST: "greatest",
+    codes.DEQUE_MIN: "min candidates",
+    codes.DEQUE_MAX: "max candidates",
+    codes.QUEUE: "values in order",
+    codes.MULTISET: "counted values",
+    codes.VALUE_SET: "distinct values",
+}
+BUCKET_KIND = "bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A partitioner of a stream, how many tasks it has, and the metrics that live there."""
+
+    partitioner: str
+    tasks: int
+    metrics: Sequence[ResolvedMetric]
+
+
+def explain_stream(name: str, fields: Mapping[str, Type], homes: Sequence[Home]) -> StreamPlan:
+    """The plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
+    return StreamPlan(name, tuple(_partitioner(fields, home) for home in homes))
+
+
+def _partitioner(fields: Mapping[str, Type], home: Home) -> PartitionerPlan:
+    plan = build_plan(home.metrics)
+    program = _program(fields, plan, home.metrics)
+    return PartitionerPlan(
+        partitioner=home.partitioner,
+        tasks=home.tasks,
+        windows=tuple(_window(window) for window in plan.windows),
+        edges=_edges(plan),
+        hot_columns=_hot_columns(program, home.metrics),
+        rows=tuple(
+            RowPlan(
+                layout.fields,
+                layout.words,
+                slot_bytes_for(layout.words),
+                sum(metric.group_by == layout.fields for metric in home.metrics),
+            )
+            for layout in program.groups
+        ),
+        cells_unshared=sum(_cells_alone(metric) for metric in home.metrics),
+    )
+
+
+def _program(fields: Mapping[str, Type], plan: Plan, metrics: Sequence[ResolvedMetric]) -> Program:
+    edges = {delta_ms: number for number, delta_ms in enumerate(plan.edges_ms)}
+    groups = {group: number for number, group in enumerate(dict.fromkeys(each.group_by for each in metrics))}
+    return ProgramBuilder(fields, edges, groups).build([Generation(0, tuple(metrics))])
+
+
+def _argument(metric: ResolvedMetric) -> str:
+    return "*" if metric.argument_text is None else metric.argument_text
+
+
+def _recipe(metric: ResolvedMetric) -> Recipe:
+    argument = None if metric.argument is None else metric.argument.type
+    return recipe_of(metric.aggregator, argument, metric.window.kind)
+
+
+def _window(node: WindowNode) -> WindowPlan:
+    window = node.window
+    return WindowPlan(
+        text=print_window(window),
+        interval=interval(window),
+        kind=str(window.kind),
+        head_ms=node.head_ms,
+        tail_ms=node.tail_ms,
+        filters=tuple(
+            FilterPlan(
+                each.groups[0].metrics[0].predicate_text,
+                tuple(_group(group, window.kind) for group in each.groups),
+            )
+            for each in node.filters
+        ),
+    )
+
+
+def _group(node: GroupNode, kind: WindowKind) -> GroupPlan:
+    found: dict[tuple[TypedExpression | None, int], tuple[Cell, list[ResolvedMetric]]] = {}
+    for metric in node.metrics:
+        for cell in _recipe(metric).cells:
+            _, users = found.setdefault((metric.argument, cell.op), (cell, []))
+            users.append(metric)
+    cells = [
+        CellPlan(
+            CELL_KINDS[cell.op],
+            _argument(users[0]),
+            cell.words,
+            cell.tree_words > 0,
+            tuple(metric.name for metric in users),
+        )
+        for cell, users in found.values()
+    ]
+    if kind is WindowKind.TUMBLING:
+        cells.insert(0, CellPlan(BUCKET_KIND, "*", 1, False, tuple(metric.name for metric in node.metrics)))
+    return GroupPlan(
+        fields=node.fields,
+        metrics=tuple(
+            MetricPlan(metric.name, f"{metric.aggregator}({_argument(metric)})", str(metric.result_type))
+            for metric in node.metrics
+        ),
+        cells=tuple(cells),
+    )
+
+
+def _cells_alone(metric: ResolvedMetric) -> int:
+    return len(_recipe(metric).cells) + (metric.window.kind is WindowKind.TUMBLING)
+
+
+def _edges(plan: Plan) -> tuple[EdgePlan, ...]:
+    heads: dict[int, list[str]] = {}
+    tails: dict[int, list[str]] = {}
+    for node in plan.windows:
+        heads.setdefault(node.head_ms, []).append(print_window(node.window))
+        if node.tail_ms is not None:
+            tails.setdefault(node.tail_ms, []).append(print_window(node.window))
+    return tuple(
+        EdgePlan(
+            delta_ms,
+            delta_ms in plan.edges_ms,
+            tuple(heads.get(delta_ms, ())),
+            tuple(tails.get(delta_ms, ())),
+        )
+        for delta_ms in sorted(heads.keys() | tails.keys())
+    )
+
+
+def _hot_columns(program: Program, metrics: Sequence[ResolvedMetric]) -> tuple[HotColumnPlan, ...]:
+    groups = {program.entity_columns[n]: layout.fields for n, layout in enumerate(program.groups)}
+    found = []
+    for number, column in enumerate(program.hot.columns):
+        kind = column.name.partition(":")[0]
+        fields = groups.get(number)
+        if fields is not None:
+            users = tuple(metric.name for metric in metrics if metric.group_by == fields)
+            found.append(HotColumnPlan(column.name, kind, group_text(fields), ("entity",), users))
+            continue
+        expression = program.hot.expressions[_root(program, number)]
+        is_bytes = column.kind is ColumnKind.STRING
+        arguments = {
+            metric.name: _argument(metric)
+            for metric in metrics
+            if metric.argument == expression and (_recipe(metric).needs_bytes or not is_bytes)
+        }
+        predicates = {
+            metric.name: metric.predicate_text or "" for metric in metrics if metric.predicate == expression
+        }
+        used = {"argument": arguments, "predicate": predicates}
+        text = next(iter((arguments | predicates).values()))
+        roles = tuple(role for role, names in used.items() if names)
+        found.append(HotColumnPlan(column.name, kind, text, roles, tuple(arguments | predicates)))
+    return tuple(found)
+
+
+def _root(program: Program, column: int) -> int:
+    """The expression that a column holds the values, or the hashes, of."""
+    root = program.hot.roots.get(column)
+    return source_index(program.hot.hashes[column].sources[0], 0) if root is None else root
+
+
+def interval(window: Window) -> str:
+    """The event times that a window holds: `(T − 7d, T]`, `[B, T]` where B is the bucket's beginning."""
+    end = edge_text(window.delay_ms)
+    if window.kind is WindowKind.INFINITE or window.size_ms is None:
+        return f"(−∞, {end}]"
+    if window.kind is WindowKind.TUMBLING:
+        return f"[B, {end}]"
+    return f"({edge_text(window.delay_ms + window.size_ms)}, {end}]"

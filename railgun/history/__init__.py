@@ -1,0 +1,1 @@
+"""History that lies before a task's log: its files, how it is built, and where a task with it is."""

@@ -1,0 +1,222 @@
+"""Building a task of history: events that were never in its log go through it as if they had. See HISTORY.md."""
+
+import sys
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
+from railgun.catalog.model import StreamDefinition
+from railgun.history.accepted_events import OwnEvents
+from railgun.history.manifest import HistoryManifest, write_manifest
+from railgun.history.open_records import FIRST_OFFSET, write_tail
+from railgun.plan.program import TIME_MIN
+from railgun.task.errors import TaskError
+from railgun.task.identity import TaskIdentity
+from railgun.task.inputs import InputMemory, Met
+from railgun.task.recovery import open_task
+from railgun.task.replies import Replies
+from railgun.task.settings import TaskSettings
+from railgun.wire.decode import Decoded
+from railgun.wire.encode import Records, encode_control
+from reservoir.files import DiskFiles
+from reservoir.native.jit import array_at
+
+# Nothing is recovered from a checkpoint here; it lets go of segments that nothing needs.
+_CHECKPOINT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlan:
+    """What tasks of history are built from, the same for all of a stream.
+
+    history: its id.  key: the stream's 16 secret bytes.  created: the place of its first definition.  schemas: its
+    definitions by schema version.  metrics: as they are registered.  last_place: of the last change that the tasks
+    are to know.  cut_ms: all events are before this time.  chunk_events, segment_bytes: as in `TaskSettings`.
+    own: by task what it had accepted, where a live stream is deepened; `own_folder` has them, seen by all machines.
+    """
+
+    history: str
+    key: bytes
+    created: int
+    schemas: Mapping[int, StreamDefinition]
+    metrics: Sequence[AddMetric]
+    last_place: int
+    cut_ms: int
+    chunk_events: int
+    segment_bytes: int
+    own: Mapping[tuple[str, int], OwnEvents] = field(default_factory=dict)
+    own_folder: Path = Path()
+
+    @property
+    def stream(self) -> StreamDefinition:
+        """Its newest definition."""
+        return self.schemas[max(self.schemas)]
+
+    @property
+    def tasks(self) -> list[tuple[str, int]]:
+        """(partitioner, partition) of all its tasks."""
+        return self.stream.tasks
+
+
+def new_history_id() -> str:
+    """An id that no other history has."""
+    return uuid.uuid4().hex
+
+
+class HistoryBuild:
+    """One task, built in an empty folder. settings: its memory; what the plan fixes counts above them."""
+
+    def __init__(
+        self, folder: Path, plan: HistoryPlan, partitioner: str, partition: int, settings: TaskSettings
+    ) -> None:
+        self._folder, self._plan = folder, plan
+        self._own = plan.own.get((partitioner, partition))
+        self._due: npt.NDArray[np.int64] | None = None
+        self._due_done = 0
+        self._identity = TaskIdentity(plan.stream.name, partitioner, partition, plan.key)
+        fixed = replace(
+            settings,
+            chunk_events=plan.chunk_events,
+            segment_bytes=plan.segment_bytes,
+            checkpoint_interval_s=_CHECKPOINT_S,
+            checkpoint_bytes=sys.maxsize,
+        )
+        task = self._task = open_task(folder, self._identity, DiskFiles(), _no_log, fixed)
+        task.position, task.history, task.inputs = FIRST_OFFSET, plan.history, _NoInputs()
+        task.begin_checkpoints(None)
+        self._open: deque[tuple[int, Records]] = deque()
+        self._times: deque[tuple[int, int]] = deque()
+        self._accepted = self._events = self._duplicates = 0
+        newest = max(plan.schemas)
+        put = PutStream(plan.created, plan.schemas[newest], newest)
+        changes: list[Change] = [put]
+        changes += [each for each in plan.metrics if each.metric.home == partitioner]
+        self._process(_joined([encode_control(change_to_json(each)) for each in changes]))
+        task.schemas = dict(sorted(plan.schemas.items()))
+        task.rebuild()
+        task.metrics.last_place = max(plan.last_place, task.metrics.last_place)
+
+    @property
+    def events(self) -> int:
+        """How many it has taken."""
+        return self._events
+
+    def take(self, records: Records) -> None:
+        """The next events, in order of time. Raises what tasks raise."""
+        if len(records):
+            self._events += len(records)
+            self._process(records)
+            self._task.work()
+
+    def take_own(self, records: Records, times_ms: npt.NDArray[np.int64]) -> None:
+        """The next events that the stream itself accepted at or after the cut, in the order of its log.
+
+        times_ms: int64[n], when they counted.  They must count then again: TaskError where they do not.
+        """
+        self._due, self._due_done = times_ms, 0
+        self.take(records)
+        self._due = None
+
+    def finish(self) -> HistoryManifest:
+        """All events are taken: make the folder whole and durable; nothing of it is open afterwards."""
+        task, own = self._task, self._own
+        if own is not None and own.floor_ms <= task.admission.clock_ms:
+            # The lateness was smaller once: what was late stays late.
+            task.admission.restore(task.admission.clock_ms, max(own.floor_ms, task.admission.floor_ms))
+        oldest_open = task.journal.first_offset
+        write_tail(self._folder, self._open if oldest_open is not None else ())
+        has_any = task.admission.clock_ms > TIME_MIN
+        manifest = HistoryManifest(
+            history=self._plan.history,
+            created=self._plan.created,
+            stream=self._identity.stream,
+            partitioner=self._identity.partitioner,
+            partition=self._identity.partition,
+            cut_ms=self._plan.cut_ms,
+            events=self._events,
+            duplicates=self._duplicates,
+            first_ms=task.admission.least_ms if has_any else None,
+            last_ms=task.admission.clock_ms if has_any else None,
+            remembered_ms=self._remembered_ms(),
+            position=0 if own is None else own.position,
+            known_place=self._plan.last_place,
+        )
+        task.position, task.inputs = 0, InputMemory()
+        if own is not None:
+            task.position = own.position
+            task.inputs = InputMemory.from_json(msgspec.msgpack.decode(own.inputs) if own.inputs else {})
+        task.checkpoints.take()
+        task.close()
+        return write_manifest(self._folder, manifest)
+
+    def give_up(self) -> None:
+        """Let the folder go; what is in it is of no use."""
+        self._task.close()
+
+    def _process(self, records: Records) -> None:
+        task = self._task
+        self._open.append((task.position, records))
+        task.process(records, task.position, self._note)
+        oldest = task.journal.first_offset
+        while self._open and (oldest is None or self._open[0][0] + len(self._open[0][1]) <= oldest):
+            self._open.popleft()
+
+    def _note(self, replies: Replies) -> None:
+        n = replies.n
+        self._duplicates += int(np.count_nonzero(replies.duplicate[:n]))
+        if self._due is not None:
+            self._check_times(self._due, replies)
+        accepted = np.flatnonzero(replies.accepted[:n])
+        if len(accepted):
+            self._times.append((self._accepted, int(replies.decoded.time[accepted[0]])))
+            self._accepted += len(accepted)
+        while len(self._times) > 1 and self._times[1][0] <= self._accepted - self._plan.stream.dedup_events:
+            self._times.popleft()
+
+    def _check_times(self, due_ms: npt.NDArray[np.int64], replies: Replies) -> None:
+        """The stream's own events must count when they did; those that history has too do not count again."""
+        n, done = replies.n, self._due_done
+        self._due_done += n
+        _, _, times_at, _ = self._task.admission.addresses
+        accepted = replies.accepted[:n] != 0
+        other = accepted & (array_at(times_at, n, np.int64) != due_ms[done : done + n])
+        other |= ~accepted & (replies.duplicate[:n] == 0)
+        if other.any():
+            time_ms = int(due_ms[done : done + n][other][0])
+            raise TaskError(
+                str(self._identity),
+                f"an event that counted at {time_ms} ms would count at another time now: the stream's lateness was "
+                "changed after it came; choose an --until later than all that came before that change",
+            )
+
+    def _remembered_ms(self) -> int | None:
+        """From when on all events are in the duplicate memory; the times of batches' first events are what is kept."""
+        least = self._accepted - self._plan.stream.dedup_events
+        if least <= 0:
+            return None
+        inside = [time_ms for number, time_ms in self._times if number >= least]
+        return (inside[0] if inside else self._task.admission.clock_ms) + 1
+
+
+class _NoInputs(InputMemory):
+    """Records that came from an input topic are each other's repeats in the order of the log alone."""
+
+    def meet(self, decoded: Decoded) -> Met | None:
+        return None
+
+
+def _joined(records: Sequence[bytes]) -> Records:
+    offsets = np.zeros(len(records) + 1, np.int64)
+    np.cumsum([len(each) for each in records], out=offsets[1:])
+    return Records(np.frombuffer(b"".join(records), np.uint8), offsets)
+
+
+def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    return ()

@@ -1,0 +1,219 @@
+"""Events as JSON texts, each taken or refused by itself: together by columns where they are many, else one by one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.catalog.model import StreamDefinition
+from railgun.files.ndjson_fast import FastReader
+from railgun.ingest.accepted import Correlation, Row, Taken, encode_row
+from railgun.ingest.ids import Ids
+from railgun.ingest.routing import Router, Share
+from railgun.messaging.transport import RECORD_LIMIT_BYTES
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
+from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
+from railgun.wire.door_table import AdmittedTable, TableDoor
+from railgun.wire.encode import encode_values
+from railgun.wire.no_json import no_json
+from railgun.wire.partition import NOT_SENT
+from railgun.wire.schema import Schema
+from railgun.wire.typed_door import TypedDoor
+from railgun.wire.values import decode_json
+
+JsonText = bytes | msgspec.Raw
+
+
+class ParsedEvent:
+    """An event that was no JSON: its fields as Python has them. size_bytes: what it was read from; a record of it is
+    larger by what its numbers are."""
+
+    __slots__ = ("event", "size_bytes")
+
+    def __init__(self, event: Mapping[str, Any], size_bytes: int) -> None:
+        self.event, self.size_bytes = event, size_bytes
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+
+EventText = JsonText | ParsedEvent
+
+# Below so many texts for each field, columns cost more than one text after another.
+_WORTH_A_COLUMN = 24
+# What a record may have beyond its event's text: its head, and numbers that are shorter as text.
+_HEAD_BYTES, _VALUE_BYTES = 256, 16
+LONG_INTEGER = "it has an integer of more digits than can be read"
+_LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
+
+
+class MalformedEventError(EventRefusedError):
+    """A text that is no JSON, or is nested too deep; says where."""
+
+
+class Intake:
+    """The way in for texts of one stream under one schema. Not to be shared between threads.
+
+    ignored_values: how many values of unknown fields it has met and left out.
+    """
+
+    def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
+        self._stream, self._schema, self._router = stream, schema, router
+        self._door, self._table_door, self._typed_door = Door(roles), TableDoor(roles), TypedDoor(roles)
+        self._fast = FastReader(schema)
+        self._id_place = -1 if stream.id is None else schema.index(stream.id)
+        self._ignored_values = 0
+
+    @property
+    def ignored_values(self) -> int:
+        """Values of unknown fields met so far."""
+        return self._ignored_values + self._door.ignored_values
+
+    def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
+        """Check texts and make their records.
+
+        ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
+        of events of a stream without a time field.
+        """
+        latest_ms = now_ms + self._stream.future_limit_ms
+        if len(texts) >= max(1, _WORTH_A_COLUMN * len(self._schema.fields)) and _all_json(texts):
+            taken = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
+            if taken is not None:
+                return taken
+        return self._one_by_one(texts, ids, now_ms, latest_ms, arrival_ms)
+
+    @property
+    def _sure_bytes(self) -> int:
+        """A text of so many bytes makes no record that is too large; the id may be in there twice."""
+        return (RECORD_LIMIT_BYTES - _HEAD_BYTES - _VALUE_BYTES * len(self._schema.fields)) // 2
+
+    # --- many at once ------------------------------------------------------------------------------
+
+    def _by_columns(
+        self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
+    ) -> Taken | None:
+        """None where a text needs to be looked at by itself."""
+        if max(map(len, texts)) > self._sure_bytes:
+            return None
+        batch = self._fast.read(texts)
+        if batch is None:
+            return None
+        n = len(texts)
+        made = ids.column(max(0, now_ms), n) if self._stream.id is None else None
+        times = np.full(n, arrival_ms, np.int64) if self._stream.time is None else None
+        admitted = self._table_door.admit(batch, latest_ms, made, times)
+        good = admitted.good()
+        rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
+        refused = self._why(texts, admitted, latest_ms)
+        if refused is None:
+            return None
+        whole = texts if rows is None else [texts[row] for row in rows.tolist()]
+        self._ignored_values += self._fast.unknown_values(whole)
+        shares = self._router.shares(good)
+        if made is not None:
+            known: list[str | int] = list(_made_texts(good.ids))
+        else:
+            column = batch.column(self._id_place)
+            known = (column if rows is None else column.take(rows)).to_pylist()
+        version = self._schema.version
+        return Taken(rows, known, good.times.tolist(), shares, good, version, self._router, refused)
+
+    def _why(
+        self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
+    ) -> dict[int, EventRefusedError] | None:
+        """Everything that is wrong with each bad row; None where the doors differ."""
+        refused: dict[int, EventRefusedError] = {}
+        for row in np.flatnonzero(admitted.bad).tolist():
+            found = self._admit(texts[row], latest_ms)
+            if not isinstance(found, EventRefusedError):
+                return None
+            refused[row] = found
+        return refused
+
+    # --- one by one --------------------------------------------------------------------------------
+
+    def _one_by_one(
+        self, texts: Sequence[EventText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
+    ) -> Taken:
+        rows: list[int] = []
+        known: list[str | int] = []
+        times: list[int] = []
+        refused: dict[int, EventRefusedError] = {}
+        events: list[Row] = []
+        sent: dict[tuple[int, int], list[int]] = {}
+        for row, text in enumerate(texts):
+            found = self._admit(text, latest_ms)
+            if isinstance(found, EventRefusedError):
+                refused[row] = found
+                continue
+            event_id = ids.next(max(0, now_ms), row) if found.id is None else found.id
+            time_ms = arrival_ms if found.time_ms is None else found.time_ms
+            values = found.values
+            event = Row(event_id, time_ms, len(values), encode_values(values), self._router.routed(values))
+            if len(text) > self._sure_bytes:
+                size_bytes = len(encode_row(self._schema.version, event, _LARGEST))
+                if size_bytes > RECORD_LIMIT_BYTES:
+                    refused[row] = _too_large(size_bytes)
+                    continue
+            for home, partition in enumerate(self._router.partitions(values)):
+                if partition != NOT_SENT:
+                    sent.setdefault((home, partition), []).append(len(known))
+            rows.append(row)
+            known.append(event_id if self._stream.id is None else values[self._id_place])
+            times.append(time_ms)
+            events.append(event)
+        return self._taken(np.array(rows, np.int64) if refused else None, known, times, sent, events, refused)
+
+    def _taken(
+        self,
+        rows: NDArray[np.int64] | None,
+        known: list[str | int],
+        times: list[int],
+        sent: dict[tuple[int, int], list[int]],
+        events: list[Row],
+        refused: dict[int, EventRefusedError],
+    ) -> Taken:
+        shares: list[list[Share]] = [[] for _ in self._router.partitioners]
+        for (home, partition), places in sorted(sent.items()):
+            own = None if len(places) == len(known) else np.array(places, np.int64)
+            shares[home].append(Share(self._router.partitioners[home], partition, own))
+        return Taken(rows, known, times, shares, events, self._schema.version, self._router, refused)
+
+    def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
+        if not isinstance(text, ParsedEvent):
+            admitted = self._typed_door.admit(text, latest_ms)
+            if admitted is not None:
+                return admitted
+        try:
+            event = text.event if isinstance(text, ParsedEvent) else decode_json(text)
+        except msgspec.ValidationError:
+            return EventRefusedError([FieldError((), LONG_INTEGER)])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            assert not isinstance(text, ParsedEvent)
+            return MalformedEventError([no_json(text, error)])
+        except RecursionError:
+            return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
+        try:
+            return self._door.admit(event, latest_ms)
+        except EventRefusedError as error:
+            return error
+
+
+def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:
+    return ParsedEvent not in set(map(type, texts))
+
+
+def _too_large(size_bytes: int) -> EventRefusedError:
+    message = f"a record of {size_bytes} bytes; at most {RECORD_LIMIT_BYTES} are taken"
+    return EventRefusedError([FieldError((), message)])
+
+
+def _made_texts(column: Column) -> list[str]:
+    """The texts of a column of made ids, which are ASCII and stand one after another."""
+    assert column.heap is not None
+    heap = column.heap.tobytes().decode("ascii")
+    lengths = (column.words & np.uint64(REF_LENGTH_MASK)).tolist()
+    starts = (column.words >> np.uint64(REF_LENGTH_BITS)).tolist()
+    return [heap[start : start + length] for start, length in zip(starts, lengths)]

@@ -1,0 +1,110 @@
+"""Which tasks an event goes to: one partition per partitioner, none where the partitioner's field is null."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.catalog.model import ALL, StreamDefinition
+from railgun.wire.columns import EventColumns
+from railgun.wire.encode import Records
+from railgun.wire.partition import NOT_SENT, partition_column, partition_key, partition_of
+from reservoir.native.jit import address, copy_bytes, jit, ldi64
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The events of a batch that go to one task. rows int64[...], ascending; None: all of them."""
+
+    partitioner: str
+    partition: int
+    rows: NDArray[np.int64] | None
+
+
+class Router:
+    """Routes the events of one stream. Its partitioners and partitions never change.
+
+    places: by partitioner, where its field is among the stream's; −1 for `*`.
+    """
+
+    def __init__(self, stream: StreamDefinition) -> None:
+        names = [field.name for field in stream.fields]
+        self.partitioners = stream.partitioners
+        self.places = [-1 if name == ALL else names.index(name) for name in stream.partitioners]
+        self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
+
+    def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """What the partitioners' fields say of one event, in order; null for `*`.
+
+        values: its fields in schema order, as the door gives them.
+        """
+        return tuple([None if place < 0 else values[place] for place in self.places])
+
+    def partitions(self, values: Sequence[Any]) -> list[int]:
+        """The partition of one event, by partitioner in order; NOT_SENT where it is not sent there.
+
+        values: as for `routed`.
+        """
+        found: list[int] = []
+        for place, count in zip(self.places, self._partitions):
+            value = 0 if place < 0 else values[place]
+            if value is None:
+                found.append(NOT_SENT)
+            else:
+                found.append(0 if count == 1 else partition_of(partition_key(value), count))
+        return found
+
+    def shares(self, events: EventColumns) -> list[list[Share]]:
+        """By partitioner in order, the shares of its partitions; none of them is empty."""
+        found: list[list[Share]] = []
+        for name, place, count in zip(self.partitioners, self.places, self._partitions):
+            found.append(_shares(events, name, place, count))
+        return found
+
+
+def _shares(events: EventColumns, name: str, place: int, count: int) -> list[Share]:
+    if not len(events):
+        return []
+    if place < 0:
+        return [Share(name, 0, None)]
+    column = events.fields[place]
+    if count == 1:
+        if column.nulls is None or not column.nulls.any():
+            return [Share(name, 0, None)]
+        rows = np.flatnonzero(column.nulls == 0)
+        return [Share(name, 0, rows)] if len(rows) else []
+    partitions = partition_column(column, count)
+    order = np.argsort(partitions, kind="stable")
+    bounds = np.searchsorted(partitions[order], np.arange(NOT_SENT, count + 1))
+    pieces = [(p, order[bounds[p + 1] : bounds[p + 2]]) for p in range(count)]
+    return [Share(name, p, None if len(rows) == len(order) else rows) for p, rows in pieces if len(rows)]
+
+
+def take_records(records: Records, rows: NDArray[np.int64] | None) -> Records:
+    """Some of many records, in the order of `rows`; None: all."""
+    if rows is None:
+        return records
+    lengths = np.diff(records.offsets)[rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    buffer = np.empty(max(1, int(offsets[-1])), np.uint8)
+    _gather(
+        address(records.buffer),
+        address(records.offsets),
+        address(rows),
+        len(rows),
+        address(buffer),
+        address(offsets),
+    )
+    return Records(buffer, offsets)
+
+
+@jit
+def _gather(source: Any, starts: Any, rows: Any, n: Any, target: Any, offsets: Any) -> None:
+    """Copy record rows[i] to target + offsets[i], for n of them."""
+    for i in range(n):
+        row = ldi64(rows + 8 * i)
+        start = ldi64(starts + 8 * row)
+        copy_bytes(target + ldi64(offsets + 8 * i), source + start, ldi64(starts + 8 * row + 8) - start)

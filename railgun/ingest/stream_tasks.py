@@ -1,0 +1,94 @@
+"""The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from railgun.ingest.answers import Answers
+from railgun.ingest.routing import Share, take_records
+from railgun.plan.result_block import ResultForm
+from railgun.task.replies import Replies
+from railgun.wire.encode import Records
+
+# Fewer events are processed sooner than another thread is woken.
+_WORTH_A_THREAD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one task gets of a run of events."""
+
+    share: Share
+    records: Records | list[bytes]
+
+    @classmethod
+    def of(cls, share: Share, records: Records) -> Self:
+        """What a share of a run of events gets of their records."""
+        return cls(share, take_records(records, share.rows))
+
+
+class Feed(Protocol):
+    """Has a task process the next records of its log."""
+
+    def __call__(self, records: Records | list[bytes], deliver: Callable[[Replies], None], /) -> None: ...
+
+
+class StreamTasks:
+    """The tasks of a stream, by partitioner in its order. Not to be shared between threads.
+
+    Partitioners are independent of each other: with `threads` above 1 long runs use one thread for each.
+    """
+
+    def __init__(self, feeds: Mapping[str, Sequence[Feed]], threads: int = 1) -> None:
+        self._feeds = {partitioner: tuple(each) for partitioner, each in feeds.items()}
+        workers = min(threads, len(self._feeds))
+        self._pool = ThreadPoolExecutor(workers, "partitioner") if workers > 1 else None
+
+    def portions(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[Portion]]:
+        """What each task gets of a run of events, whose records are `records`."""
+        return [[Portion.of(share, records) for share in each] for each in shares]
+
+    def process(
+        self, portions: Sequence[Sequence[Portion]], forms: Mapping[str, ResultForm], n: int
+    ) -> dict[str, Answers]:
+        """Process a run of n events; the answers by partitioner.
+
+        forms: of the stream's metrics, see `answers.forms_of`.  Raises what tasks raise; after an error no task may be
+        used any more.
+        """
+        answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._feeds}
+        homes = list(zip(portions, answers.values()))
+        if self._pool is None or n < _WORTH_A_THREAD:
+            for each, into in homes:
+                self._process(each, into)
+            return answers
+        futures = [self._pool.submit(self._process, each, into) for each, into in homes]
+        errors = [future.exception() for future in futures]
+        for error in errors:
+            if error is not None:
+                raise error
+        return answers
+
+    def _process(self, portions: Sequence[Portion], into: Answers) -> None:
+        for portion in portions:
+            share = portion.share
+            self._feeds[share.partitioner][share.partition](portion.records, _delivery(share, into))
+
+    def close(self) -> None:
+        """End the threads. The tasks are whoever's who made them."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _delivery(share: Share, into: Answers) -> Callable[[Replies], None]:
+    """Takes a task's replies, in order, to where their events stand."""
+    done = 0
+
+    def deliver(replies: Replies) -> None:
+        nonlocal done
+        after = done + replies.n
+        into.take(replies, slice(done, after) if share.rows is None else share.rows[done:after])
+        done = after
+
+    return deliver

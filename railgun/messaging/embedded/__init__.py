@@ -1,0 +1,1 @@
+"""The embedded log: a durable log in one process, in one RocksDB."""

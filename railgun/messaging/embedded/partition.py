@@ -1,0 +1,167 @@
+"""One partition of the embedded log: its bounds, its newest blocks in memory, the others in the database."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rocksdict import WriteBatch
+
+from railgun.messaging.block import check_block, make_blocks, open_blocks
+from railgun.messaging.embedded.database import LogDatabase, block_key, block_offset, blocks_prefix, start_key
+from railgun.messaging.errors import OffsetOutOfRangeError, TransportCorruptionError
+from railgun.messaging.transport import Fetched, TopicPartition
+from railgun.wire.encode import Records
+
+# A batch that is written holds the interpreter lock while it is copied.
+BATCH_LIMIT_BYTES = 256 * 1024
+_LAST_OFFSET = (1 << 64) - 1
+
+# (first offset, records, bytes)
+Block = tuple[int, int, bytes]
+
+
+class PartitionLog:
+    """Offsets start..end - 1 can be read.
+
+    The embedded log's lock is held around `publish`, `forget_oldest` and `recent_from`.
+    """
+
+    def __init__(self, database: LogDatabase, where: TopicPartition, topic_id: int) -> None:
+        self.where = where
+        self.deleted = False
+        self._database = database
+        self._topic_id = topic_id
+        self._prefix = blocks_prefix(topic_id, where.partition)
+        stored = database.get(start_key(topic_id, where.partition))
+        self.start = 0 if stored is None else int.from_bytes(stored, "big")
+        self.end = self._next = max(self.start, self._stored_end())
+        # Side by side, not as tuples: the collector of garbage would look at one for every event.
+        self._recent_firsts: deque[int] = deque()
+        self._recent_values: deque[bytes] = deque()
+
+    def _stored_end(self) -> int:
+        key = self._database.last_key(self._key(_LAST_OFFSET), self._prefix)
+        if key is None:
+            return 0
+        value = self._database.get(key)
+        return block_offset(key) + self._checked(key, value or b"")
+
+    def _key(self, offset: int) -> bytes:
+        return block_key(self._topic_id, self.where.partition, offset)
+
+    def _checked(self, key: bytes, value: bytes) -> int:
+        n = check_block(value)
+        if n == 0:
+            reason = f"the block at offset {block_offset(key)} is damaged"
+            raise TransportCorruptionError(f"{self._database.folder}: {self.where}", reason)
+        return n
+
+    def write(
+        self, appended: Sequence[Sequence[bytes] | Records], batch: WriteBatch
+    ) -> tuple[list[Block], WriteBatch]:
+        """Give records their offsets and write them; returns the new blocks and the batch not yet written."""
+        blocks: list[Block] = []
+        for n, value in make_blocks(appended):
+            if batch.size_in_bytes() + len(value) > BATCH_LIMIT_BYTES and not batch.is_empty():
+                self._database.write(batch)
+                batch = WriteBatch(raw_mode=True)
+            batch.put(self._key(self._next), value)
+            blocks.append((self._next, n, value))
+            self._next += n
+        return blocks, batch
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record to be written; only whoever writes may ask."""
+        return self._next
+
+    def publish(self, blocks: Sequence[Block]) -> None:
+        """Let blocks that are durable be read."""
+        for first, n, value in blocks:
+            self._recent_firsts.append(first)
+            self._recent_values.append(value)
+            self.end = first + n
+
+    def forget_oldest(self) -> int:
+        """Keep the oldest block in memory no longer; its bytes."""
+        self._recent_firsts.popleft()
+        return len(self._recent_values.popleft())
+
+    def recent_from(self, offset: int) -> list[Block]:
+        """Blocks in memory from the one with this offset on; none where it is older."""
+        if not self._recent_firsts or self._recent_firsts[0] > offset:
+            return []
+        found: list[Block] = []
+        after = self.end
+        for first, value in zip(reversed(self._recent_firsts), reversed(self._recent_values)):
+            found.append((first, after - first, value))
+            if first <= offset:
+                break
+            after = first
+        return found[::-1]
+
+    def read(
+        self, recent: list[Block], offset: int, start: int, end: int, max_records: int, max_bytes: int
+    ) -> Fetched:
+        """Records from an offset; start and end as they were when `recent` was taken."""
+        if not start <= offset <= end:
+            raise OffsetOutOfRangeError(str(self.where), offset, start, end)
+        first, values = self._collect(
+            recent or self._stored_from(offset), offset, end, max_records, max_bytes
+        )
+        if not values:
+            nothing = np.zeros(0, np.int64)
+            return Fetched(self.where, nothing, nothing.view(np.uint8), np.zeros(1, np.int64), offset)
+        buffer, bounds = open_blocks(values, offset - first, min(max_records, end - offset), max_bytes)
+        after = offset + len(bounds) - 1
+        return Fetched(self.where, np.arange(offset, after, dtype=np.int64), buffer, bounds, after)
+
+    def _collect(
+        self,
+        blocks: Sequence[Block] | Iterator[Block],
+        offset: int,
+        end: int,
+        max_records: int,
+        max_bytes: int,
+    ) -> tuple[int, list[bytes]]:
+        """(first offset, blocks): those that hold what is asked for, without a hole between them."""
+        values: list[bytes] = []
+        first = expected = -1
+        size_bytes = 0
+        for block_first, n, value in () if offset == end else blocks:
+            if not values:
+                first = block_first
+            elif block_first != expected:
+                self._hole(expected, block_first)
+            # What of the first block lies before the offset counts too: at worst a call returns less.
+            size_bytes += len(value)
+            expected = block_first + n
+            values.append(value)
+            # Asking for one block more than needed would read it from the disk.
+            if expected >= min(end, offset + max_records) or size_bytes >= max_bytes:
+                break
+        if offset < end and not first <= offset < expected:
+            self._hole(offset, first)
+        return first, values
+
+    def _stored_from(self, offset: int) -> Iterator[Block]:
+        for key, value in self._database.around_key(self._key(offset), self._prefix):
+            yield block_offset(key), self._checked(key, value), value
+
+    def _hole(self, expected: int, found: int) -> None:
+        reason = f"offset {expected} is missing" + (f", the next one is {found}" if found > expected else "")
+        raise TransportCorruptionError(f"{self._database.folder}: {self.where}", reason)
+
+    def trim(self, before_offset: int) -> None:
+        """Delete blocks that lie before an offset as a whole, and note the offset as the start."""
+        batch = WriteBatch(raw_mode=True)
+        batch.put(start_key(self._topic_id, self.where.partition), before_offset.to_bytes(8, "big"))
+        holding = self._database.last_key(self._key(before_offset), self._prefix)
+        if holding is not None:
+            batch.delete_range(self._key(0), holding)
+        self._database.write(batch)
+
+    def delete(self, batch: WriteBatch) -> None:
+        """Put the deletion of everything into a batch."""
+        batch.delete(start_key(self._topic_id, self.where.partition))
+        batch.delete_range(self._key(0), self._key(_LAST_OFFSET))

@@ -1,0 +1,86 @@
+"""A decoded chunk as kernels see it: column descriptors over memory that stays where it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir.columns import HotColumn, Kind
+from reservoir.frames import (
+    COLUMN_CODES,
+    COLUMN_COUNT,
+    COLUMN_HEAP,
+    COLUMN_KIND,
+    COLUMN_NULLS,
+    COLUMN_PAIRS,
+    COLUMN_ROW_CACHE,
+    COLUMN_WORDS,
+    COLUMN_WORDS_AT,
+)
+from reservoir.native.jit import address
+from reservoir.segments.chunk import HotRows
+
+# Descriptors have room for this share more columns: for most that come frames stay as they are.
+_ROOM_SHARE = 1 / 4
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFrame:
+    """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive.
+
+    hot: the hot columns by whose places the descriptors are numbered; behind them there is room for some that come.
+    columns: those that its rows have.
+    """
+
+    rows: HotRows
+    hot: tuple[HotColumn, ...]
+    columns: frozenset[HotColumn]
+    descriptors: NDArray[np.int64]
+    caches: tuple[NDArray[np.int64], ...]
+    size_bytes: int
+
+    def read(self) -> HotRows:
+        """Its rows."""
+        return self.rows
+
+    def has(self, columns: Sequence[HotColumn]) -> bool:
+        """Were these columns among those decoded?"""
+        return self.columns.issuperset(columns)
+
+    def shows(self, hot: tuple[HotColumn, ...]) -> bool:
+        """Are the descriptors right by the numbers of these hot columns? Also where columns that its rows lack have
+        come behind those that there were.
+        """
+        if self.hot is hot:
+            return True
+        known = len(self.hot)
+        is_longer = len(hot) * COLUMN_WORDS <= len(self.descriptors) and hot[:known] == self.hot
+        return is_longer and self.columns.isdisjoint(hot[known:])
+
+
+def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
+    """Lay out the descriptors of decoded rows, one per hot column; costly enough to do in the background.
+
+    Columns that are not hot any more are left out.
+    """
+    words = [0] * (COLUMN_WORDS * (len(hot) + int(_ROOM_SHARE * len(hot)) + 1))
+    caches = []
+    places = {column: place for place, column in enumerate(hot)}
+    columns = [stored.column for stored in rows.columns]
+    for stored, place in zip(rows.columns, map(places.get, columns)):
+        if place is None:
+            continue
+        base = COLUMN_WORDS * place
+        words[base + COLUMN_KIND] = int(stored.column.kind)
+        words[base + COLUMN_WORDS_AT] = stored.words_at
+        words[base + COLUMN_NULLS] = stored.nulls_at
+        words[base + COLUMN_HEAP] = stored.heap_at
+        if stored.column.kind is Kind.ENTITY:
+            cache = np.zeros((stored.count, 2), np.int64)
+            words[base + COLUMN_CODES], words[base + COLUMN_PAIRS] = stored.codes_at, stored.pairs_at
+            words[base + COLUMN_ROW_CACHE], words[base + COLUMN_COUNT] = address(cache), stored.count
+            caches.append(cache)
+    descriptors = np.array(words, np.int64)
+    size = rows.size_bytes + descriptors.nbytes + sum(cache.nbytes for cache in caches)
+    return HeldFrame(rows, hot, frozenset(columns), descriptors, tuple(caches), size)

@@ -1,0 +1,137 @@
+"""All kernels that Python calls, as one object of machine code: a process that has it needs no Numba.
+
+Importing Numba and loading the kernels from its cache one by one takes most of a second of processor time, at every
+start of a process.  So once all are compiled they are linked into one object (`kernel_image_build`), each with a
+function that Python calls directly; loading that takes milliseconds.  An image is of one state of the sources, one
+place of them, one Python, one Numba and one processor: for any other there is none.
+
+A file: CRC-32 of what follows (four bytes, little-endian), one line of JSON (`Header`), the object in the system's
+format. It is written whole and renamed.
+"""
+
+import ctypes
+import hashlib
+import importlib.metadata
+import os
+import sys
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import msgspec
+
+from reservoir.native.cache import cache_folder, numba_folder
+from reservoir.native.sources import digest, sources
+
+_FORM = 3
+_FASTCALL = 0x0080  # METH_FASTCALL
+_CRC_BYTES = 4
+# For which processor Numba shall compile; its cache goes by them too.
+_CHOSEN = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
+
+OBJECTS = {"railgun_none": None, "railgun_type_error": TypeError, "railgun_runtime_error": RuntimeError}
+"""What the code of an image refers to, by symbol."""
+
+
+class Header(msgspec.Struct):
+    """kernels, entries: module and name of each, in the order of their symbols: `call0`, …; `entry0`, …"""
+
+    kernels: list[tuple[str, str]]
+    entries: list[tuple[str, str]]
+
+
+class Image:
+    """What was loaded. calls: by module and name, what Python calls instead of the function.  addresses: of the entry
+    points.  keeper: uint64[1], the identity of the thread that keeps the interpreter lock while a kernel runs; 0: none.
+    """
+
+    def __init__(self, header: Header, code: bytes) -> None:
+        # Under names of our own: Numba gives some of CPython's another meaning.
+        for name, value in OBJECTS.items():
+            llvm.add_symbol(name, id(value))
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
+        # These, and what is made of its addresses, live as long as the process.
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        keeper = (ctypes.c_uint64 * 1).from_address(self._engine.get_global_value_address("railgun_keeper"))
+        self.keeper = memoryview(keeper).cast("B").cast("Q")
+        self._methods: list[_Method] = []
+        self.calls = {
+            (module, name): self._callable(module, name, self._engine.get_function_address(f"call{index}"))
+            for index, (module, name) in enumerate(header.kernels)
+        }
+        self.addresses = {
+            (module, name): self._engine.get_function_address(f"entry{index}")
+            for index, (module, name) in enumerate(header.entries)
+        }
+
+    def _callable(self, module: str, name: str, address: int) -> Callable[..., Any]:
+        method = _Method(name.encode(), address, _FASTCALL, None)
+        self._methods.append(method)
+        made: Callable[..., Any] = _new_function(ctypes.byref(method), None, module)
+        return made
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef of CPython's C API."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_new_function: Any = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype = ctypes.py_object
+_new_function.argtypes = (ctypes.POINTER(_Method), ctypes.c_void_p, ctypes.py_object)
+
+
+def load() -> Image | None:
+    """None where there is none for this process, or none that is whole."""
+    try:
+        data = path().read_bytes()
+    except OSError:
+        return None
+    if zlib.crc32(data[_CRC_BYTES:]).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
+        return None
+    line, _, code = data[_CRC_BYTES:].partition(b"\n")
+    return Image(msgspec.json.decode(line, type=Header), code) if code else None
+
+
+def save(header: Header, code: bytes) -> None:
+    """Raises OSError."""
+    place = path()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = place.with_name(f"{place.name}.{os.getpid()}")
+    data = msgspec.json.encode(header) + b"\n" + code
+    try:
+        unfinished.write_bytes(zlib.crc32(data).to_bytes(_CRC_BYTES, "little") + data)
+        unfinished.replace(place)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+@cache
+def path() -> Path:
+    """By all that the code depends on: sources and their place, Python, Numba, the processor."""
+    facts = (
+        _FORM,
+        cache_folder().name,
+        digest(sources()),  # those without kernels too: they decide what is called
+        __file__,
+        sys.implementation.cache_tag,
+        importlib.metadata.version("numba"),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        [os.environ.get(name) for name in _CHOSEN],
+    )
+    return numba_folder() / f"kernels-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}.image"

@@ -1,0 +1,37 @@
+"""How Numba compiles a kernel: cached on disk, without the interpreter lock, IEEE division."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from reservoir.native.cache import writable_folder
+
+os.environ["NUMBA_CACHE_DIR"] = str(writable_folder())
+
+import numba
+from numba.core import types
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_unliteral: Any = types.unliteral  # type: ignore[attr-defined]
+numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "boundscheck": False}
+
+
+def jit(function: F) -> F:
+    """A Numba dispatcher of a top-level function."""
+    compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS)(function)
+    resolve = compiled.get_call_template
+
+    def resolve_without_literals(args: Any, kws: Any) -> Any:
+        """Numba would compile a kernel again for every constant it is called with; LLVM inlines them anyway."""
+        plain = {name: _unliteral(kind) for name, kind in dict(kws).items()}
+        return resolve(tuple(_unliteral(kind) for kind in args), plain)
+
+    compiled.get_call_template = resolve_without_literals
+    return cast(F, compiled)
+
+
+def entry_point(function: Callable[[int], int]) -> Any:
+    """A top-level `int64 -> int64` function, compiled to be called by address."""
+    return numba.cfunc("int64(int64)", nopython=True, cache=True, **_OPTIONS)(function)

@@ -1,0 +1,1 @@
+"""The open region: accepted rows that no chunk holds yet, and their order."""

@@ -1,0 +1,184 @@
+"""The arrays of the open region: one slot per row, reused in arrival order, and an arena for bytes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir.columns import Kind
+from reservoir.frames import (
+    COLUMN_COUNT,
+    COLUMN_HEAP,
+    COLUMN_KIND,
+    COLUMN_NULLS,
+    COLUMN_PAIRS,
+    COLUMN_ROW_CACHE,
+    COLUMN_WORDS,
+    COLUMN_WORDS_AT,
+)
+from reservoir.layout import SLOT_FREE, SLOT_OPEN
+from reservoir.native.jit import address, copy_bytes, jit, ld32, ld64, st64
+
+_u = np.uint64
+_LENGTH = np.uint64(0xFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenColumn:
+    """One hot column by slot. ENTITY: pairs, cache.  WORD, STRING: words, nulls.  The other two are empty."""
+
+    kind: Kind
+    words: NDArray[np.uint64]
+    nulls: NDArray[np.uint8]
+    pairs: NDArray[np.uint64]
+    cache: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, kind: Kind, capacity: int) -> "OpenColumn":
+        plain, hashed = (0, capacity) if kind is Kind.ENTITY else (capacity, 0)
+        return cls(
+            kind,
+            np.zeros(plain, np.uint64),
+            np.zeros(plain, np.uint8),
+            np.zeros((hashed, 2), np.uint64),
+            np.zeros((hashed, 2), np.int64),
+        )
+
+    def descriptor(self, arena: int) -> list[int]:
+        """The COLUMN_ words of frame 0."""
+        words = [0] * COLUMN_WORDS
+        words[COLUMN_KIND] = int(self.kind)
+        if self.kind is Kind.ENTITY:
+            words[COLUMN_PAIRS], words[COLUMN_ROW_CACHE] = address(self.pairs), address(self.cache)
+            words[COLUMN_COUNT] = len(self.cache)
+        else:
+            words[COLUMN_WORDS_AT], words[COLUMN_NULLS] = address(self.words), address(self.nulls)
+            words[COLUMN_HEAP] = arena
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Arrays of `capacity` slots (a power of two) and the arena; see the OPEN_ words of the layout."""
+
+    capacity: int
+    time: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    ids: NDArray[np.uint64]
+    bytes_at: NDArray[np.int64]
+    bytes_length: NDArray[np.int64]
+    bytes_start: NDArray[np.int64]
+    batch_index: NDArray[np.int32]
+    state: NDArray[np.uint8]
+    arena: NDArray[np.uint8]
+    columns: tuple[OpenColumn, ...]
+
+    @classmethod
+    def empty(cls, capacity: int, arena_bytes: int, kinds: tuple[Kind, ...]) -> "Ring":
+        return cls(
+            capacity,
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.zeros((capacity, 2), np.uint64),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int32),
+            np.full(capacity, SLOT_FREE, np.uint8),
+            np.zeros(arena_bytes, np.uint8),
+            tuple(OpenColumn.empty(kind, capacity) for kind in kinds),
+        )
+
+    def with_columns(self, columns: tuple[OpenColumn, ...]) -> "Ring":
+        """The same rows with other hot columns."""
+        return replace(self, columns=columns)
+
+
+@jit
+def _move_refs(
+    refs: int, slots: int, n: int, target: int, targets: int, head: int, mask: int, new_mask: int
+) -> None:
+    """References into an arena of another size: the position stays, its offset changes."""
+    for k in range(n):
+        ref = ld64(refs + np.int64(ld32(slots + k * 4)) * 8)
+        if ref & _LENGTH:
+            place = head + ((np.int64(ref >> _u(24)) - head) & mask)
+            ref = (_u(place & new_mask) << _u(24)) | (ref & _LENGTH)
+        st64(target + np.int64(ld32(targets + k * 4)) * 8, ref)
+
+
+@jit
+def _move_arena(source: int, mask: int, target: int, new_mask: int, head: int, behind: int) -> None:
+    """Copy positions [head, behind); a run crosses no multiple of the old size, so none of the new."""
+    place = head
+    while place < behind:
+        size = min(behind, (place | mask) + 1) - place
+        copy_bytes(target + (place & new_mask), source + (place & mask), size)
+        place += size
+
+
+def move_ring(
+    ring: Ring,
+    live: NDArray[np.uint32],
+    arrivals: tuple[int, int],
+    arena: tuple[int, int],
+    rows: int,
+    size_bytes: int,
+) -> tuple[Ring, int, int]:
+    """A new ring with the live slots of the old and room for more; `live` is renamed in place to new slots.
+
+    arrivals, arena: (head, next) of the rings.  rows, size_bytes: what there must be room for besides.
+    Returns the ring, its head and its arena head.  A ring is at least half empty afterwards, so that the cost
+    per appended row is constant, and has room for all that the old one held, sealed rows that wait for the
+    background writer among them, so that a slow writer does not make it move again and again.
+    """
+    head, behind = arrivals
+    numbers = head + ((live.astype(np.int64) - head) & (ring.capacity - 1))
+    new_head = int(numbers.min()) if len(live) else behind
+    starts = ring.bytes_start[live]
+    arena_head = int(starts.min()) if len(live) else arena[1]
+    capacity = max(
+        _power_above(behind - head + rows), _power_above(2 * (behind - new_head + rows)), ring.capacity
+    )
+    arena_bytes = max(
+        _power_above(arena[1] - arena[0] + size_bytes),
+        _power_above(2 * (arena[1] - arena_head + size_bytes)),
+        len(ring.arena),
+    )
+    new = Ring.empty(capacity, arena_bytes, tuple(column.kind for column in ring.columns))
+    slots = (numbers & (capacity - 1)).astype(np.uint32)
+    for name in ("time", "seq", "ids", "bytes_at", "bytes_length", "bytes_start", "batch_index"):
+        getattr(new, name)[slots] = getattr(ring, name)[live]
+    new.state[slots] = SLOT_OPEN
+    _move_arena(
+        address(ring.arena), len(ring.arena) - 1, address(new.arena), arena_bytes - 1, arena_head, arena[1]
+    )
+    for column, fresh in zip(ring.columns, new.columns):
+        _move_column(column, fresh, live, slots, arena_head, (len(ring.arena) - 1, arena_bytes - 1))
+    live[:] = slots
+    return new, new_head, arena_head
+
+
+def _move_column(
+    column: OpenColumn,
+    fresh: OpenColumn,
+    live: NDArray[np.uint32],
+    slots: NDArray[np.uint32],
+    head: int,
+    masks: tuple[int, int],
+) -> None:
+    if column.kind is Kind.ENTITY:
+        fresh.pairs[slots] = column.pairs[live]
+        fresh.cache[slots] = column.cache[live]
+        return
+    fresh.nulls[slots] = column.nulls[live]
+    if column.kind is Kind.WORD:
+        fresh.words[slots] = column.words[live]
+        return
+    _move_refs(
+        address(column.words), address(live), len(live), address(fresh.words), address(slots), head, *masks
+    )
+
+
+def _power_above(n: int) -> int:
+    return 1 << max(4, int(n - 1).bit_length())

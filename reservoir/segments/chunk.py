@@ -1,0 +1,210 @@
+"""A sealed chunk's bytes: rows to Arrow and back, any subset of the hot columns at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reservoir.columns import HotColumn, Kind, StoredColumn
+from reservoir.native.jit import address, jit, ld8, ld64, st8, st64
+from reservoir.segments.format import pack_chunk
+from reservoir.segments.index import Span
+
+_u = np.uint64
+_WRITE = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_HASH = pa.binary(16)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """All of a chunk: time, seq int64[n]; ids uint64[n][2]; payloads end to end with offsets int64[n + 1]."""
+
+    time: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    ids: NDArray[np.uint64]
+    payload: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    columns: tuple[StoredColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HotRows:
+    """What frames are made of: time, seq int64[n] and the columns that the chunk had of those asked for."""
+
+    rows: int
+    time_at: int
+    seq_at: int
+    columns: tuple[StoredColumn, ...]
+    size_bytes: int
+    keep: tuple[Any, ...]
+
+
+# Arrow's own pool keeps half as much again of what frames hold, which no limit knows of.
+_POOL = pa.system_memory_pool()
+
+
+@jit
+def _split_nulls(bitmap: int, offset: int, n: int, nulls: int) -> None:
+    """Arrow's validity bits to one byte per row, 1 = null."""
+    for k in range(n):
+        bit = offset + k
+        st8(nulls + k, np.uint8(1) - ((ld8(bitmap + (bit >> 3)) >> np.uint8(bit & 7)) & np.uint8(1)))
+
+
+@jit
+def _references(offsets: int, n: int, refs: int) -> None:
+    """Arrow's int64 offsets to references offset << 24 | length."""
+    for k in range(n):
+        begin = ld64(offsets + k * 8)
+        st64(refs + k * 8, (begin << _u(24)) | (ld64(offsets + k * 8 + 8) - begin))
+
+
+def encode_chunk(number: int, span: Span, rows: ChunkRows) -> tuple[list[bytes | memoryview], int]:
+    """The frame's bytes, in pieces; and how many bytes head, directory and hot section have together."""
+    hot = _encode(
+        ["time", "seq", *(stored.column.name for stored in rows.columns)],
+        [
+            _plain(pa.int64(), rows.time),
+            _plain(pa.int64(), rows.seq),
+            *(_arrow(stored, len(rows.time)) for stored in rows.columns),
+        ],
+    )
+    n = len(rows.time)
+    ids = _encode(["id"], [pa.FixedSizeBinaryArray.from_buffers(_HASH, n, [None, pa.py_buffer(rows.ids)])])
+    buffers = [None, pa.py_buffer(rows.offsets), pa.py_buffer(rows.payload)]
+    payload = _encode(["payload"], [pa.LargeBinaryArray.from_buffers(pa.large_binary(), n, buffers)])
+    columns = [stored.column for stored in rows.columns]
+    head = pack_chunk(number, span, columns, [hot, ids, payload])
+    return [head, hot, ids, payload], len(head) + len(hot)
+
+
+def decode_hot(
+    section: bytes | memoryview, stored: Sequence[HotColumn], wanted: Sequence[HotColumn]
+) -> HotRows:
+    """Time, seq and the wanted columns that the chunk has. `stored`: all it has, in order."""
+    reading = _reading(tuple(stored), tuple(wanted))
+    reader = pa.ipc.open_stream(pa.BufferReader(section), options=reading.options, memory_pool=_POOL)
+    batch = reader.read_next_batch()
+    n = batch.num_rows
+    time, seq = (_data_at(batch.column(k), 8) for k in (0, 1))
+    columns = tuple([_stored(column, batch.column(place), n) for column, place in reading.columns])
+    size = 16 * n + sum([column.size_bytes for column in columns])
+    return HotRows(n, time, seq, columns, size, (batch,))
+
+
+class _Reading(NamedTuple):
+    """How to read some of a chunk's columns: Arrow's options, and each column's place in what is read."""
+
+    options: Any
+    columns: tuple[tuple[HotColumn, int], ...]
+
+
+@lru_cache(maxsize=256)
+def _reading(stored: tuple[HotColumn, ...], wanted: tuple[HotColumn, ...]) -> _Reading:
+    kept = [column for column in wanted if column in stored]
+    fields = [0, 1, *sorted(2 + stored.index(column) for column in kept)]
+    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    return _Reading(options, tuple((column, fields.index(2 + stored.index(column))) for column in kept))
+
+
+def decode_ids(section: bytes | memoryview) -> NDArray[np.uint64]:
+    """uint64[n][2]: hi, lo of the ids."""
+    array = _only_column(section)
+    data = np.frombuffer(array.buffers()[1], np.uint64, 2 * len(array), offset=16 * array.offset)
+    return data.reshape(-1, 2)
+
+
+def decode_payload(section: bytes | memoryview) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Raw records end to end (uint8), and offsets int64[n + 1]."""
+    array = _only_column(section)
+    offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, offset=8 * array.offset)
+    data = array.buffers()[2]
+    return (np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)), offsets
+
+
+def _only_column(section: bytes | memoryview) -> Any:
+    options = pa.ipc.IpcReadOptions(use_threads=False)
+    return pa.ipc.open_stream(pa.BufferReader(section), options=options).read_next_batch().column(0)
+
+
+def _encode(names: list[str], arrays: list[Any]) -> memoryview:
+    batch = pa.RecordBatch.from_arrays(arrays, names=[f"{k}:{name}" for k, name in enumerate(names)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_WRITE) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue())
+
+
+def _plain(type_: pa.DataType, values: NDArray[Any]) -> Any:
+    """Numbers as an Arrow array. `pa.array` would import pandas, where that is installed: 0.3 s at the start."""
+    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(values)])
+
+
+def _arrow(stored: StoredColumn, n: int) -> Any:
+    """The column as an Arrow array: uint64, binary, or a dictionary of 16-byte hashes."""
+    if stored.column.kind is Kind.ENTITY:
+        codes, pairs = stored.keep
+        values = pa.FixedSizeBinaryArray.from_buffers(_HASH, stored.count, [None, pa.py_buffer(pairs)])
+        return pa.DictionaryArray.from_arrays(_plain(pa.uint32(), codes[:n]), values)
+    validity, nulls = None, 0
+    if stored.nulls_at:
+        flags = stored.keep[1]
+        nulls, validity = int(flags.sum()), pa.py_buffer(np.packbits(flags == 0, bitorder="little"))
+    if stored.column.kind is Kind.WORD:
+        return pa.UInt64Array.from_buffers(pa.uint64(), n, [validity, pa.py_buffer(stored.keep[0])], nulls)
+    refs, _, heap = stored.keep
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(refs & _u(0xFFFFFF), out=offsets[1:].view(np.uint64))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(heap[: stored.heap_bytes])]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), n, buffers, nulls)
+
+
+def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
+    if column.kind is Kind.ENTITY:
+        codes, pairs = array.indices, array.dictionary
+        size = 4 * n + 16 * len(pairs)
+        return StoredColumn(
+            column,
+            0,
+            0,
+            0,
+            0,
+            _data_at(codes, 4),
+            _data_at(pairs, 16),
+            len(pairs),
+            size,
+            (array, codes, pairs),
+        )
+    nulls_at = 0
+    keep: tuple[Any, ...] = (array,)
+    if array.null_count:
+        nulls = np.empty(n, np.uint8)
+        _split_nulls(array.buffers()[0].address, array.offset, n, address(nulls))
+        nulls_at, keep = address(nulls), (array, nulls)
+    size = 8 * n + (n if nulls_at else 0)
+    if column.kind is Kind.WORD:
+        return StoredColumn(column, _data_at(array, 8), nulls_at, 0, 0, 0, 0, 0, size, keep)
+    refs, heap = np.empty(n, np.uint64), array.buffers()[2]
+    _references(_data_at(array, 8), n, address(refs))
+    heap_at, heap_bytes = (0, 0) if heap is None else (heap.address, heap.size)
+    return StoredColumn(
+        column,
+        address(refs),
+        nulls_at,
+        heap_at,
+        heap_bytes,
+        0,
+        0,
+        0,
+        size + 8 * n + heap_bytes,
+        (*keep, refs),
+    )
+
+
+def _data_at(array: Any, width_bytes: int) -> int:
+    """Address of the first value (for strings: of the first offset), which takes so many bytes."""
+    return int(array.buffers()[1].address) + width_bytes * int(array.offset)

@@ -1,0 +1,87 @@
+"""What a folder of segments holds, read without changing it: for `inspect`, and for whoever finds damage."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from reservoir.errors import CorruptionError, FormatVersionError
+from reservoir.files import Files
+from reservoir.segments.index import IndexedChunk
+from reservoir.segments.recovery import check_numbers, check_order
+from reservoir.segments.segment import SegmentScan, SegmentScanner, segment_numbers, segment_path
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentDescription:
+    """One segment. Times in ms, None where it holds no chunk.
+
+    torn_bytes: bytes at the end that are no whole frame, which opening will cut.  damage: what is wrong with
+    it, with the byte offset; None where every CRC matches.  finished: it ends with its index.
+    """
+
+    file: str
+    size_bytes: int
+    chunks: int
+    rows: int
+    first_time: int | None
+    last_time: int | None
+    finished: bool
+    torn_bytes: int
+    damage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderDescription:
+    """All segments, oldest first."""
+
+    segments: tuple[SegmentDescription, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows in whole chunks."""
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def damaged(self) -> bool:
+        """Is anything wrong that a crash does not explain?"""
+        return any(segment.damage is not None for segment in self.segments)
+
+
+def describe_folder(folder: Path, files: Files) -> FolderDescription:
+    """Read every byte of every segment and check it. Raises OSError only."""
+    numbers, described = segment_numbers(files, folder), []
+    chunks: list[IndexedChunk] = []
+    for k, number in enumerate(numbers):
+        scan: SegmentScan | None = None
+        damage: str | None = None
+        scanner = SegmentScanner(files, folder, number)
+        try:
+            check_numbers(folder, numbers[max(0, k - 1) : k + 1])
+            scan = scanner.scan(None if k == len(numbers) - 1 else scanner.size_bytes, whole=True)
+            check_order(folder, chunks, scan)
+            chunks = scan.chunks or chunks
+        except (CorruptionError, FormatVersionError) as error:
+            damage = str(error)
+        described.append(_describe(str(segment_path(folder, number)), scanner.size_bytes, scan, damage))
+    return FolderDescription(tuple(described))
+
+
+def _describe(file: str, size_bytes: int, scan: SegmentScan | None, damage: str | None) -> SegmentDescription:
+    if scan is None or not scan.chunks:
+        torn = scan.torn.dropped_bytes if scan is not None and scan.torn is not None else 0
+        return SegmentDescription(file, size_bytes, 0, 0, None, None, False, torn, damage)
+    return SegmentDescription(
+        file,
+        size_bytes,
+        len(scan.chunks),
+        sum(chunk.span.rows for chunk in scan.chunks),
+        scan.chunks[0].span.first_time,
+        scan.chunks[-1].span.last_time,
+        scan.finished,
+        0 if scan.torn is None else scan.torn.dropped_bytes,
+        damage,
+    )

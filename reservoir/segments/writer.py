@@ -1,0 +1,203 @@
+"""The background thread that encodes sealed chunks and appends them to segments, in order."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reservoir.columns import HotColumn, StoredColumn
+from reservoir.errors import StorageFailedError
+from reservoir.files import Files
+from reservoir.open_region.region import OpenRows
+from reservoir.segments.chunk import ChunkRows, encode_chunk
+from reservoir.segments.format import SegmentHeader
+from reservoir.segments.index import Place, Span
+from reservoir.segments.length import Length
+from reservoir.segments.segment import SegmentWriter
+
+QUEUE_CHUNKS = 8
+
+
+class PendingChunk:
+    """A sealed chunk on its way to disk; read from memory meanwhile, by either thread."""
+
+    def __init__(self, number: int, span: Span, rows: OpenRows) -> None:
+        self.number, self.span, self._rows = number, span, rows
+        self._lock = threading.Lock()
+        self._all: ChunkRows | None = None
+
+    @property
+    def columns(self) -> tuple[HotColumn, ...]:
+        """The hot columns that it will be stored with."""
+        return self._rows.columns
+
+    @property
+    def open_rows(self) -> OpenRows:
+        """Where its rows lie until they are copied."""
+        return self._rows
+
+    def copy(self) -> ChunkRows:
+        """All of its rows, copied out of the open region once."""
+        with self._lock:
+            if self._all is None:
+                rows = self._rows
+                payload, offsets = rows.payloads()
+                columns = tuple(rows.column(column) for column in rows.columns)
+                self._all = ChunkRows(
+                    rows.words("time"), rows.words("seq"), rows.ids(), payload, offsets, columns
+                )
+            return self._all
+
+    def stored(self, columns: Sequence[HotColumn]) -> tuple[StoredColumn, ...]:
+        """Some of its hot columns."""
+        rows = self.copy()
+        return tuple(rows.columns[self._rows.columns.index(column)] for column in columns)
+
+
+class ChunkWriter:
+    """Takes chunks in order and writes them. A failure is for good: nothing is tried again.
+
+    `copied` and `written` are called by the thread that polls, not by the writing thread.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        folder: Path,
+        header: Callable[[int, int, int], SegmentHeader],
+        segment_bytes: int,
+        start: tuple[Length, SegmentWriter | None],
+    ) -> None:
+        """header(segment number, first chunk, first seq); start: length so far, segment to go on in."""
+        self._files, self._folder, self._header = files, folder, header
+        self._segment_bytes = segment_bytes
+        self._length, self._segment = start
+        self._lengths: deque[Length] = deque([self._length])
+        self._changed = threading.Condition()
+        self._queue: deque[PendingChunk | Path] = deque()
+        self._copied: deque[PendingChunk] = deque()
+        self._written: deque[tuple[PendingChunk, Place]] = deque()
+        self._unsynced_folder = False
+        self._closing = False
+        self.failure: StorageFailedError | None = None
+        self._thread = threading.Thread(target=self._run, name="chunk-writer", daemon=True)
+        self._thread.start()
+
+    def delete(self, path: Path) -> None:
+        """Delete a segment that nothing reads any more."""
+        with self._changed:
+            self._queue.append(path)
+            self._changed.notify_all()
+
+    def put(self, chunk: PendingChunk) -> None:
+        """Hand over the next chunk; waits while too many are on the way. Raises StorageFailedError."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._queue) < QUEUE_CHUNKS or self.failure)
+            self.check()
+            self._queue.append(chunk)
+            self._changed.notify_all()
+
+    def check(self) -> None:
+        """Raises the StorageFailedError of an earlier write."""
+        if self.failure is not None:
+            raise self.failure
+
+    def copied(self) -> PendingChunk | None:
+        """The next chunk whose slots in the open region are free again."""
+        return self._copied.popleft() if self._copied else None
+
+    def written(self) -> tuple[PendingChunk, Place] | None:
+        """The next chunk that lies in its file (not yet synced)."""
+        return self._written.popleft() if self._written else None
+
+    def sync(self, chunks: int) -> Length:
+        """Wait until that many chunks are written and make them durable. Raises StorageFailedError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._length.chunks >= chunks or self.failure)
+            self.check()
+            segment, folder_too = self._segment, self._unsynced_folder
+            self._unsynced_folder = False
+            while self._lengths[0].chunks < chunks:
+                self._lengths.popleft()
+            length = self._lengths[0]
+        try:
+            if segment is not None and segment.header.number == length.segment:
+                segment.sync()
+            if folder_too:
+                self._files.sync_folder(self._folder)
+        except OSError as error:
+            raise self._fail("fsync", error) from error
+        return length
+
+    def close(self) -> None:
+        """Write what was handed over, unless writing failed, and stop the thread. Nothing is synced."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        if self._segment is not None:
+            self._segment.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._closing)
+                if not self._queue or self.failure:
+                    return
+                task = self._queue[0]
+            try:
+                if isinstance(task, Path):
+                    self._files.delete(task)
+                else:
+                    self._write(task)
+            except OSError as error:
+                self._fail("delete" if isinstance(task, Path) else "write", error)
+                return
+            except BaseException as error:
+                self._fail("write", error)
+                raise
+            with self._changed:
+                self._queue.popleft()
+                self._changed.notify_all()
+
+    def _write(self, chunk: PendingChunk) -> None:
+        rows = chunk.copy()
+        self._copied.append(chunk)
+        pieces, hot_bytes = encode_chunk(chunk.number, chunk.span, rows)
+        segment = self._segment_for(chunk)
+        place = segment.add(chunk.number, chunk.span, pieces, hot_bytes)
+        before, span = self._length, chunk.span
+        length = Length(
+            place.segment,
+            segment.size_bytes,
+            before.chunks + 1,
+            before.rows + span.rows,
+            span.last_time,
+            span.last_seq,
+        )
+        self._written.append((chunk, place))
+        with self._changed:
+            self._length = length
+            self._lengths.append(length)
+            self._changed.notify_all()
+
+    def _segment_for(self, chunk: PendingChunk) -> SegmentWriter:
+        """The segment that takes this chunk: a new one where the last is full (by what was in it before)."""
+        segment = self._segment
+        if segment is not None and segment.size_bytes < self._segment_bytes:
+            return segment
+        number = 1 if segment is None else segment.header.number + 1
+        if segment is not None:
+            segment.finish()
+        header = self._header(number, chunk.number, chunk.span.least_seq)
+        made = SegmentWriter.create(self._files, self._folder, header)
+        with self._changed:
+            self._segment, self._unsynced_folder = made, True
+        return made
+
+    def _fail(self, action: str, error: BaseException) -> StorageFailedError:
+        with self._changed:
+            if self.failure is None:
+                self.failure = StorageFailedError(str(self._folder), action, error)
+            self._changed.notify_all()
+            return self.failure

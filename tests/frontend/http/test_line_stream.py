@@ -1,0 +1,69 @@
+"""Lines of one request: scored in their order however they come in, none where the first of them are refused."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+
+from frontend.http.in_flight import InFlight
+from frontend.http.line_stream import LineStream
+from frontend.http.score_options import ScoreOptions
+from frontend.problems import ProblemError, refusal
+from frontend.scoring.backend import Backend
+from railgun.config.settings import HttpSettings
+from tests.frontend.serving import Server
+
+_EVENTS = "/v1/streams/payments/events"
+_NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def test_lines_count_in_their_order(shared: Server, event: Callable[..., dict[str, Any]]) -> None:
+    card = event()["card"]
+    lines = [json.dumps(event(card=card)).encode() + b"\n" for _ in range(20_000)]
+
+    def pieces() -> Iterator[bytes]:
+        """As a network may cut them: whole blocks of lines, and a few lines behind them."""
+        first = 0
+        while first < len(lines):
+            for size in (1_024, 3):
+                yield b"".join(lines[first : first + size])
+                first += size
+
+    answers = shared.client.post(_EVENTS, content=pieces(), headers=_NDJSON).content.splitlines()
+    assert [json.loads(each)["metrics"]["n7"] for each in answers] == list(range(1, len(lines) + 1))
+
+
+class _Refusing:
+    """Refuses what comes first, as a server does that is not ready yet, and takes what comes then."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    async def score(self, stream: str, texts: Sequence[bytes], **more: object) -> list[object]:
+        self.asked.append(len(texts))
+        # Whoever would send more meanwhile may.
+        await asyncio.sleep(0.05)
+        if len(self.asked) == 1:
+            raise refusal(503, "starting")
+        return [None] * len(texts)
+
+
+def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
+    async def play() -> None:
+        backend, settings = _Refusing(), HttpSettings()
+        pieces = [b"{}\n" * 1_024] * 5
+
+        async def receive() -> dict[str, object]:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+        async def send(message: object) -> None:
+            raise AssertionError(f"nothing is to be sent: {message}")
+
+        stream = LineStream(cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event())
+        with pytest.raises(ProblemError, match="starting"):
+            await stream.answer("s", ScoreOptions(reply=False), receive, send)
+        assert backend.asked == [1_024]
+
+    asyncio.run(play())

@@ -1,0 +1,167 @@
+"""A broker that stops answering, is killed, or comes back: nothing acknowledged is lost, order is kept."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import Future
+from itertools import pairwise
+
+import pytest
+
+from railgun.broker.local import LocalBroker, Status
+from railgun.messaging.errors import TransportFullError, TransportUnavailableError
+from railgun.messaging.kafka.output import TransactionalOutput
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import Entry, TopicPartition
+from tests.broker.quick_broker import unheard
+from tests.halting import halt
+
+_WHERE = TopicPartition("t", 0)
+
+
+def _opened(status: Status, **settings: int) -> KafkaTransport:
+    quick = {"fetch.wait.max.ms": 10, "reconnect.backoff.max.ms": 200}
+    passed = {**quick, **{key.replace("_", "."): value for key, value in settings.items()}}
+    return KafkaTransport(KafkaSettings(status.address, pass_through=passed))
+
+
+def _read_from(transport: KafkaTransport, offset: int, end: int) -> list[bytes]:
+    found: list[bytes] = []
+    while offset < end:
+        for fetched in transport.fetch({_WHERE: offset}, 1_000, 1 << 20, 1.0):
+            found += fetched.values()
+            offset = fetched.next_offset
+    return found
+
+
+def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
+    status = broker.start(0, unheard)
+    port = int(status.address.partition(":")[2])
+    with _opened(status) as transport:
+        transport.create_topic("t", 1)
+        stopped = threading.Event()
+        futures: list[Future[list[int]]] = []
+
+        def write() -> None:
+            while not stopped.wait(0.002):
+                serial = len(futures)
+                futures.append(transport.submit([Entry(_WHERE, [b"%d:%d" % (serial, i) for i in range(3)])]))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(2):
+                seen = transport.end_offset(*_WHERE)
+                _read_from(transport, 0, seen)
+                os.kill(status.pid, signal.SIGKILL)
+                os.waitpid(status.pid, 0)
+                status = broker.start(port, unheard)
+                while transport.end_offset(*_WHERE) <= seen:
+                    time.sleep(0.05)
+        finally:
+            stopped.set()
+            writer.join()
+        offsets = [future.result(120)[0] for future in futures]
+        assert offsets == [3 * serial for serial in range(len(futures))]
+        expected = [b"%d:%d" % (serial, i) for serial in range(len(futures)) for i in range(3)]
+        assert _read_from(transport, 0, len(expected)) == expected
+
+
+def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
+    status = broker.start(0, unheard)
+    with _opened(status) as patient, _opened(status, message_timeout_ms=1_500) as hasty:
+        patient.create_topic("t", 2)
+        # What is given up may be written all the same, when the broker answers again: not among the others.
+        hasty.append("t", 1, [b"first"])
+        patient.append("t", 0, [b"second"])
+        halt(status.pid)
+        try:
+            with pytest.raises(TransportUnavailableError, match="t-1"):
+                hasty.append("t", 1, [b"given up"])
+            block = Entry(_WHERE, [bytes(1 << 20)] * 4)
+            futures = [patient.submit([block]) for _ in range(15)]
+            with pytest.raises(TransportFullError):
+                patient.submit([block])
+            assert not any(future.done() for future in futures)
+        finally:
+            os.kill(status.pid, signal.SIGCONT)
+        firsts = [future.result(60)[0] for future in futures]
+        assert [after - before for before, after in pairwise(firsts)] == [4] * 14
+
+
+def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(broker: LocalBroker) -> None:
+    status = broker.start(0, unheard)
+    transport = KafkaTransport(KafkaSettings(status.address))
+    try:
+        transport.create_topic("t", 1)
+        transport.append("t", 0, [b"first"])
+        halt(status.pid)
+        future = transport.submit([Entry(_WHERE, [b"never"])])
+    finally:
+        transport.close(within_s=1.0)
+        os.kill(status.pid, signal.SIGCONT)
+    with pytest.raises(TransportUnavailableError):
+        future.result(0)
+
+
+@pytest.mark.parametrize("kind", [TransactionalOutput, KafkaSoleWriter])
+def test_a_transaction_is_left_to_a_broker_that_does_not_answer(
+    broker: LocalBroker, kind: type[TransactionalOutput | KafkaSoleWriter]
+) -> None:
+    status = broker.start(0, unheard)
+    settings = KafkaSettings(status.address)
+    with KafkaTransport(settings) as transport:
+        transport.create_topic("t", 1)
+    writer = kind(settings, "writer")
+    writer._producer.begin_transaction()
+    writer._producer.produce("t", b"never", partition=0)
+    assert not writer._producer.flush(30)
+    halt(status.pid)
+    # What hangs in C hears of no limit.
+    closing = threading.Thread(target=writer.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    os.kill(status.pid, signal.SIGCONT)
+    assert not closing.is_alive()
+
+
+def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
+    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a broker tells what there is, and has no controller that could change it."""
+    status = broker.start(0, unheard)
+    limit_s = 5.0
+    with KafkaTransport(KafkaSettings(status.address, answer_timeout_s=limit_s)) as transport:
+        monkeypatch.setattr(transport._topics, "all", dict)
+        halt(status.pid)
+        try:
+            for ask in (lambda: transport.create_topic("t", 1), lambda: transport.delete_topic("t")):
+                begun_s = time.monotonic()
+                with pytest.raises(TransportUnavailableError):
+                    ask()
+                assert time.monotonic() - begun_s < 5 * limit_s
+        finally:
+            os.kill(status.pid, signal.SIGCONT)
+
+
+def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(broker: LocalBroker) -> None:
+    status = broker.start(0, unheard)
+    port = int(status.address.partition(":")[2])
+    with _opened(status) as transport:
+        transport.create_topic("t", 1)
+        transport.append("t", 0, [b"a"])
+        broker.stop()
+        starting = threading.Thread(target=broker.start, args=(port, unheard))
+        starting.start()
+        asked = 0
+        while starting.is_alive() or asked < 20:
+            try:
+                assert transport.topics()["t"] == 1
+                asked += 1
+                assert transport.end_offset(*_WHERE) == 1
+            except TransportUnavailableError:
+                pass
+        starting.join()
