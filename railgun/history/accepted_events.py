@@ -1,4 +1,4 @@
-"""What a task has accepted up to a position of its log, put beside it to be read while it goes on. See HISTORY.md."""
+"""What a task has accepted up to a position of its log, put beside it to be read while it goes on. See FORMAT.md."""
 
 import zlib
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class OwnEvents(msgspec.Struct, frozen=True):
-    """See HISTORY.md. The files are in a folder of the task's own.
+    """See FORMAT.md. The files are in a folder of the task's own.
 
     position: all events before it are there that were accepted, and have not been let go.  held_ms: all from this
     time on; None: nothing was let go.  least_ms, clock_ms, floor_ms: the least time ever accepted, T and F there; None

@@ -1,4 +1,4 @@
-"""Building a task of history: events that were never in its log go through it as if they had. See HISTORY.md."""
+"""Building a task of history: events that were never in its log go through it as if they had. See FORMAT.md."""
 
 import sys
 import uuid

@@ -18,7 +18,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class HistoryManifest(msgspec.Struct, frozen=True):
-    """See HISTORY.md. files: (path in the folder, bytes, CRC-32)."""
+    """See FORMAT.md. files: (path in the folder, bytes, CRC-32)."""
 
     history: str
     created: int

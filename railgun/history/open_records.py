@@ -1,4 +1,4 @@
-"""Records of history that are still open: their file, in the place of the log that they never were in. HISTORY.md."""
+"""Records of history that are still open: their file, in the place of the log that they never were in. FORMAT.md."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the job that deepens a stream asks of those that run its tasks: files in the deepening's folder. HISTORY.md."""
+"""What the job that deepens a stream asks of those that run its tasks: files in the deepening's folder. FORMAT.md."""
 
 from pathlib import Path
 

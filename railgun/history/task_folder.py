@@ -1,4 +1,4 @@
-"""Where in its place a task's files are: right there, or in a folder beside that a deepening made. See HISTORY.md."""
+"""Where in its place a task's files are: right there, or in a folder beside that a deepening made. See FORMAT.md."""
 
 import shutil
 from pathlib import Path

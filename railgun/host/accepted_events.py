@@ -1,6 +1,6 @@
 """The accepted-events export of a task: begun at a record of its log, written while the task goes on.
 
-docs/decisions/0012 says what it is for; HISTORY.md has the files.
+docs/decisions/0012 says what it is for; railgun/history/FORMAT.md has the files.
 """
 
 import logging

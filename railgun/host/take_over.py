@@ -1,6 +1,6 @@
 """How a task is replaced by its successor, which was built with older history: opened, followed, put in its place.
 
-docs/decisions/0012 says why; HISTORY.md has the folders.
+docs/decisions/0012 says why; railgun/history/FORMAT.md has the folders.
 """
 
 import logging
