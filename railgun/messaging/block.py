@@ -27,6 +27,13 @@ def sizes_of(records: Sequence[bytes] | Records) -> tuple[int, int, int]:
     return len(records), sum(map(len, records)), max(map(len, records), default=0)
 
 
+def lengths_of(records: Sequence[bytes] | Records) -> NDArray[np.int64]:
+    """int64[n]: the bytes of each record."""
+    if isinstance(records, Records):
+        return np.diff(records.offsets)
+    return np.fromiter(map(len, records), np.int64, len(records))
+
+
 def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple[int, bytes]]:
     """(records, bytes) of blocks that hold the records of several appends one after another.
 
@@ -37,7 +44,7 @@ def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple
         yield 1, _HEAD.pack(_VERSION, 1) + len(record).to_bytes(4, "little") + record
         return
     payload = b"".join(_joined(each) for each in appended)
-    ends = np.cumsum(np.concatenate([_lengths(each) for each in appended]))
+    ends = np.cumsum(np.concatenate([lengths_of(each) for each in appended]))
     first, base = 0, 0
     while first < len(ends):
         after = int(np.searchsorted(ends, base + BLOCK_LIMIT_BYTES, "right"))
@@ -52,12 +59,6 @@ def _joined(records: Sequence[bytes] | Records) -> bytes:
     if isinstance(records, Records):
         return records.buffer[records.offsets[0] : records.offsets[-1]].tobytes()
     return b"".join(records)
-
-
-def _lengths(records: Sequence[bytes] | Records) -> NDArray[np.int64]:
-    if isinstance(records, Records):
-        return np.diff(records.offsets)
-    return np.fromiter(map(len, records), np.int64, len(records))
 
 
 def check_block(value: bytes) -> int:

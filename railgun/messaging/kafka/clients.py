@@ -1,13 +1,20 @@
 """librdkafka's clients as every part of a process makes them: known as long as they are there, so that each can be
-asked whether it still has brokers."""
+asked whether it still has brokers. And producing many records with one call."""
 
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import admin as confluent_admin
+
+from railgun.messaging.transport import Headers
+
+# The key in which `produce_batch` leaves why it did not take a record.
+_ERROR = "_error"
+Report = Callable[[KafkaError | None, Message], None]
 
 _there: "WeakSet[Client]" = WeakSet()
 _noting = threading.Lock()
@@ -73,3 +80,58 @@ def brokers_of(client: Client, topic: str, within_s: float) -> int | None:
         raise KafkaException(KafkaError(KafkaError._DESTROY)) from error
     finally:
         client.asking.release()
+
+
+def produce_all(
+    producer: confluent_kafka.Producer,
+    topic: str,
+    partition: int,
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None = None,
+    headers: Sequence[Headers] | None = None,
+    on_delivery: Report | None = None,
+) -> list[KafkaError]:
+    """Enqueue records in librdkafka, in order. Returns an error for each record that it did not take.
+
+    Without headers it is one call, so that all go out together: librdkafka sends what is enqueued when its thread
+    wakes, and wakes on the first record.
+
+    partition: −1 for the one that the partitioner chooses by the key.
+    on_delivery: called for each record that was taken. None: the producer's own callback is.
+    """
+    callback: dict[str, Any] = {} if on_delivery is None else {"on_delivery": on_delivery}
+    if headers is not None:
+        return _produce_each(producer, topic, partition, values, keys, headers, callback)
+    messages: list[dict[str, Any]]
+    if keys is None:
+        messages = [{"value": value} for value in values]
+    else:
+        messages = [{"value": value, "key": key} for value, key in zip(values, keys)]
+    try:
+        if producer.produce_batch(topic, messages, partition, **callback) == len(messages):
+            return []
+    except KafkaException as error:
+        return [error.args[0]] * len(messages)
+    return [message[_ERROR] for message in messages if _ERROR in message]
+
+
+def _produce_each(
+    producer: confluent_kafka.Producer,
+    topic: str,
+    partition: int,
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    headers: Sequence[Headers],
+    callback: dict[str, Any],
+) -> list[KafkaError]:
+    """As `produce_all`, up to the first record that is not taken: `produce_batch` takes no headers."""
+    taken = 0
+    try:
+        for value, key, each in zip(values, keys or [None] * len(values), headers):
+            producer.produce(topic, value, key, partition, headers=list(each), **callback)
+            taken += 1
+    except BufferError:
+        return [KafkaError(KafkaError._QUEUE_FULL)] * (len(values) - taken)
+    except KafkaException as error:
+        return [error.args[0]] * (len(values) - taken)
+    return []

@@ -8,11 +8,10 @@ from typing import NamedTuple, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka.clients import Producer
+from railgun.messaging.kafka.clients import Producer, produce_all
 from railgun.messaging.kafka.closing import close_writer
 from railgun.messaging.kafka.errors import Complaints, as_transport_error, made, text_of
 from railgun.messaging.kafka.group import GroupReading
-from railgun.messaging.kafka.handing import hand_over
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
 
@@ -84,7 +83,7 @@ class PlainOutput:
         self._complaints = Complaints()
         configuration = {
             **settings.producer(),
-            # What was handed over goes out with `flush`: records that wait behind others keep a core busy (KafkaLanes).
+            # Records go out with `flush`, all of a request at once (`kafka_batching` says why).
             **LINGERING,
             "delivery.report.only.error": True,
             "on_delivery": self._report,
@@ -99,7 +98,7 @@ class PlainOutput:
         self._failed.clear()
         try:
             for part in _parts(outgoing):
-                _hand_over(self._producer, part)
+                _enqueue(self._producer, part)
                 while self._producer.flush(_FLUSH_S):
                     if self._is_stopping():
                         raise OutputAbortedError("stopping")
@@ -169,7 +168,7 @@ class TransactionalOutput:
                 # What cannot be sent comes back in time, and the transaction is given up.
                 while place and self._producer.flush(_FLUSH_S):
                     pass
-                _hand_over(self._producer, part)
+                _enqueue(self._producer, part)
             self._ask(
                 lambda: self._producer.send_offsets_to_transaction(offsets, member, _POSITIONS_S),
                 _POSITIONS_S,
@@ -178,7 +177,7 @@ class TransactionalOutput:
         except OutputAbortedError:
             self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
             raise
-        except (KafkaException, BufferError) as error:
+        except KafkaException as error:
             self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
             raise OutputAbortedError(str(error)) from error
 
@@ -226,12 +225,8 @@ def _parts(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
         yield part
 
 
-def _hand_over(producer: Producer, outgoing: Sequence[Outgoing]) -> None:
+def _enqueue(producer: Producer, outgoing: Sequence[Outgoing]) -> None:
     for topic, values, keys, headers in outgoing:
-        if headers is None:
-            refused = hand_over(producer, topic, values, keys, _BY_KEY)
-            if refused:
-                raise KafkaException(refused[0])
-        else:
-            for value, key, own in zip(values, keys, headers):
-                producer.produce(topic, value, key, headers=list(own))
+        refused = produce_all(producer, topic, _BY_KEY, values, keys, headers)
+        if refused:
+            raise KafkaException(refused[0])

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from railgun.messaging.errors import TransportClosedError
+from railgun.messaging.kafka.producer import KafkaProducer
 from railgun.messaging.kafka.reading import KafkaReading
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
-from railgun.messaging.kafka.writing import KafkaWriting
 from railgun.messaging.transport import (
     FOREVER,
     Entry,
@@ -36,7 +36,7 @@ class KafkaTransport:
         self._reading = KafkaReading(settings, self._topics)
         self._beside: KafkaReading | None = None
         self._making_beside = threading.Lock()
-        self._writing = KafkaWriting(settings, self._topics)
+        self._producer = KafkaProducer(settings, self._topics)
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +69,7 @@ class KafkaTransport:
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
-        return self._writing.submit(entries)
+        return self._producer.submit(entries)
 
     def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
         return self.submit((Entry(TopicPartition(topic, partition), records),)).result()[0]
@@ -149,7 +149,7 @@ class KafkaTransport:
     @property
     def unconfirmed(self) -> int:
         """How many records were submitted of which it is not known whether the broker has them."""
-        return self._writing.unconfirmed
+        return self._producer.unconfirmed
 
     def close(self, within_s: float | None = None) -> None:
         """within_s: how long what was submitted may take; None: as long as an answer may."""
@@ -157,7 +157,7 @@ class KafkaTransport:
             return
         with self._making_beside:
             self._closed = True
-        self._writing.close(self.settings.answer_timeout_s if within_s is None else within_s)
+        self._producer.close(self.settings.answer_timeout_s if within_s is None else within_s)
         for reading in self._readings:
             reading.close()
         self._topics.close()

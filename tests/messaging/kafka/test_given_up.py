@@ -1,4 +1,5 @@
-"""Of a submission that failed nothing more is sent: it ends at once, its tail is not in the log without its head."""
+"""A submission that failed ends at once, and nothing more of it is sent: the log does not have its tail without its
+head."""
 
 import threading
 from collections import defaultdict
@@ -8,22 +9,21 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from railgun.messaging.kafka.lanes import KafkaLanes
-from railgun.messaging.kafka.parts import parts_of
+from railgun.messaging.kafka.producer import split_entry
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.submission import Delivery, KafkaSubmission
+from railgun.messaging.kafka_batching import BatchingProducer, Delivery, Submission
 from railgun.messaging.transport import Entry, TopicPartition
 
 _LIMIT_S = 60.0
-# More than what waits together may linger.
+# More than a batch may linger.
 _TIMEOUT_MS = 1_100
 _MIB = 1 << 20
 
 
 class _Sent:
-    """Submissions to where nobody listens. given: the records of each partition that librdkafka was given.
+    """Submissions to an address where nobody listens. given: by partition, the records that librdkafka was given.
 
-    settled: submissions as they ended.  then: called when one does.
+    settled: submissions in the order in which they ended.  then: called when one does.
     """
 
     def __init__(self, **settings: int) -> None:
@@ -32,12 +32,12 @@ class _Sent:
             "127.0.0.1:1", pass_through={key.replace("_", "."): value for key, value in passed.items()}
         )
         self.given: dict[int, list[bytes]] = defaultdict(list)
-        self.settled: list[KafkaSubmission] = []
+        self.settled: list[Submission] = []
         self.then: Callable[[], None] = lambda: None
         self.changed = threading.Condition()
-        self.lanes = KafkaLanes(self._made)
+        self.producer = BatchingProducer(self._create)
 
-    def _made(self, wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> Producer:
+    def _create(self, overrides: Mapping[str, Any], defaults: Mapping[str, Any]) -> Producer:
         given = self.given
 
         class Noting(Producer):
@@ -47,24 +47,24 @@ class _Sent:
                 given[partition] += [message["value"] for message in messages]
                 return super().produce_batch(topic, messages, partition, **more)
 
-        return Noting({**defaults, **self.settings.producer(), **wanted})
+        return Noting({**defaults, **self.settings.producer(), **overrides})
 
-    def send(self, partition: int, records: Sequence[bytes]) -> KafkaSubmission:
+    def send(self, partition: int, records: Sequence[bytes]) -> Submission:
         where = TopicPartition("t", partition)
-        parts = parts_of(Entry(where, records))
-        submission = KafkaSubmission(1, len(parts), sum(part.held_bytes for part in parts))
-        for number, (entry, n, size_bytes) in enumerate(parts):
-            told = None if number else 0
-            self.lanes.send(entry, Delivery(submission, told, n, size_bytes, where, self._delivered))
+        parts = split_entry(Entry(where, records))
+        submission = Submission([0], len(parts), sum(part.held_bytes for part in parts))
+        for number, part in enumerate(parts):
+            index = None if number else 0
+            self.producer.send(Delivery(submission, index, *part, self._delivered))
         return submission
 
-    def wait(self, submissions: int) -> list[KafkaSubmission]:
+    def wait(self, submissions: int) -> list[Submission]:
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.settled) == submissions, _LIMIT_S)
         return self.settled
 
     def _delivered(self, delivery: Delivery) -> None:
-        self.lanes.landed(delivery)
+        self.producer.finished(delivery)
         submission = delivery.submission
         with self.changed:
             submission.deliveries_left -= 1
@@ -76,7 +76,7 @@ class _Sent:
             self.changed.notify_all()
 
 
-def _code(submission: KafkaSubmission) -> int:
+def _code(submission: Submission) -> int:
     assert submission.error is not None
     return submission.error.code()
 
@@ -90,13 +90,13 @@ def test_what_waits_behind_its_failed_head_is_not_sent(records: int, size_bytes:
     sent = _Sent()
     large = _numbered(records, size_bytes)
     submission = sent.send(0, large)
-    head, *rest = parts_of(Entry(TopicPartition("t", 0), large))
+    head, *rest = split_entry(Entry(TopicPartition("t", 0), large))
     assert len(rest) > 2
     behind = [sent.send(0, [b"behind"]), sent.send(0, [b"after"] * 10)]
     assert sent.wait(3) == [submission, *behind]
     assert {_code(each) for each in sent.settled} == {KafkaError._MSG_TIMED_OUT}
     assert sent.given[0] == [*large[: head.records], b"behind", *[b"after"] * 10]
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
 
 
 def test_what_comes_after_its_head_was_refused_is_not_sent() -> None:
@@ -107,10 +107,10 @@ def test_what_comes_after_its_head_was_refused_is_not_sent() -> None:
     assert sent.wait(2) == [submission, first]
     assert (_code(submission), _code(first)) == (KafkaError._QUEUE_FULL, KafkaError._MSG_TIMED_OUT)
     assert sent.given[0] == large[:3]
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
 
 
-def test_others_can_send_while_it_is_told() -> None:
+def test_others_can_send_while_dropped_submissions_end() -> None:
     sent = _Sent()
     were_done: list[bool] = []
 
@@ -125,4 +125,4 @@ def test_others_can_send_while_it_is_told() -> None:
     sent.send(0, _numbered(12, _MIB))
     sent.wait(2)
     assert were_done == [True]
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)

@@ -70,7 +70,7 @@ def test_many_small_records_submitted_at_once(broker: LocalBroker) -> None:
     status = broker.start(0, unheard)
     with KafkaTransport(KafkaSettings(status.address)) as transport:
         transport.create_topic("t", 2)
-        # So many that they go together: the way of what comes now has a connection then.
+        # So many that they are a batch: the batching producer has a connection then.
         transport.append(*where, [b"first"] * 10)
         halt(status.pid)
         try:

@@ -1,4 +1,4 @@
-"""What a producer is given: no more than it sends, in order, whatever comes when; and what closing does."""
+"""librdkafka is given no more than it sends, in order, whatever comes when; and what `close` does."""
 
 import threading
 import time
@@ -11,14 +11,18 @@ from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.messaging.kafka import lanes as kafka_lanes
-from railgun.messaging.kafka.lanes import AT_ONCE, KafkaLanes
-from railgun.messaging.kafka.parts import TOGETHER_BYTES
-from railgun.messaging.kafka.submission import Delivery, KafkaSubmission
+from railgun.messaging import kafka_batching
+from railgun.messaging.kafka_batching import (
+    IN_FLIGHT_LIMIT,
+    REQUEST_LIMIT_BYTES,
+    BatchingProducer,
+    Delivery,
+    Submission,
+)
 from railgun.messaging.transport import Entry, TopicPartition
 
 _LIMIT_S = 60.0
-_BOTH = {"single", "together"}
+_BOTH = {"pipelining", "batching"}
 
 
 class _Message:
@@ -29,20 +33,20 @@ class _Message:
 class _Broker:
     """What two producers were given. answers: which of them it answers now.
 
-    log: by partition, in order.  under_way: by partition and producer, unanswered.
+    log: by partition, in order.  in_flight: by partition and producer, unanswered.
     """
 
     def __init__(self, *answers: str) -> None:
         self.answers = set(answers)
         self.log: dict[int, list[bytes]] = defaultdict(list)
-        self.under_way: dict[int, dict[str, int]] = defaultdict(lambda: {"single": 0, "together": 0})
+        self.in_flight: dict[int, dict[str, int]] = defaultdict(lambda: {"pipelining": 0, "batching": 0})
         self.faults: list[str] = []
         self.lock = threading.RLock()
 
     def check(self, partition: int) -> None:
-        single, together = self.under_way[partition].values()
-        if single > AT_ONCE or (single and together):
-            self.faults.append(f"{partition}: {single} single, {together} together")
+        pipelined, batched = self.in_flight[partition].values()
+        if pipelined > IN_FLIGHT_LIMIT or (pipelined and batched):
+            self.faults.append(f"{partition}: {pipelined} pipelined, {batched} in a batch")
 
 
 class _Producer:
@@ -67,7 +71,7 @@ class _Producer:
             for message in messages:
                 self.broker.log[partition].append(message["value"])
                 self.unreported.append((partition, on_delivery))
-            self.broker.under_way[partition][self.name] += len(messages)
+            self.broker.in_flight[partition][self.name] += len(messages)
             self.broker.check(partition)
         return len(messages)
 
@@ -78,7 +82,7 @@ class _Producer:
                 return 0
             reported, self.unreported = self.unreported, []
             for partition, _ in reported:
-                self.broker.under_way[partition][self.name] -= 1
+                self.broker.in_flight[partition][self.name] -= 1
         for _, report in reported:
             report(KafkaError(KafkaError._PURGE_QUEUE) if self.purged else None, _Message())
         return len(reported)
@@ -111,24 +115,23 @@ class _Sent:
         self.refusals = 0
         self.failed: list[KafkaError] = []
         self.expected: dict[int, list[bytes]] = defaultdict(list)
-        self.lanes = KafkaLanes(self._make)
+        self.producer = BatchingProducer(self._make)
 
-    def _make(self, wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-        if wanted and self.refusals:
+    def _make(self, overrides: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+        if overrides and self.refusals:
             self.refusals -= 1
             raise OSError("too many open files")
-        self.producers.append(_Producer(self.broker, "together" if wanted else "single"))
+        self.producers.append(_Producer(self.broker, "batching" if overrides else "pipelining"))
         return self.producers[-1]
 
     def send(self, partition: int, records: int, held_bytes: int = 1 << 20) -> None:
         own = [b"%d" % (len(self.expected[partition]) + i) for i in range(records)]
         self.expected[partition] += own
-        where = TopicPartition("t", partition)
-        delivery = Delivery(KafkaSubmission(1, 1, 0), 0, records, held_bytes, where, self._delivered)
-        self.lanes.send(Entry(where, own), delivery)
+        entry = Entry(TopicPartition("t", partition), own)
+        self.producer.send(Delivery(Submission([0], 1, 0), 0, entry, records, held_bytes, self._delivered))
 
     def _delivered(self, delivery: Delivery) -> None:
-        self.lanes.landed(delivery)
+        self.producer.finished(delivery)
         with self.broker.lock:
             self.done += 1
             if delivery.submission.error is not None:
@@ -147,136 +150,136 @@ def test_no_more_than_is_sent_and_in_order(script: list[tuple[int, int, bool]]) 
         broker.answers = _BOTH if answers else set()
         sent.send(partition, records)
     broker.answers = _BOTH
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
     assert not broker.faults
     assert (sent.done, sent.failed) == (len(script), [])
     assert broker.log == sent.expected
 
 
-def test_a_few_go_at_once_and_many_together() -> None:
+def test_a_few_go_at_once_and_more_as_a_batch() -> None:
     broker = _Broker()
     sent = _Sent(broker)
-    for _ in range(AT_ONCE):
+    for _ in range(IN_FLIGHT_LIMIT):
         sent.send(0, 1)
-    assert broker.under_way[0]["single"] == AT_ONCE
+    assert broker.in_flight[0]["pipelining"] == IN_FLIGHT_LIMIT
     for _ in range(3):
         sent.send(0, 1)
-    assert broker.under_way[0] == {"single": AT_ONCE, "together": 0}
+    assert broker.in_flight[0] == {"pipelining": IN_FLIGHT_LIMIT, "batching": 0}
     broker.answers = _BOTH
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
     assert not broker.faults
     assert broker.log == sent.expected
 
 
-def test_together_goes_no_more_than_one_request_holds() -> None:
-    broker = _Broker("single")
+def test_a_batch_is_no_more_than_one_request_holds() -> None:
+    broker = _Broker("pipelining")
     sent = _Sent(broker)
-    sent.send(0, AT_ONCE)
+    sent.send(0, IN_FLIGHT_LIMIT)
     for _ in range(3):
-        sent.send(0, AT_ONCE + 1, TOGETHER_BYTES - 1)
+        sent.send(0, IN_FLIGHT_LIMIT + 1, REQUEST_LIMIT_BYTES - 1)
     deadline = time.monotonic() + _LIMIT_S
-    while not broker.under_way[0]["together"]:
+    while not broker.in_flight[0]["batching"]:
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    assert broker.under_way[0] == {"single": 0, "together": AT_ONCE + 1}
+    assert broker.in_flight[0] == {"pipelining": 0, "batching": IN_FLIGHT_LIMIT + 1}
     broker.answers = _BOTH
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
     assert not broker.faults
     assert broker.log == sent.expected
 
 
-def test_nothing_overtakes_the_few_that_went_together() -> None:
+def test_nothing_overtakes_a_batch_of_few() -> None:
     broker = _Broker()
     sent = _Sent(broker)
-    sent.send(0, AT_ONCE)
+    sent.send(0, IN_FLIGHT_LIMIT)
     sent.send(0, 1)
     # Not before: were the first ones answered by then, the last would not wait for them.
-    broker.answers = {"single"}
+    broker.answers = {"pipelining"}
     deadline = time.monotonic() + _LIMIT_S
-    while broker.under_way[0] != {"single": 0, "together": 1}:
+    while broker.in_flight[0] != {"pipelining": 0, "batching": 1}:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     sent.send(0, 1)
-    assert broker.under_way[0] == {"single": 0, "together": 1}
+    assert broker.in_flight[0] == {"pipelining": 0, "batching": 1}
     broker.answers = _BOTH
-    sent.lanes.close(_LIMIT_S)
+    sent.producer.close(_LIMIT_S)
     assert not broker.faults
     assert broker.log == sent.expected
 
 
 @pytest.mark.parametrize("records", [1, 30])
-def test_what_never_went_is_told_so_at_the_end(records: int) -> None:
+def test_what_was_never_sent_fails_when_it_is_closed(records: int) -> None:
     broker = _Broker()
     sent = _Sent(broker)
-    for _ in range(2 * AT_ONCE):
+    for _ in range(2 * IN_FLIGHT_LIMIT):
         sent.send(0, records)
-    sent.lanes.close(0.05)
-    assert sent.done == len(sent.failed) == 2 * AT_ONCE
+    sent.producer.close(0.05)
+    assert sent.done == len(sent.failed) == 2 * IN_FLIGHT_LIMIT
     assert {error.code() for error in sent.failed} == {KafkaError._PURGE_QUEUE}
     assert sent.expected[0][: len(broker.log[0])] == broker.log[0]
 
 
-def test_what_is_due_when_it_ends_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that sends together is late: what it was to send has been given up meanwhile."""
-    broker = _Broker("single")
+def test_what_is_due_when_it_is_closed_fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that sends batches is late: what it was to send has been given up meanwhile."""
+    broker = _Broker("pipelining")
     sent = _Sent(broker)
     gate = threading.Event()
-    wait_for = sent.lanes._changed.wait_for
+    wait_for = sent.producer._changed.wait_for
 
     def late(condition: Callable[[], Any], timeout_s: float | None = None) -> Any:
-        if threading.current_thread().name == "kafka-together":
+        if threading.current_thread().name == "kafka-batches":
             # As where it gets no processor: others have the lock first.
-            sent.lanes._changed.release()
+            sent.producer._changed.release()
             gate.wait(_LIMIT_S)
-            sent.lanes._changed.acquire()
+            sent.producer._changed.acquire()
         return wait_for(condition, timeout_s)
 
-    monkeypatch.setattr(sent.lanes._changed, "wait_for", late)
-    sent.send(0, AT_ONCE + 1)
+    monkeypatch.setattr(sent.producer._changed, "wait_for", late)
+    sent.send(0, IN_FLIGHT_LIMIT + 1)
     sent.send(0, 1)
     threading.Timer(0.3, gate.set).start()
-    sent.lanes.close(0.05)
+    sent.producer.close(0.05)
     assert (sent.done, len(sent.failed)) == (2, 2)
     assert not broker.log
 
 
-def test_what_cannot_go_together_is_told_why_and_the_next_is_tried() -> None:
+def test_a_batch_fails_where_no_producer_can_be_made_and_the_next_one_tries_again() -> None:
     broker = _Broker(*_BOTH)
     sent = _Sent(broker)
     # One with the first record that goes at once, one when there is something for it.
     sent.refusals = 2
-    sent.send(0, AT_ONCE + 1)
+    sent.send(0, IN_FLIGHT_LIMIT + 1)
     _wait(lambda: bool(sent.done))
     assert [(error.code(), error.str()) for error in sent.failed] == [
         (KafkaError._FAIL, "too many open files")
     ]
-    sent.send(0, AT_ONCE + 1)
-    sent.lanes.close(_LIMIT_S)
+    sent.send(0, IN_FLIGHT_LIMIT + 1)
+    sent.producer.close(_LIMIT_S)
     assert (sent.done, len(sent.failed)) == (2, 1)
-    assert len(broker.log[0]) == AT_ONCE + 1
+    assert len(broker.log[0]) == IN_FLIGHT_LIMIT + 1
 
 
-def test_what_sends_together_is_made_before_anything_waits_for_it() -> None:
+def test_the_batching_producer_is_made_before_the_first_batch() -> None:
     broker = _Broker(*_BOTH)
     sent = _Sent(broker)
-    assert [each.name for each in sent.producers] == ["single"]
+    assert [each.name for each in sent.producers] == ["pipelining"]
     sent.send(0, 1)
-    _wait(lambda: [each.name for each in sent.producers] == ["single", "together"])
-    sent.send(0, AT_ONCE + 1)
-    sent.lanes.close(_LIMIT_S)
+    _wait(lambda: [each.name for each in sent.producers] == ["pipelining", "batching"])
+    sent.send(0, IN_FLIGHT_LIMIT + 1)
+    sent.producer.close(_LIMIT_S)
     assert (len(sent.producers), sent.done, sent.failed) == (2, 2, [])
 
 
 def test_what_was_given_up_is_logged_and_a_thread_that_does_not_come_back_is_left(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(kafka_lanes, "_JOIN_S", 0.05)
+    monkeypatch.setattr(kafka_batching, "_JOIN_S", 0.05)
     monkeypatch.setattr(_Producer, "purge", lambda self: None)
     sent = _Sent(_Broker())
     sent.send(0, 1)
     sent.send(0, 30)
-    assert sent.lanes.unconfirmed == 31
-    closing = threading.Thread(target=sent.lanes.close, args=(0.05,), daemon=True)
+    assert sent.producer.unconfirmed == 31
+    closing = threading.Thread(target=sent.producer.close, args=(0.05,), daemon=True)
     closing.start()
     closing.join(_LIMIT_S)
     assert not closing.is_alive()

@@ -1,10 +1,11 @@
-"""A large entry goes in several requests: each of its records once, in order, with its key and headers."""
+"""A large entry is split into several requests: each of its records once, in order, with its key and headers."""
 
 import numpy as np
 import pytest
 
 from railgun.messaging.errors import RecordTooLargeError
-from railgun.messaging.kafka.parts import TOGETHER_BYTES, parts_of
+from railgun.messaging.kafka.producer import split_entry
+from railgun.messaging.kafka_batching import REQUEST_LIMIT_BYTES
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition
 from railgun.wire.encode import Records
 
@@ -18,7 +19,7 @@ def _sizes() -> list[int]:
 
 def test_what_is_small_is_one_part() -> None:
     entry = Entry(_WHERE, [b"a", b"b"], [b"k", None])
-    [part] = parts_of(entry)
+    [part] = split_entry(entry)
     assert part.entry is entry
     assert part.records == 2
 
@@ -32,22 +33,22 @@ def test_each_record_is_in_one_part(in_one_buffer: bool) -> None:
     if in_one_buffer:
         buffer = np.frombuffer(b"before" + b"".join(values), np.uint8)
         records = Records(buffer, 6 + np.cumsum([0, *map(len, values)]))
-    parts = parts_of(Entry(_WHERE, records, keys, headers))
+    parts = split_entry(Entry(_WHERE, records, keys, headers))
     own = [part.entry.records for part in parts]
     lists = [each.to_list() if isinstance(each, Records) else list(each) for each in own]
     assert [record for each in lists for record in each] == values
     assert [key for part in parts for key in part.entry.keys or ()] == keys
     assert [each for part in parts for each in part.entry.headers or ()] == headers
     assert [part.records for part in parts] == list(map(len, lists))
-    assert all(part.held_bytes <= TOGETHER_BYTES or part.records == 1 for part in parts)
+    assert all(part.held_bytes <= REQUEST_LIMIT_BYTES or part.records == 1 for part in parts)
     if in_one_buffer:
         assert sum(len(each.buffer) for each in own if isinstance(each, Records)) == sum(_sizes())
 
 
 def test_what_is_no_entry() -> None:
     with pytest.raises(ValueError, match="nothing to append"):
-        parts_of(Entry(_WHERE, []))
+        split_entry(Entry(_WHERE, []))
     with pytest.raises(ValueError, match="2 records to t-0 have 1 keys"):
-        parts_of(Entry(_WHERE, [b"a", b"b"], [b"k"]))
+        split_entry(Entry(_WHERE, [b"a", b"b"], [b"k"]))
     with pytest.raises(RecordTooLargeError):
-        parts_of(Entry(_WHERE, [b"a", bytes(RECORD_LIMIT_BYTES + 1)]))
+        split_entry(Entry(_WHERE, [b"a", bytes(RECORD_LIMIT_BYTES + 1)]))
