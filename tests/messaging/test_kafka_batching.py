@@ -106,13 +106,14 @@ def _wait(is_so: Callable[[], bool]) -> None:
 
 
 class _Sent:
-    """Entries that were sent, and those that are done. failed: why."""
+    """Entries that were sent, and those that are done. failed: why.  then: called when one is."""
 
     def __init__(self, broker: _Broker) -> None:
         self.broker = broker
         self.producers: list[_Producer] = []
         self.done = 0
         self.refusals = 0
+        self.then: Callable[[], None] = lambda: None
         self.failed: list[KafkaError] = []
         self.expected: dict[int, list[bytes]] = defaultdict(list)
         self.producer = BatchingProducer(self._make)
@@ -132,6 +133,7 @@ class _Sent:
 
     def _delivered(self, delivery: Delivery) -> None:
         self.producer.finished(delivery)
+        self.then()
         with self.broker.lock:
             self.done += 1
             if delivery.submission.error is not None:
@@ -241,6 +243,31 @@ def test_what_is_due_when_it_is_closed_fails_once(monkeypatch: pytest.MonkeyPatc
     sent.producer.close(0.05)
     assert (sent.done, len(sent.failed)) == (2, 2)
     assert not broker.log
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_others_can_look_while_what_was_given_up_ends(is_closed: bool) -> None:
+    broker = _Broker(*(() if is_closed else _BOTH))
+    sent = _Sent(broker)
+    could_look: list[bool] = []
+
+    def look_beside() -> None:
+        thread = threading.Thread(target=lambda: sent.producer.unconfirmed, daemon=True)
+        thread.start()
+        thread.join(5)
+        could_look.append(not thread.is_alive())
+
+    sent.then = look_beside
+    # It is closed while one batch is in flight and another one waits; or the first batch cannot be made.
+    sent.refusals = 0 if is_closed else 2
+    sent.send(0, 30)
+    if is_closed:
+        _wait(lambda: bool(broker.in_flight[0]["batching"]))
+    sent.send(0, 30)
+    _wait(lambda: is_closed or sent.done == 2)
+    sent.producer.close(0.05)
+    assert could_look == [True, True]
+    assert sent.failed
 
 
 def test_a_batch_fails_where_no_producer_can_be_made_and_the_next_one_tries_again() -> None:
