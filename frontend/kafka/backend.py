@@ -38,9 +38,9 @@ from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus
 from railgun.explain.registered import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
-from railgun.messaging.kafka.lost import LostBrokers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.kafka_watchdog import ClientWatchdog
 from railgun.registry import evolution
 from railgun.registry.consent import Consent
 from railgun.registry.errors import ChangeWithdrawnError
@@ -115,13 +115,13 @@ class KafkaBackend(InThread, NoDeepening):
         self._open = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka)
-        self._lost = LostBrokers(cluster.kafka, Topics(cluster.prefix).catalog)
+        self._watchdog = ClientWatchdog(cluster.kafka, Topics(cluster.prefix).catalog)
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""
-        self._lost.watch()
+        self._watchdog.start()
         parts = await left_behind(self._start)
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
@@ -188,8 +188,8 @@ class KafkaBackend(InThread, NoDeepening):
     def _own_standing(self) -> Readiness:
         """Whatever the broker does since the start."""
         parts, waits = self._parts, self._wait.reason
-        if self._lost.reason is not None and not self._standing.failed:
-            self._standing = Readiness(False, self._lost.reason, failed=True)
+        if self._watchdog.reason is not None and not self._standing.failed:
+            self._standing = Readiness(False, self._watchdog.reason, failed=True)
         if self._standing is _STARTING:
             return self._starting if waits is None else Readiness(False, f"starting: {waits}")
         if self._standing.ready and parts is not None:
@@ -307,10 +307,10 @@ class KafkaBackend(InThread, NoDeepening):
         if not self._standing.failed:
             self._standing = STOPPING
         within_s = AWAY_OVER_WITHIN_S if self._wait.reason is not None else OVER_WITHIN_S
-        if self._lost.reason is not None:
+        if self._watchdog.reason is not None:
             within_s = LOST_OVER_WITHIN_S
         self._wait.stop()
-        self._lost.stop()
+        self._watchdog.stop()
         parts, self._parts = self._parts, None
         thread, self._thread = self._thread, None
         try:

@@ -19,7 +19,7 @@ from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
-from railgun.messaging.kafka.passed import check_passed_through
+from railgun.messaging.kafka_settings_check import check_pass_through
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
 
@@ -42,7 +42,7 @@ def serve_frontend(
     it cannot begin, ConfigError for a setting of Kafka's clients that cannot be passed through.
     """
     cluster = cluster_of(settings)
-    check_passed_through(cluster.kafka)
+    check_pass_through(cluster.kafka)
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     beside = None if node is None else NodeBeside(node)

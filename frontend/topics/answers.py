@@ -16,7 +16,7 @@ from frontend.topics.window import ASK_MOST_MS, Run
 from frontend.topics.windows import Windows
 from railgun.ingest.recording import note_batch
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupReading
+from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.output import Outgoing, Output, OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
 
@@ -38,7 +38,7 @@ class Answering:
         stream: str,
         means: Means,
         windows: Windows,
-        reading: GroupReading,
+        reading: GroupMember,
         output: Output,
         record: StreamRecord,
         on_failure: Callable[[str], None],

@@ -23,7 +23,7 @@ from frontend.topics.windows import Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupReading, leave
+from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.output import Output
 from railgun.telemetry.recording import StreamRecord
 
@@ -52,7 +52,7 @@ class StreamInput:
         self._door: StreamDoor | None = None
         self._unasked: deque[Run] = deque()
         self._stopping = threading.Event()
-        self._reading: GroupReading | None = None
+        self._reading: GroupMember | None = None
         self._answering: Answering | None = None
         self._committed_s = self._looked_s = 0.0
         self._ends: dict[int, int] = {}
@@ -110,7 +110,7 @@ class StreamInput:
 
     def _open(self, output: Output) -> None:
         windows = self.windows
-        reading = self._reading = GroupReading(self._means.settings, self._group, self._group, self)
+        reading = self._reading = GroupMember(self._means.settings, self._group, self._group, self)
         answering = self._answering = Answering(
             self.route.stream, self._means, windows, reading, output, self.record, self.failed
         )
@@ -130,7 +130,7 @@ class StreamInput:
             self.failure = why
         self._stopping.set()
 
-    def _read(self, reading: GroupReading, answering: Answering) -> None:
+    def _read(self, reading: GroupMember, answering: Answering) -> None:
         full_since_s = 0.0
         while not self._stopping.is_set():
             answering.check()
@@ -148,12 +148,12 @@ class StreamInput:
                 continue
             full_since_s = full_since_s or monotonic()
             if monotonic() - full_since_s > _REST_AFTER_S:
-                reading.rest()
+                reading.pause()
             else:
                 with self.windows.changed:
                     self.windows.changed.wait(_ROOM_S)
 
-    def _finish(self, reading: GroupReading) -> None:
+    def _finish(self, reading: GroupMember) -> None:
         deadline = monotonic() + self._means.finish_s
         for run in self._unasked:
             self.windows.forget(run)
@@ -162,9 +162,9 @@ class StreamInput:
             self.windows.alive_s = monotonic()
             if not self.windows.events and self._commit_last(self.windows.uncommitted()):
                 return
-            reading.rest()
+            reading.pause()
 
-    def _check_alive(self, reading: GroupReading, answering: Answering) -> None:
+    def _check_alive(self, reading: GroupMember, answering: Answering) -> None:
         """After so long a pause that others may have the partitions, ask whether this is a member still."""
         now_s = monotonic()
         paused_s, lease_s = now_s - self.windows.alive_s, reading.session_s / 2
@@ -176,7 +176,7 @@ class StreamInput:
                 reading.commit(positions, wait=True)
         self.windows.alive_s = monotonic()
 
-    def _commit(self, reading: GroupReading) -> None:
+    def _commit(self, reading: GroupMember) -> None:
         """Now and then have the group go on after what is written; it says when that is so."""
         answering = self._answering
         if answering is None or answering.commits or monotonic() - self._committed_s < _COMMIT_S:
@@ -186,7 +186,7 @@ class StreamInput:
             self._committed_s = monotonic()
             reading.commit(positions)
 
-    def _look_for_ends(self, reading: GroupReading) -> None:
+    def _look_for_ends(self, reading: GroupMember) -> None:
         """Now and then, and here: asked by a thread that does not read, the consumer may never answer."""
         if monotonic() - self._looked_s >= _LOOK_S:
             self._looked_s = monotonic()

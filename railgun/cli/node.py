@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import flags_given, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
-    from railgun.messaging.kafka.passed import check_passed_through
+    from railgun.messaging.kafka_settings_check import check_pass_through
     from railgun.unit.configured import kafka_settings, units_of
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     }
     settings = load_settings(arguments.config, os.environ, flags_given(given))
     units = units_of(settings.cluster)
-    check_passed_through(kafka_settings(settings))
+    check_pass_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]
     if arguments.broker is not None:
         extra += ["--broker", arguments.broker]

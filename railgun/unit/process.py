@@ -15,8 +15,8 @@ from types import FrameType
 from railgun.config.settings import Settings
 from railgun.host.memory import MemoryShares
 from railgun.messaging.errors import TransportError, TransportFailedError
-from railgun.messaging.kafka.lost import LostBrokers
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.kafka_watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
@@ -75,8 +75,8 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
         # It has to be over in time then, as where it is asked to stop.
-        lost = LostBrokers(kafka, registry.topics.catalog, on_lost=stopped.set)
-        lost.watch()
+        watchdog = ClientWatchdog(kafka, registry.topics.catalog, on_lost=stopped.set)
+        watchdog.start()
         try:
             while not stopped.is_set():
                 loop.round()
@@ -90,13 +90,13 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
             loop.abandon()
             raise
         finally:
-            lost.stop()
+            watchdog.stop()
         follower.stop()
         try:
-            if lost.reason is not None:
+            if watchdog.reason is not None:
                 loop.abandon()
                 raise TransportFailedError(
-                    cluster.broker, lost.reason, "It goes on from the last checkpoints"
+                    cluster.broker, watchdog.reason, "It goes on from the last checkpoints"
                 )
             loop.stop()
         except TransportError:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from railgun.messaging import kafka_watchdog
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka import lost as kafka_lost
 from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
-from railgun.messaging.kafka.errors import Complaints
+from railgun.messaging.kafka.errors import ClientErrors
 from railgun.unit.__main__ import settings_of
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
@@ -34,9 +34,9 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
     def asked(client: Client, topic: str, within_s: float) -> int | None:
         return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
 
-    monkeypatch.setattr(kafka_lost, "_LOOK_S", 0.05)
-    monkeypatch.setattr(kafka_lost, "_BACKOFF_MS", 100)
-    monkeypatch.setattr(kafka_lost, "brokers_of", asked)
+    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
+    monkeypatch.setattr(kafka_watchdog, "_BACKOFF_MS", 100)
+    monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
     config = write_config(tmp_path, kafka, f"l{uuid.uuid4().hex[:12]}")
     parent, stopped, raised = _Nobody(), threading.Event(), list[BaseException]()
 
@@ -50,7 +50,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
     unit.start()
     try:
         assert parent.heard.wait(_LIMIT_S)
-        monkeypatch.setattr(Complaints, "told", Complaints.told + 1)
+        monkeypatch.setattr(ClientErrors, "reports", ClientErrors.reports + 1)
         unit.join(_LIMIT_S)
     finally:
         stopped.set()

@@ -1,34 +1,35 @@
-"""One administrator's client for all transports of a process to the same brokers: each has threads and connections."""
+"""Shares one admin client, with its threads and connections, among all transports of a process with its settings."""
 
 import os
 import threading
 from weakref import WeakValueDictionary
 
 from railgun.messaging.kafka.clients import AdminClient
-from railgun.messaging.kafka.errors import Complaints, made
+from railgun.messaging.kafka.errors import ClientErrors, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
 
 
 class KafkaAdmin:
-    """Its threads end when nobody has it any more, however that came: whoever is asking still has it."""
+    """An admin client and the errors that it reports. Its threads end when the last reference to it goes."""
 
-    __slots__ = ("__weakref__", "client", "complaints")
+    __slots__ = ("__weakref__", "client", "client_errors")
 
     def __init__(self, settings: KafkaSettings) -> None:
-        self.complaints = Complaints()
-        configuration = {**settings.admin(), "error_cb": self.complaints}
-        self.client = made(settings.broker, lambda: AdminClient(configuration))
+        self.client_errors = ClientErrors()
+        configuration = {**settings.admin(), "error_cb": self.client_errors}
+        self.client = create_client(settings.broker, lambda: AdminClient(configuration))
 
 
+# Guarded by `_lock`.
 _shared: WeakValueDictionary[str, KafkaAdmin] = WeakValueDictionary()
-_sharing = threading.Lock()
+_lock = threading.Lock()
 
 
 def shared_admin(settings: KafkaSettings) -> KafkaAdmin:
-    """The one for these settings. Raises TransportRefusedError where they are wrong."""
-    # A forked process has the client, but none of its threads.
+    """Return the process's admin client for these settings. Raises TransportRefusedError where they are wrong."""
+    # A forked process inherits the client, but none of its threads, so it gets its own.
     key = f"{os.getpid()} {sorted(settings.admin().items(), key=str)}"
-    with _sharing:
+    with _lock:
         found = _shared.get(key)
         if found is None:
             found = _shared[key] = KafkaAdmin(settings)

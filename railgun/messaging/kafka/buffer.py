@@ -1,4 +1,4 @@
-"""What has come from one partition of Kafka and was not read yet."""
+"""Buffers the messages of one Kafka partition between the consumer and the threads that read."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,16 @@ from confluent_kafka import KafkaError, Message
 
 from railgun.messaging.transport import Fetched, TopicPartition
 
+# The consumer stops fetching a partition that has more than this buffered, until it is read.
+BUFFER_LIMIT_BYTES = 16 << 20
+BUFFER_LIMIT_RECORDS = 50_000
+
 
 class PartitionBuffer:
-    """Messages in the order of their offsets, between two positions.
+    """Messages of a partition in the order of their offsets. Not thread-safe.
 
-    position: where reading goes on.  end: where the next message comes from.  error: why none will.
-    is_fetched: whether the consumer asks for more of this partition.
+    position: the offset where `take` goes on.  end: the offset where the next message is expected.
+    error: why no further message will come.  is_fetched: whether the partition is assigned to the consumer.
     """
 
     __slots__ = ("_messages", "end", "error", "is_fetched", "position", "size_bytes", "where")
@@ -29,30 +33,47 @@ class PartitionBuffer:
         return len(self._messages)
 
     def seek(self, position: int) -> None:
-        """Begin anew elsewhere."""
+        """Drop all messages and any error, and go on at another offset."""
         self._messages.clear()
         self.size_bytes = 0
         self.position = self.end = position
         self.error = None
 
-    def add(self, messages: Sequence[Message]) -> None:
-        """Take messages that follow on what is there."""
+    def receive(self, messages: Sequence[Message]) -> None:
+        """Take what the consumer returned: records, which follow on those that are buffered, and errors."""
+        errors = [each for each in map(Message.error, messages) if each is not None]
+        if not errors:
+            self._append(messages)
+            return
+        records = [each for each in messages if each.error() is None]
+        if records:
+            self._append(records)
+        for message, error in zip((each for each in messages if each.error() is not None), errors):
+            if error.code() == KafkaError._PARTITION_EOF:
+                # All messages before this offset have come.
+                self.end = max(self.end, message.offset() or 0)
+            else:
+                self.error = error
+
+    def _append(self, messages: Sequence[Message]) -> None:
         self._messages += messages
         self.size_bytes += sum(map(len, messages))
         self.end = _offset(messages[-1]) + 1
 
-    def reached_end(self, offset: int) -> None:
-        """There is no message before this offset that has not come."""
-        self.end = max(self.end, offset)
+    def holds_over(self, share: float) -> bool:
+        """Whether more than this share of a limit is buffered."""
+        return len(self) > share * BUFFER_LIMIT_RECORDS or self.size_bytes > share * BUFFER_LIMIT_BYTES
 
     @property
     def is_ready(self) -> bool:
-        """Whether `take` would say anything: records, or that there are none up to a later position."""
+        """Whether `take` would move the position: there are records, or a gap without any."""
         return self.end > self.position
 
     def take(self, max_records: int, max_bytes: int) -> Fetched:
-        """Records from the position on, within the limits but for a first one that is larger, and go on after
-        them."""
+        """Remove and return records, and move the position behind them.
+
+        They are within both limits, except that a first record that is larger is returned alone.
+        """
         messages = self._messages[: max(max_records, 1)]
         values: list[Any] = list(map(Message.value, messages))
         if None in values:

@@ -1,5 +1,7 @@
-"""librdkafka's clients as every part of a process makes them: known as long as they are there, so that each can be
-asked whether it still has brokers. And producing many records with one call."""
+"""librdkafka's clients, kept in a register of the process, and a call that enqueues many records.
+
+Every client of the process is made from these classes, so that `ClientWatchdog` can ask each whether it has brokers.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -16,12 +18,17 @@ from railgun.messaging.transport import Headers
 _ERROR = "_error"
 Report = Callable[[KafkaError | None, Message], None]
 
-_there: "WeakSet[Client]" = WeakSet()
-_noting = threading.Lock()
+# Guarded by `_register_lock`.
+_register: "WeakSet[Client]" = WeakSet()
+_register_lock = threading.Lock()
 
 
-class _Known:
-    """Beneath a client: notes it. broker: the address it was given.  asking: held while it is asked."""
+class _Registered:
+    """A base class of clients, which registers them.
+
+    broker: the bootstrap address.  asking: held while `brokers_of` asks the client, and while it is closed: a closed
+    client must not be asked.
+    """
 
     broker: str
     asking: threading.Lock
@@ -29,44 +36,48 @@ class _Known:
     def __init__(self, configuration: dict[str, Any]) -> None:
         super().__init__(configuration)  # type: ignore[call-arg]
         self.broker, self.asking = str(configuration["bootstrap.servers"]), threading.Lock()
-        with _noting:
-            _there.add(self)  # type: ignore[arg-type]
+        with _register_lock:
+            _register.add(self)  # type: ignore[arg-type]
 
 
-class _Closed(_Known):
-    """Of one that is closed: meanwhile it must not be asked, as what it is made of goes."""
+class _Closable(_Registered):
+    """A base class of clients that have a `close`: it waits until nobody asks the client."""
 
     def close(self) -> Any:
-        """As the client's own."""
+        """As the client's own `close`."""
         with self.asking:
             return super().close()  # type: ignore[misc]
 
 
-class Consumer(_Closed, confluent_kafka.Consumer):
-    """confluent_kafka's, known."""
+class Consumer(_Closable, confluent_kafka.Consumer):
+    """confluent_kafka's consumer, registered."""
 
 
-class Producer(_Closed, confluent_kafka.Producer):
-    """confluent_kafka's, known."""
+class Producer(_Closable, confluent_kafka.Producer):
+    """confluent_kafka's producer, registered."""
 
 
-class AdminClient(_Known, confluent_admin.AdminClient):
-    """confluent_kafka's, known."""
+class AdminClient(_Registered, confluent_admin.AdminClient):
+    """confluent_kafka's admin client, registered."""
 
 
 Client = AdminClient | Consumer | Producer
 
 
 def clients(broker: str) -> list[Client]:
-    """Those that there are of a cluster, by the address that they were given."""
-    with _noting:
-        there = list(_there)
-    return [each for each in there if each.broker == broker]
+    """The clients of this process that have this bootstrap address."""
+    with _register_lock:
+        registered = list(_register)
+    return [each for each in registered if each.broker == broker]
 
 
 def brokers_of(client: Client, topic: str, within_s: float) -> int | None:
-    """How many brokers a client is told of; None where it knows of none that it could ask, for so long. Raises
-    KafkaException where that cannot be said now, as of one that is being closed."""
+    """Ask a client for the metadata of a topic, and return how many brokers the answer names.
+
+    None: the client knew no broker to ask, for `within_s` seconds.
+    Raises KafkaException where there is no answer otherwise; its code is _DESTROY where the client is closed, being
+    closed, or being asked by another thread.
+    """
     if not client.asking.acquire(blocking=False):
         raise KafkaException(KafkaError(KafkaError._DESTROY))
     try:
@@ -76,7 +87,7 @@ def brokers_of(client: Client, topic: str, within_s: float) -> int | None:
             raise
         return None
     except RuntimeError as error:
-        # It was closed.
+        # confluent_kafka raises this for a closed client.
         raise KafkaException(KafkaError(KafkaError._DESTROY)) from error
     finally:
         client.asking.release()

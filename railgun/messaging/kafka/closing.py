@@ -1,26 +1,29 @@
-"""The end of a producer of transactions, whose own `close` waits without end for a broker that is away (2.16)."""
+"""Closes a transactional producer, whose own `close` blocks forever while its broker is away (2.16)."""
 
 import contextlib
 
 from confluent_kafka import KafkaException, Producer
 
-# What is under way is given up at once where the broker answers.
-_GIVEN_UP_S = 5.0
+# A broker that answers aborts at once.
+_ABORT_S = 5.0
 
 
-def close_writer(producer: Producer) -> None:
-    """Give up the transaction that is under way, if any, and let go of the connection. Where that does not come about,
-    the broker gives it up once its time is over, and the client ends with whoever has it.
+def close_transactional(producer: Producer) -> None:
+    """Abort the open transaction, if any, and close the producer.
+
+    Where the broker does not answer, the producer is left open: it goes with its last reference, and the broker aborts
+    the transaction after its timeout.
     """
     with contextlib.suppress(KafkaException):
-        if _has_no_transaction(producer):
+        if _abort(producer):
             producer.close()
 
 
-def _has_no_transaction(producer: Producer) -> bool:
+def _abort(producer: Producer) -> bool:
+    """Whether `close` will return: no transaction is open, or librdkafka knows that it cannot be aborted."""
     try:
-        producer.abort_transaction(_GIVEN_UP_S)
+        producer.abort_transaction(_ABORT_S)
     except KafkaException as error:
-        # What else is said is said at once, to `close` too: there was none, it is being committed, it was shut out.
+        # Not retriable: there was none, it is being committed, or the producer was fenced. `close` fails at once too.
         return not error.args[0].retriable()
     return True

@@ -1,4 +1,4 @@
-"""What librdkafka says went wrong, as errors of the transport: try again, open again, or change something first."""
+"""Maps librdkafka's errors to the transport's, which say whether to retry, to reopen, or what to change first."""
 
 import logging
 import warnings
@@ -18,8 +18,8 @@ from railgun.messaging.errors import (
 
 T = TypeVar("T")
 
-# A transaction's writer that was shut out complains once more when it goes. Said here once for all threads: where one
-# of several catches warnings, those of the others escape.
+# A transactional producer that was fenced warns again when it is closed. The filter is for the whole process: catching
+# warnings in one thread would let those of other threads through.
 warnings.filterwarnings("ignore", "Producer .* failed during close", RuntimeWarning)
 
 _log = logging.getLogger("railgun.kafka")
@@ -33,14 +33,14 @@ _MISSING: Final = frozenset(
     }
 )
 
-# Bytes that cannot be what was written.
+# The bytes that came are not those that were written.
 _DAMAGED: Final = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG})
 
 _RIGHTS = "Give this user the right on the broker"
 _SECURITY = "Check the security settings of [kafka] (security.protocol, sasl.*, ssl.*) against the broker's"
 _LIMITS = "Change the limit or policy on the broker, or what is asked of it"
 
-# What no repetition mends, and what does.
+# Errors that a retry does not mend, each with what the operator can do.
 _REFUSED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
     KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
@@ -65,10 +65,11 @@ _REFUSED: Final = {
 }
 
 
-def as_transport_error(place: str, error: KafkaError, because: KafkaError | None = None) -> TransportError:
-    """The transport's error for one of librdkafka's.
+def as_transport_error(place: str, error: KafkaError, cause: KafkaError | None = None) -> TransportError:
+    """Return the transport's error for one of librdkafka's.
 
-    because: what the client complained of last; where nothing answered in time, that is why.
+    place: the broker, topic or partition that the message names.
+    cause: the last error that the client reported by itself; it explains a timeout.
     """
     if error.fatal():
         return TransportFailedError(
@@ -78,71 +79,76 @@ def as_transport_error(place: str, error: KafkaError, because: KafkaError | None
         return TopicMissingError(place)
     if error.code() in _DAMAGED:
         return TransportCorruptionError(place, text_of(error))
-    for each in (error, because):
+    for each in (error, cause):
         remedy = None if each is None else _remedy(each)
         if each is not None and remedy is not None:
             return TransportRefusedError(place, text_of(each), remedy)
-    reason = text_of(error) if because is None else f"{text_of(error)} ({text_of(because)})"
+    reason = text_of(error) if cause is None else f"{text_of(error)} ({text_of(cause)})"
     return TransportUnavailableError(
         place, reason, "Check that the broker runs and its address is right; then try again"
     )
 
 
 def is_fenced(error: KafkaError) -> bool:
-    """Whether there is no broker for replicas at the moment: each starts, or was too busy to tell the controller that
-    it runs. Only the text tells that from fewer brokers than replicas."""
+    """Whether the controller has fenced all brokers for now: they are starting, or were too busy to send heartbeats.
+
+    Only the text distinguishes this from a replication factor above the number of brokers.
+    """
     return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in text_of(error)
 
 
 def _remedy(error: KafkaError) -> str | None:
-    """Of an error that no repetition mends; None of any other."""
+    """What the operator can do about an error; None for one that a retry may mend."""
     return None if is_fenced(error) else _REFUSED.get(error.code())
 
 
-def is_passing(error: KafkaError) -> bool:
-    """Whether the same question may be answered in a moment, as while a partition's leader changes."""
+def is_transient(error: KafkaError) -> bool:
+    """Whether the same request may succeed in a moment, as while a partition's leader changes."""
     return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
 
 
 def text_of(error: KafkaError) -> str:
-    """What librdkafka says, for a reader of the log."""
+    """librdkafka's message, without its last full stop."""
     return str(error.str()).rstrip(".")
 
 
-def made(place: str, make: Callable[[], T]) -> T:
-    """What a constructor of librdkafka's makes of its settings. Raises TransportRefusedError where they are wrong."""
+def create_client(place: str, create: Callable[[], T]) -> T:
+    """Call a constructor of a librdkafka client. Raises TransportRefusedError where its settings are wrong."""
     try:
-        return make()
+        return create()
     except KafkaException as error:
         raise as_transport_error(place, error.args[0]) from error
 
 
-class Complaints:
-    """What a client says of its connections: each trouble is logged once, and kept for what times out later.
+class ClientErrors:
+    """The errors that a client reports by itself, outside any call: of its connections, mostly.
 
-    told: how often any client of this process complained.
+    Each kind is logged once until `clear`. The last one is kept, to explain a timeout.
+
+    last: that one; an error that the operator has to mend is not replaced by others.
+    reports: how many such errors all clients of this process have reported.
     """
 
-    told: ClassVar[int] = 0
+    reports: ClassVar[int] = 0
 
     def __init__(self) -> None:
         self.last: KafkaError | None = None
-        self._told: set[int] = set()
+        self._logged: set[int] = set()
 
     def __call__(self, error: KafkaError) -> None:
         """librdkafka's `error_cb`."""
-        Complaints.told += 1
+        ClientErrors.reports += 1
         # "All brokers are down" follows on every cause and says less.
         if self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN:
             return
-        if error.code() not in self._told:
-            self._told.add(error.code())
+        if error.code() not in self._logged:
+            self._logged.add(error.code())
             _log.warning("%s", text_of(error))
         if self.last is None or self.last.code() not in _REFUSED:
             self.last = error
 
-    def forget(self) -> None:
-        """The broker has answered."""
+    def clear(self) -> None:
+        """Forget all errors, since the broker has answered."""
         if self.last is not None:
             self.last = None
-            self._told.clear()
+            self._logged.clear()

@@ -1,4 +1,4 @@
-"""Reading a topic as a member of a consumer group, which shares the topic's partitions among its members."""
+"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members."""
 
 import logging
 import threading
@@ -14,50 +14,53 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.clients import Consumer
-from railgun.messaging.kafka.errors import Complaints, as_transport_error, is_passing, made
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
 from railgun.messaging.kafka.settings import KafkaSettings
 
 _SESSION_MS, _HEARTBEAT_MS = 10_000, 1_000
-_REST_S = 0.05
-# How long whoever reads waits at first to be told where partitions begin, and when it asks for all of them again.
-_BEGIN_S, _BEGIN_AGAIN_S = 0.2, 1.0
-# What is written meanwhile, and the last positions, take a few seconds.
-_LEAVE_S, _GIVE_UP_S = 10.0, 5.0
+_PAUSE_S = 0.05
+# The shortest and the longest time for the broker to answer with committed positions. Nothing is read meanwhile.
+_ANSWER_MIN_S, _ANSWER_MAX_S = 0.2, 1.0
+# Between two requests for the positions of all partitions that lack one.
+_RETRY_S = 1.0
+# To revoke partitions, the owner writes what is in flight and commits the last positions: a few seconds.
+_LEAVE_S, _REVOKE_S = 10.0, 5.0
 
 _log = logging.getLogger("railgun.kafka")
 
 
 class Owner(Protocol):
-    """Told, in the thread that polls, which partitions this member has."""
+    """Is notified which partitions the member has, in the thread that polls."""
 
     def assigned(self, partitions: list[int]) -> None:
-        """Records of these will come."""
+        """The member has these partitions from now on."""
 
     def revoked(self, partitions: list[int]) -> None:
-        """When this returns, another member may have them."""
+        """The member gives these partitions up. Another one may have them as soon as this returns."""
 
     def lost(self, partitions: list[int]) -> None:
-        """Another member may have them already."""
+        """The member was shut out: another one may have these partitions already."""
 
     def committed(self, positions: Mapping[int, int]) -> None:
-        """The group goes on there."""
+        """The group has committed these positions, by partition."""
 
 
-class GroupReading:
-    """One member. Every method belongs to one thread. Begins at what the group committed, else at the oldest record.
+class GroupMember:
+    """One member of a group. It reads each partition from the committed position, or else from the oldest record.
 
-    Where that is asked for here and not left to librdkafka (2.16): told that a transaction over a partition's position
-    is under way while others come or go, it takes the partition for one that was never read.
+    It asks for committed positions itself. librdkafka (2.16) takes a partition for one that was never read when a
+    transaction over its position is open while the group rebalances.
 
-    session_s: after so long without a sign of life the group gives its partitions to others.
-    metadata: who this member is, for a producer's transaction, as of the last rebalance that it heard the end of; None
-    during one, except while partitions are being given up.  Any thread may look at it.
+    Threads: every method belongs to one thread; others may read `metadata`.
+    session_s: the group takes a member's partitions away after so long without a heartbeat.
+    metadata: the member's identity, for a producer's transaction, as of the last completed rebalance. None during a
+    rebalance, except while partitions are being revoked.
     """
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, owner: Owner) -> None:
         self._topic, self._owner = topic, owner
-        self._complaints = Complaints()
-        self._raised: BaseException | None = None
+        self._client_errors = ClientErrors()
+        self._callback_error: BaseException | None = None
         configuration: dict[str, Any] = {
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
@@ -66,68 +69,72 @@ class GroupReading:
             "partition.assignment.strategy": "cooperative-sticky",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": False,
-            "on_commit": self._guarded(self._on_commit),
-            "error_cb": self._complaints,
+            "on_commit": self._deferring(self._on_commit),
+            "error_cb": self._client_errors,
         }
         self.session_s = float(configuration["session.timeout.ms"]) / 1000
-        self._consumer = made(topic, lambda: Consumer(configuration))
-        self._held: list[Message] = []
-        # Partitions of which it is not known yet where they begin. librdkafka is given them then, and not told to seek:
-        # the answer to where they end, should it come afterwards, would make it go there (2.16).
-        self._unbegun: set[int] = set()
-        # Those of them that are still to be asked for one by one, since nothing was said of all: an unfinished
-        # transaction over one position holds up the answer for the others. Shuffled: where such ones are neighbours, as
-        # they had one owner, all that do begin would come after them.
-        self._turn: list[int] = []
-        self._begin_s, self._patience_s = 0.0, _BEGIN_S
-        # How long the answer for all was waited for, and whether there was one for any since.
-        self._together_s, self._is_answered = 0.0, False
-        self._is_resting, self._is_member = False, False
+        self._consumer = create_client(topic, lambda: Consumer(configuration))
+        # Messages that have come and were not returned yet.
+        self._buffered: list[Message] = []
+        # Assigned partitions whose committed position is not known yet. librdkafka gets a partition with its position,
+        # and no seek: an answer about the partition's end that comes after the seek would override it (2.16).
+        self._unpositioned: set[int] = set()
+        # Those of them to be asked for one by one, after a request for all of them failed: one position under an open
+        # transaction delays the answer for all. They are shuffled, as such partitions are often neighbours, which had
+        # the same owner, and would all come before the others.
+        self._to_ask_singly: list[int] = []
+        self._next_request_s, self._answer_s = 0.0, _ANSWER_MIN_S
+        # The time limit of the last request for all, and whether any request was answered since.
+        self._answer_of_all_s, self._is_answered = 0.0, False
+        # _is_member: between an assignment and the next revocation.
+        self._is_paused, self._is_member = False, False
         self.metadata: Any = None
-        # As whom the partitions came that are had.
-        self._member: str | None = None
+        # The member id under which the present partitions were assigned.
+        self._member_id: str | None = None
         self._consumer.subscribe(
             [topic],
-            on_assign=self._guarded(self._on_assign),
-            on_revoke=self._guarded(self._on_revoke),
-            on_lost=self._guarded(self._on_lost),
+            on_assign=self._deferring(self._on_assign),
+            on_revoke=self._deferring(self._on_revoke),
+            on_lost=self._deferring(self._on_lost),
         )
 
     def poll(self, timeout_s: float, max_records: int) -> list[Message]:
-        """What has come. Raises TransportError for what does not pass by itself."""
-        if self._is_resting:
-            self._is_resting = False
+        """Return messages that have come. Raises TransportError for an error that a retry does not mend."""
+        if self._is_paused:
+            self._is_paused = False
             self._consumer.resume(self._consumer.assignment())
-        if self._held:
-            messages, self._held = self._held, []
+        if self._buffered:
+            messages, self._buffered = self._buffered, []
             return messages
-        if self._unbegun and monotonic() >= self._begin_s:
-            self._begin()
-        self._hold(timeout_s)
-        if not self._held:
+        if self._unpositioned and monotonic() >= self._next_request_s:
+            self._find_positions()
+        self._poll_into_buffer(timeout_s)
+        if not self._buffered:
             return []
-        # Asked for several with a timeout, it would wait for all of them.
-        more = self._good(self._consumer.consume(max_records - 1, 0))
-        self._raise()
-        messages, self._held = self._held + more, []
+        # `consume` with a timeout would wait until it has all of them.
+        more = self._without_errors(self._consumer.consume(max_records - 1, 0))
+        self._raise_deferred()
+        messages, self._buffered = self._buffered + more, []
         return messages
 
-    def rest(self) -> None:
-        """Stay a member without reading on, for a moment."""
-        self._is_resting = True
+    def pause(self) -> None:
+        """Remain a member for a moment without reading. The next `poll` reads on."""
+        self._is_paused = True
         self._consumer.pause(self._consumer.assignment())
-        # What comes is of a partition that was assigned just now.
-        self._hold(_REST_S)
+        # A message that comes all the same is of a partition that was just assigned.
+        self._poll_into_buffer(_PAUSE_S)
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
-        """Have the group go on there. With `wait` it is so on return, or TransportError says why not: as where this
-        member is none any more."""
-        wanted = [KafkaTopicPartition(self._topic, each, offset) for each, offset in positions.items()]
+        """Commit the group's positions, by partition.
+
+        wait: return when they are committed; or raise TransportError, as where this is no longer a member.
+        """
+        offsets = [KafkaTopicPartition(self._topic, each, offset) for each, offset in positions.items()]
         try:
             if not wait:
-                self._consumer.commit(offsets=wanted, asynchronous=True)
+                self._consumer.commit(offsets=offsets, asynchronous=True)
                 return
-            found = self._consumer.commit(offsets=wanted, asynchronous=False)
+            found = self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             raise self._as_transport_error(error.args[0]) from error
         for each in found or ():
@@ -135,189 +142,200 @@ class GroupReading:
                 raise self._as_transport_error(each.error)
 
     def position(self, partition: int, offset: int) -> KafkaTopicPartition:
-        """A position as a transaction wants it."""
+        """A position in the form that a transaction takes."""
         return KafkaTopicPartition(self._topic, partition, offset)
 
     def end(self, partition: int) -> int:
-        """Where the partition ended when it was fetched last; −1 where that is not known. For the thread that polls."""
+        """The end of the partition as of the last fetch; −1 if not known. Only for the thread that polls."""
         known = self._consumer.get_watermark_offsets(KafkaTopicPartition(self._topic, partition), cached=True)
         return -1 if known is None else known[1]
 
     def close(self) -> None:
-        """Leave the group; what is still had is revoked first."""
-        # And that before the client is closed: one that comes to its end just when it is told that partitions are let
-        # go does not answer (2.16), and whoever told it waits without end and with the interpreter.
+        """Leave the group. Partitions are revoked first."""
+        # They are revoked here and not by the client's `close`: a client that ends just when it gets the answer to
+        # `incremental_unassign` never returns from it (2.16), and holds the interpreter lock.
         with suppress(KafkaException):
             self._consumer.unsubscribe()
-            until_s = monotonic() + _GIVE_UP_S
-            while (self._consumer.assignment() or self._unbegun) and monotonic() < until_s:
-                self._consumer.poll(_REST_S)
+            until_s = monotonic() + _REVOKE_S
+            while (self._consumer.assignment() or self._unpositioned) and monotonic() < until_s:
+                self._consumer.poll(_PAUSE_S)
         self._consumer.close()
-        self._raise()
+        self._raise_deferred()
 
-    def _hold(self, timeout_s: float) -> None:
-        """Wait for a record, which is held: its partition may go before it is handed on."""
+    def _poll_into_buffer(self, timeout_s: float) -> None:
+        """Wait for a message. It is buffered, as its partition may go before the message is returned."""
         message = self._consumer.poll(timeout_s)
         if self.metadata is None and self._is_member:
             self.metadata = self._membership()
         if message is not None:
-            self._held += self._good([message])
-        self._raise()
+            self._buffered += self._without_errors([message])
+        self._raise_deferred()
 
-    def _guarded(self, told: Callable[..., None]) -> Callable[..., None]:
-        """What a callback of librdkafka raises is raised once its caller is back: confluent_kafka (2.16) makes a
-        SystemError of what it does not expect there, or ends the process.
+    def _deferring(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """Wrap a callback of librdkafka so that what it raises is raised by the method that polled.
+
+        confluent_kafka (2.16) turns an exception from a callback into a SystemError, or ends the process.
         """
 
-        def guarded(*said: object) -> None:
+        def wrapped(*arguments: object) -> None:
             try:
-                told(*said)
-            except BaseException as error:  # noqa: BLE001 - it is raised all the same
-                self._raised = self._raised or error
+                callback(*arguments)
+            except BaseException as error:  # noqa: BLE001 - `_raise_deferred` raises it
+                self._callback_error = self._callback_error or error
 
-        return guarded
+        return wrapped
 
-    def _raise(self) -> None:
-        raised, self._raised = self._raised, None
-        if raised is not None:
-            raise raised
+    def _raise_deferred(self) -> None:
+        error, self._callback_error = self._callback_error, None
+        if error is not None:
+            raise error
 
-    def _good(self, messages: list[Message]) -> list[Message]:
+    def _without_errors(self, messages: list[Message]) -> list[Message]:
+        """Messages that are records. Transient errors are logged, others are raised."""
         errors = [error for error in map(Message.error, messages) if error is not None]
         if not errors:
             return messages
         for error in errors:
             raised = self._as_transport_error(error)
-            if not is_passing(error):
+            if not is_transient(error):
                 raise raised
             _log.warning("%s: %s", self._topic, raised)
         return [each for each in messages if each.error() is None]
 
-    def _begin(self) -> None:
-        """Read partitions of which it was not known where they begin, each once that is known."""
-        until_s = monotonic() + _BEGIN_S
-        while self._unbegun and monotonic() < until_s:
-            asked = self._turn[:1] or sorted(self._unbegun)
+    def _find_positions(self) -> None:
+        """Ask for the positions of partitions that lack one, and start to read those whose position is known."""
+        until_s = monotonic() + _ANSWER_MIN_S
+        while self._unpositioned and monotonic() < until_s:
+            partitions = self._to_ask_singly[:1] or sorted(self._unpositioned)
             try:
-                self._consumer.incremental_assign(self._beginnings(asked))
+                self._consumer.incremental_assign(self._positions(partitions))
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
-                if not is_passing(cause):
+                if not is_transient(cause):
                     raise self._as_transport_error(cause) from error
-                self._ask_again(asked)
+                self._schedule_retry(partitions)
                 return
-            self._unbegun.difference_update(asked)
-            del self._turn[:1]
-            if self._patience_s > self._together_s:
-                # No wonder that there was no answer for all.
-                self._turn.clear()
+            self._unpositioned.difference_update(partitions)
+            del self._to_ask_singly[:1]
+            if self._answer_s > self._answer_of_all_s:
+                # The request for all had less time than the broker needs: it is worth another try.
+                self._to_ask_singly.clear()
 
-    def _ask_again(self, asked: list[int]) -> None:
-        """There was no answer for these: say which are next, and when. Meanwhile there is time to read."""
-        waited_s, are_all = self._patience_s, not self._turn
-        if len(asked) > 1:
-            self._turn = sample(asked, len(asked))
+    def _schedule_retry(self, partitions: list[int]) -> None:
+        """Decide what to ask next, and when, after a request got no answer. Until then there is time to read."""
+        limit_s, was_for_all = self._answer_s, not self._to_ask_singly
+        if len(partitions) > 1:
+            self._to_ask_singly = sample(partitions, len(partitions))
         else:
-            del self._turn[:1]
+            del self._to_ask_singly[:1]
             if not self._is_answered:
-                # All reading waits: not for long at first, but a slow broker has to be heard in the end.
-                self._patience_s = min(2 * waited_s, _BEGIN_AGAIN_S)
-        if are_all:
-            self._together_s, self._is_answered = waited_s, False
-        self._begin_s = monotonic() + (waited_s if self._turn else _BEGIN_AGAIN_S)
+                # Short at first, as nothing is read meanwhile; but a slow broker has to get enough time in the end.
+                self._answer_s = min(2 * limit_s, _ANSWER_MAX_S)
+        if was_for_all:
+            self._answer_of_all_s, self._is_answered = limit_s, False
+        self._next_request_s = monotonic() + (limit_s if self._to_ask_singly else _RETRY_S)
 
-    def _beginnings(self, partitions: list[int]) -> list[KafkaTopicPartition]:
-        """Raises KafkaException where the broker does not say now, as while a transaction over one is under way."""
+    def _positions(self, partitions: list[int]) -> list[KafkaTopicPartition]:
+        """Where to start reading partitions.
+
+        Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
+        """
         asked = [KafkaTopicPartition(self._topic, each) for each in partitions]
         asked_s = monotonic()
-        found = self._consumer.committed(asked, self._patience_s)
+        found = self._consumer.committed(asked, self._answer_s)
         for each in found:
             if each.error is not None:
                 raise KafkaException(each.error)
             if each.offset < 0:
                 each.offset = OFFSET_BEGINNING
-        self._patience_s = min(max(_BEGIN_S, 2 * (monotonic() - asked_s)), _BEGIN_AGAIN_S)
+        self._answer_s = min(max(_ANSWER_MIN_S, 2 * (monotonic() - asked_s)), _ANSWER_MAX_S)
         self._is_answered = True
         return found
 
     def _membership(self) -> Any:
-        """Who this member is now; None where it is none, or already another: of nobody, a broker takes any position."""
+        """The member's identity; None where it is no member, or a new one by now.
+
+        The check matters: a broker takes any position from a transaction that names no member.
+        """
         try:
-            metadata, member = self._consumer.consumer_group_metadata(), self._consumer.memberid()
+            metadata, member_id = self._consumer.consumer_group_metadata(), self._consumer.memberid()
         except (KafkaException, RuntimeError):
-            # One that is being closed does not say any more.
+            # The client is being closed.
             return None
-        return metadata if member and member == self._member and member.encode() in metadata else None
+        is_same = member_id and member_id == self._member_id and member_id.encode() in metadata
+        return metadata if is_same else None
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         self.metadata, self._is_member = None, True
-        if not self._unbegun and not consumer.assignment():
-            self._member = consumer.memberid()
-        own = [each.partition for each in partitions]
+        if not self._unpositioned and not consumer.assignment():
+            self._member_id = consumer.memberid()
+        numbers = [each.partition for each in partitions]
         try:
-            found = self._beginnings(own) if own else []
+            found = self._positions(numbers) if numbers else []
         except KafkaException:
-            # Asked again at once, one by one, which tells what does not pass.
-            self._unbegun.update(own)
-            self._turn = sample(own, len(own)) + self._turn
-            self._together_s, self._is_answered, self._begin_s = self._patience_s, False, 0.0
+            # They are asked for again at once, one by one; that also raises errors that are not transient.
+            self._unpositioned.update(numbers)
+            self._to_ask_singly = sample(numbers, len(numbers)) + self._to_ask_singly
+            self._answer_of_all_s, self._is_answered, self._next_request_s = self._answer_s, False, 0.0
             found = []
         try:
             consumer.incremental_assign(found)
         except KafkaException as error:
             raise self._as_transport_error(error.args[0]) from error
-        self._owner.assigned(own)
+        self._owner.assigned(numbers)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
-        # Nobody else has them before this returns: a transaction too may finish what is under way.
+        # Nobody else has the partitions before this returns, so the owner may still commit a transaction.
         self.metadata, self._is_member = self._membership(), False
-        # Told so where it was shut out while partitions came or went, too.
-        self._let_go(partitions, self._owner.lost if self.metadata is None else self._owner.revoked)
+        # librdkafka also calls this for a member that was shut out during a rebalance.
+        self._give_up(partitions, self._owner.lost if self.metadata is None else self._owner.revoked)
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         self.metadata, self._is_member = None, False
-        self._let_go(partitions, self._owner.lost)
+        self._give_up(partitions, self._owner.lost)
 
-    def _let_go(self, partitions: list[KafkaTopicPartition], tell: Callable[[list[int]], None]) -> None:
-        own = [each.partition for each in partitions]
-        self._unbegun.difference_update(own)
-        self._turn = [each for each in self._turn if each not in own]
-        # Were they to come back meanwhile, others may have gone on after what is held.
-        self._held = [each for each in self._held if each.partition() not in own]
+    def _give_up(self, partitions: list[KafkaTopicPartition], notify: Callable[[list[int]], None]) -> None:
+        numbers = [each.partition for each in partitions]
+        self._unpositioned.difference_update(numbers)
+        self._to_ask_singly = [each for each in self._to_ask_singly if each not in numbers]
+        # If a partition comes back, another member may have read on from where the buffered messages are.
+        self._buffered = [each for each in self._buffered if each.partition() not in numbers]
         try:
-            tell(own)
+            notify(numbers)
         finally:
             self.metadata = None
-            self._unassign(own)
+            self._unassign(numbers)
 
     def _unassign(self, partitions: list[int]) -> None:
         try:
-            begun = [each for each in self._consumer.assignment() if each.partition in partitions]
-            # One that goes while it is paused would be so still when it comes back.
-            self._consumer.resume(begun)
-            self._consumer.incremental_unassign(begun)
+            assigned = [each for each in self._consumer.assignment() if each.partition in partitions]
+            # A partition that goes while it is paused would still be paused when it comes back.
+            self._consumer.resume(assigned)
+            self._consumer.incremental_unassign(assigned)
         except KafkaException as error:
-            # One that is being closed may have given up all by itself.
+            # A client that is being closed may have unassigned them already.
             if error.args[0].code() != KafkaError._DESTROY:
                 raise self._as_transport_error(error.args[0]) from error
 
     def _as_transport_error(self, error: KafkaError) -> TransportError:
-        return as_transport_error(self._topic, error, self._complaints.last)
+        return as_transport_error(self._topic, error, self._client_errors.last)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:
             self._owner.committed({each.partition: each.offset for each in partitions if each.error is None})
 
 
-def leave(member: GroupReading) -> None:
-    """Let go of a member whatever became of the broker. Where that is away while positions are on their way to it,
-    librdkafka waits without end (2.16; its issue 3740), and is left to it."""
+def leave(member: GroupMember) -> None:
+    """Close a member, for at most ten seconds; then it is left behind, and its group gives its partitions to others.
+
+    librdkafka blocks forever where the broker goes away while positions are being committed (2.16; its issue 3740).
+    """
     left: Future[None] = Future()
 
     def close() -> None:
         try:
             member.close()
-        except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+        except BaseException as error:  # noqa: BLE001 - `left.result` raises it
             left.set_exception(error)
         else:
             left.set_result(None)

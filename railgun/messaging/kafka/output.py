@@ -1,4 +1,4 @@
-"""Records that go out together with the positions of what they were made from: one after the other, or as one."""
+"""Writes records to Kafka, with the positions of the input that they were made from: in a transaction, or without."""
 
 import math
 import time
@@ -9,29 +9,29 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.clients import Producer, produce_all
-from railgun.messaging.kafka.closing import close_writer
-from railgun.messaging.kafka.errors import Complaints, as_transport_error, made, text_of
-from railgun.messaging.kafka.group import GroupReading
+from railgun.messaging.kafka.closing import close_transactional
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, text_of
+from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
 
-# A transaction that its writer left open holds up readers, and whoever takes its partitions over, for so long and up
-# to as long again: a broker looks every ten seconds.
+# A transaction whose writer died blocks readers, and the members that take its partitions over, until the broker aborts
+# it. The broker looks every ten seconds, so that is after one to two times this.
 TRANSACTION_MS = 10_000
-# How long positions may take to be sent: what comes after that is refused.
+# The limit for sending positions. Later ones would be refused, as the transaction has timed out.
 _POSITIONS_S = TRANSACTION_MS / 1000
-# Later than it should have by so much, librdkafka will not come back: where the group's broker left the cluster for a
-# moment, as when it starts again, it waits without end to send positions (2.16; its issues 5456 and 5511).
+# A call of librdkafka that is overdue by this will not return. When the group's coordinator leaves the cluster for a
+# moment, as in a restart, sending positions blocks forever (2.16; its issues 5456 and 5511).
 _STUCK_S = 5.0
 _FLUSH_S = 0.5
-_AGAIN_S = 0.05
+_RETRY_S = 0.05
 _BY_KEY = -1
-# Half of what topics take in one request unless told otherwise; a record's key and frame come to about so much.
-_PART_BYTES, _RECORD_BYTES = 500_000, 100
+# Half of a topic's default max.message.bytes; and about what a record's key and frame take.
+_REQUEST_BYTES, _RECORD_BYTES = 500_000, 100
 
 
 class Outgoing(NamedTuple):
-    """Records for a topic, each at the partition that its key says, any where it has none."""
+    """Records for a topic. The key decides a record's partition; without a key it is any."""
 
     topic: str
     values: Sequence[bytes | None]
@@ -40,7 +40,10 @@ class Outgoing(NamedTuple):
 
 
 class OutputAbortedError(Exception):
-    """Nothing of it was written; it may be tried again. kind: the same for the same cause, however it is told."""
+    """Nothing was written; it may be tried again.
+
+    kind: identifies the cause where the text varies; the text where None is given.
+    """
 
     def __init__(self, text: str, kind: object = None) -> None:
         super().__init__(text)
@@ -48,31 +51,34 @@ class OutputAbortedError(Exception):
 
 
 class Output(Protocol):
-    """Where `write` returns, all is durable.
+    """Writes records durably. One thread writes; any may ask `is_stuck`.
 
-    commits: whether the positions are committed with the records; else whoever writes commits them afterwards.
+    commits: whether `write` commits the positions with the records. If not, the caller commits them afterwards.
     """
 
     commits: bool
 
     @property
     def is_stuck(self) -> bool:
-        """Whether `write` does not return: another one has to be made, and this one left as it is."""
+        """Whether `write` will never return. Another output has to be made then, and this one must not be closed."""
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
     ) -> None:
-        """Write what `select` gives: records, and by partition where the group goes on after them.
+        """Call `select`, and write what it returns: records, and by partition the group's position after them.
 
-        Raises OutputAbortedError, or TransportError where another one has to be made.
+        Returns when all is durable. Raises OutputAbortedError, or TransportError where another output has to be made.
         """
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class PlainOutput:
-    """Records only: what is committed afterwards may be lost in a crash, and they are written again."""
+    """Writes records only. A crash before the positions are committed has the records written again.
+
+    is_stopping: asked while the broker does not answer; when it returns True, `write` gives up.
+    """
 
     commits = False
     is_stuck = False
@@ -80,24 +86,24 @@ class PlainOutput:
     def __init__(self, settings: KafkaSettings, is_stopping: Callable[[], bool]) -> None:
         self._place, self._is_stopping = settings.broker, is_stopping
         self._failed: list[KafkaError] = []
-        self._complaints = Complaints()
+        self._client_errors = ClientErrors()
         configuration = {
             **settings.producer(),
             # Records go out with `flush`, all of a request at once (`kafka_batching` says why).
             **LINGERING,
             "delivery.report.only.error": True,
             "on_delivery": self._report,
-            "error_cb": self._complaints,
+            "error_cb": self._client_errors,
         }
-        self._producer = made(settings.broker, lambda: Producer(configuration))
+        self._producer = create_client(settings.broker, lambda: Producer(configuration))
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
     ) -> None:
         outgoing, _ = select()
         self._failed.clear()
         try:
-            for part in _parts(outgoing):
+            for part in _requests(outgoing):
                 _enqueue(self._producer, part)
                 while self._producer.flush(_FLUSH_S):
                     if self._is_stopping():
@@ -105,9 +111,9 @@ class PlainOutput:
                 if self._failed:
                     break
         except KafkaException as error:
-            raise as_transport_error(self._place, error.args[0], self._complaints.last) from error
+            raise as_transport_error(self._place, error.args[0], self._client_errors.last) from error
         if self._failed:
-            raised = as_transport_error(self._place, self._failed[0], self._complaints.last)
+            raised = as_transport_error(self._place, self._failed[0], self._client_errors.last)
             if isinstance(raised, TransportFailedError):
                 raise raised
             raise OutputAbortedError(str(raised))
@@ -122,98 +128,101 @@ class PlainOutput:
 
 
 class TransactionalOutput:
-    """Records and positions in one transaction: readers of what is committed see each record once.
+    """Writes records and positions in one transaction, so that a reader of committed records sees each once.
 
-    name: the transactional id; whoever had it before is shut out.  Raises TransportError.
+    name: the transactional id; an earlier producer that has it is fenced.  Raises TransportError.
     """
 
     commits = True
 
     def __init__(self, settings: KafkaSettings, name: str) -> None:
         self._place, self._timeout_s = name, settings.answer_timeout_s
-        # When librdkafka has to have come back, of what it is asked now.
-        self._back_s = math.inf
-        self._complaints = Complaints()
+        # When the present call of librdkafka has to have returned.
+        self._deadline_s = math.inf
+        self._client_errors = ClientErrors()
         configuration = {
             **settings.producer(),
             "transactional.id": name,
             "transaction.timeout.ms": TRANSACTION_MS,
             "message.timeout.ms": TRANSACTION_MS,
-            # As for a PlainOutput; the last part goes out when the transaction is committed.
+            # As in PlainOutput; the last request goes out with the commit.
             **LINGERING,
-            "error_cb": self._complaints,
+            "error_cb": self._client_errors,
         }
-        self._producer = made(settings.broker, lambda: Producer(configuration))
-        self._ask(lambda: self._producer.init_transactions(self._timeout_s))
+        self._producer = create_client(settings.broker, lambda: Producer(configuration))
+        self._call(lambda: self._producer.init_transactions(self._timeout_s))
 
     @property
     def is_stuck(self) -> bool:
-        return time.monotonic() > self._back_s
+        return time.monotonic() > self._deadline_s
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], reading: GroupReading
+        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
     ) -> None:
-        # Asked before anything is chosen: partitions that went to another member meanwhile were this one's under
-        # another generation, and the broker refuses the transaction.
-        member = reading.metadata
-        if member is None:
+        # Read before `select`: if a partition goes to another member after this, the generation in the metadata is an
+        # old one, and the broker refuses the transaction.
+        metadata = member.metadata
+        if metadata is None:
             raise OutputAbortedError("no member of the group for now")
         outgoing, positions = select()
         if not positions:
             return
-        offsets = [reading.position(partition, offset) for partition, offset in positions.items()]
+        offsets = [member.position(partition, offset) for partition, offset in positions.items()]
         self._producer.begin_transaction()
         try:
-            for place, part in enumerate(_parts(outgoing)):
-                # What cannot be sent comes back in time, and the transaction is given up.
-                while place and self._producer.flush(_FLUSH_S):
+            for number, part in enumerate(_requests(outgoing)):
+                # Ends in time: records that cannot be sent fail after message.timeout.ms, and with them the commit.
+                while number and self._producer.flush(_FLUSH_S):
                     pass
                 _enqueue(self._producer, part)
-            self._ask(
-                lambda: self._producer.send_offsets_to_transaction(offsets, member, _POSITIONS_S),
+            self._call(
+                lambda: self._producer.send_offsets_to_transaction(offsets, metadata, _POSITIONS_S),
                 _POSITIONS_S,
             )
-            self._ask(lambda: self._producer.commit_transaction(self._timeout_s))
+            self._call(lambda: self._producer.commit_transaction(self._timeout_s))
         except OutputAbortedError:
-            self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
+            self._call(lambda: self._producer.abort_transaction(self._timeout_s))
             raise
         except KafkaException as error:
-            self._ask(lambda: self._producer.abort_transaction(self._timeout_s))
+            self._call(lambda: self._producer.abort_transaction(self._timeout_s))
             raise OutputAbortedError(str(error)) from error
 
     def close(self) -> None:
-        close_writer(self._producer)
+        close_transactional(self._producer)
 
-    def _ask(self, ask: Callable[[], None], within_s: float | None = None) -> None:
-        """Ask until there is an answer: what was asked may have come to pass. within_s: how long it takes at most each
-        time, where that is not the time for any question."""
-        deadline = time.monotonic() + self._timeout_s
+    def _call(self, call: Callable[[], None], limit_s: float | None = None) -> None:
+        """Call until the outcome is known, as a call that timed out may have taken effect.
+
+        limit_s: the timeout that `call` passes to librdkafka; None: that of any request.
+        Raises OutputAbortedError where the transaction has to be aborted, TransportError after the timeout.
+        """
+        retry_until_s = time.monotonic() + self._timeout_s
         while True:
-            self._back_s = time.monotonic() + (within_s or self._timeout_s) + _STUCK_S
+            self._deadline_s = time.monotonic() + (limit_s or self._timeout_s) + _STUCK_S
             try:
-                ask()
+                call()
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 if cause.txn_requires_abort():
                     raise OutputAbortedError(text_of(cause), cause.code()) from error
-                if not cause.retriable() or time.monotonic() > deadline:
-                    raise as_transport_error(self._place, cause, self._complaints.last) from error
+                if not cause.retriable() or time.monotonic() > retry_until_s:
+                    raise as_transport_error(self._place, cause, self._client_errors.last) from error
             finally:
-                self._back_s = math.inf
-            time.sleep(_AGAIN_S)
+                self._deadline_s = math.inf
+            time.sleep(_RETRY_S)
 
 
-def _parts(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """What goes out in one request to each partition."""
+def _requests(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """Split what is written into parts, each of which fits one request to each partition."""
     part: list[Outgoing] = []
     size_bytes = 0
     for topic, values, keys, headers in outgoing:
         first = 0
-        for place, value in enumerate(values):
+        for number, value in enumerate(values):
             size_bytes += len(value or b"") + _RECORD_BYTES
-            if size_bytes >= _PART_BYTES:
-                after = place + 1
+            if size_bytes >= _REQUEST_BYTES:
+                after = number + 1
                 part.append(
                     Outgoing(topic, values[first:after], keys[first:after], headers and headers[first:after])
                 )

@@ -15,7 +15,7 @@ from railgun.messaging.errors import (
     TransportFullError,
 )
 from railgun.messaging.kafka.clients import Producer
-from railgun.messaging.kafka.errors import Complaints, as_transport_error, made
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka_batching import REQUEST_LIMIT_BYTES, BatchingProducer, Delivery, Submission
@@ -39,7 +39,7 @@ class KafkaProducer:
 
     def __init__(self, settings: KafkaSettings, topics: KafkaTopics) -> None:
         self._settings, self._topics = settings, topics
-        self._complaints = Complaints()
+        self._client_errors = ClientErrors()
         # Held while a submission's deliveries are sent, so that its records lie together.
         self._sending = threading.Lock()
         # Guards what follows.
@@ -81,8 +81,13 @@ class KafkaProducer:
         self._batching.close(timeout_s)
 
     def _create(self, overrides: Mapping[str, Any], defaults: Mapping[str, Any]) -> Producer:
-        configuration = {**defaults, **self._settings.producer(), **overrides, "error_cb": self._complaints}
-        return made(self._settings.broker, lambda: Producer(configuration))
+        configuration = {
+            **defaults,
+            **self._settings.producer(),
+            **overrides,
+            "error_cb": self._client_errors,
+        }
+        return create_client(self._settings.broker, lambda: Producer(configuration))
 
     def _reserve(self, held_bytes: int) -> None:
         """Count a submission as pending. Raises TransportError where it cannot be taken."""
@@ -108,13 +113,13 @@ class KafkaProducer:
         """Release a submission's share of the limit and complete its future: none of its deliveries is left."""
         raised = None
         if submission.error is not None:
-            raised = as_transport_error(str(submission.error_at), submission.error, self._complaints.last)
+            raised = as_transport_error(str(submission.error_at), submission.error, self._client_errors.last)
         with self._lock:
             self._pending_bytes -= submission.held_bytes
             if isinstance(raised, TransportFailedError):
                 self._failure = raised
             elif raised is None:
-                self._complaints.forget()
+                self._client_errors.clear()
         if raised is None:
             submission.future.set_result(submission.offsets)
             return

@@ -1,4 +1,4 @@
-"""librdkafka's settings: ours, and what passes through from the `[kafka]` section."""
+"""The settings of librdkafka's clients: this project's own, and those that pass through from the `[kafka]` section."""
 
 import logging
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from railgun.messaging.transport import RECORD_LIMIT_BYTES
 
 Value = str | int | float | bool
 
-# A record's key and headers come on top of it.
+# A record's key and headers come on top of its value.
 MESSAGE_LIMIT_BYTES = RECORD_LIMIT_BYTES + (1 << 20)
 
 _log = logging.getLogger("railgun.kafka")
 
-# What the transport's promises rest on cannot be set.
+# The transport's guarantees rest on these, so they cannot be set.
 _FIXED: dict[str, Value] = {
     "enable.idempotence": True,
     "acks": "all",
@@ -27,8 +27,9 @@ _FIXED: dict[str, Value] = {
     "partitioner": "murmur2_random",
 }
 
-# Clients of one transactional or instance id shut each other out; how members share partitions, `GroupReading` says.
-_EACH_CLIENTS_OWN = frozenset(
+# Set by the code that makes a client. Clients that share a transactional or instance id fence each other, and
+# `GroupMember` relies on how a group assigns partitions.
+_PER_CLIENT = frozenset(
     {"transactional.id", "group.instance.id", "group.protocol", "partition.assignment.strategy"}
 )
 
@@ -36,16 +37,16 @@ _PRODUCER: dict[str, Value] = {
     "linger.ms": 0,
     "message.max.bytes": MESSAGE_LIMIT_BYTES,
     "message.timeout.ms": 120_000,
-    # What waits is bounded by the transport, before anything of a submission is taken.
+    # `KafkaProducer` bounds what is pending, so librdkafka's own bounds are lifted.
     "queue.buffering.max.messages": 0,
     "queue.buffering.max.kbytes": 2_097_151,
 }
-# Of a producer whose records go out when `flush` or a commit asks for them: it would begin with the first of them.
+# For a producer that sends when it is flushed or commits. Without lingering it would send the first record alone.
 LINGERING: dict[str, Value] = {"linger.ms": 1_000}
 _CONSUMER: dict[str, Value] = {
     "group.id": "railgun-unused",
     "fetch.queue.backoff.ms": 5,
-    # An idle fetch keeps its connection busy, and what is assigned meanwhile waits for its end.
+    # A newly assigned partition is fetched only after the fetch in flight has ended, so an idle one must end soon.
     "fetch.wait.max.ms": 100,
     "fetch.message.max.bytes": 4 << 20,
     "queued.min.messages": 20_000,
@@ -60,10 +61,9 @@ _CONSUMER_ONLY = frozenset(_FIXED) - _PRODUCER_ONLY - {"allow.auto.create.topics
 class KafkaSettings:
     """How to reach Kafka.
 
-    broker: HOST:PORT, or several with commas.  replication: of new topics; −1: the broker's default.
-    pass_through: settings of librdkafka, over ours; the transport's own (`_FIXED`, `_EACH_CLIENTS_OWN`) cannot be set.
-    answer_timeout_s: how long the broker has for a question (not for records on their way to it, that is
-    message.timeout.ms).
+    broker: HOST:PORT, or several with commas.  replication: the factor of new topics; −1: the broker's default.
+    pass_through: settings of librdkafka that outrank ours. Those in `_FIXED` and `_PER_CLIENT` are refused.
+    answer_timeout_s: how long a request may take. For records that are sent, message.timeout.ms says it instead.
     """
 
     broker: str
@@ -75,7 +75,7 @@ class KafkaSettings:
         for key, value in self.pass_through.items():
             if key in _FIXED and value != _FIXED[key]:
                 raise ValueError(f"[kafka] {key}: the transport relies on {_FIXED[key]!r}; leave it out")
-            if key in _EACH_CLIENTS_OWN:
+            if key in _PER_CLIENT:
                 raise ValueError(
                     f"[kafka] {key}: the transport says it itself, for each client; leave it out"
                 )
@@ -83,29 +83,32 @@ class KafkaSettings:
                 raise ValueError("[kafka] bootstrap.servers: name the broker by `broker`")
 
     def producer(self) -> dict[str, Any]:
-        """For a Producer."""
+        """The configuration of a Producer."""
         return self._of(_PRODUCER, _CONSUMER, _CONSUMER_ONLY)
 
     def consumer(self) -> dict[str, Any]:
-        """For a Consumer."""
+        """The configuration of a Consumer."""
         return self._of(_CONSUMER, _PRODUCER, _PRODUCER_ONLY)
 
     def admin(self) -> dict[str, Any]:
-        """For an AdminClient."""
+        """The configuration of an AdminClient."""
         return self._of({}, _PRODUCER | _CONSUMER, frozenset(_FIXED))
 
     def _of(
-        self, own: Mapping[str, Value], others: Mapping[str, Value], fixed_of_others: frozenset[str]
+        self, defaults: Mapping[str, Value], others: Mapping[str, Value], fixed_of_others: frozenset[str]
     ) -> dict[str, Any]:
-        passed = {key: value for key, value in self.pass_through.items() if key in own or key not in others}
+        """others, fixed_of_others: settings that only other kinds of clients know."""
+        pass_through = {
+            key: value for key, value in self.pass_through.items() if key in defaults or key not in others
+        }
         fixed = {key: value for key, value in _FIXED.items() if key not in fixed_of_others}
         return {
             "client.id": "railgun",
             "logger": _log,
-            # It would tell of every attempt to connect; `Complaints` tells of each trouble once.
+            # librdkafka would log every attempt to connect; `ClientErrors` logs each kind of error once.
             "log_level": 2,
-            **own,
-            **{key: value for key, value in passed.items() if key not in _FIXED},
+            **defaults,
+            **{key: value for key, value in pass_through.items() if key not in _FIXED},
             **fixed,
             "bootstrap.servers": self.broker,
         }

@@ -1,4 +1,4 @@
-"""One writer at a time to a topic of Kafka: whoever takes over shuts out whoever wrote before."""
+"""A writer to a Kafka topic that fences the writers before it, so that there is one at a time."""
 
 import contextlib
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from railgun.messaging.errors import WriterFencedError
 from railgun.messaging.kafka.clients import Producer
-from railgun.messaging.kafka.closing import close_writer
-from railgun.messaging.kafka.errors import Complaints, as_transport_error, made
+from railgun.messaging.kafka.closing import close_transactional
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import TopicPartition
 
@@ -21,40 +21,43 @@ _FENCED: Final = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
         KafkaError.CONCURRENT_TRANSACTIONS,
-        # All a broker says where a takeover meets the end of a transaction; the next writer sees what became of it.
+        # A broker gives no better code where fencing meets the end of a transaction. The next writer sees how it ended.
         KafkaError.UNKNOWN,
     }
 )
-# A transaction that its writer left open holds up readers for so long, unless another writer takes over.
+# The broker aborts an open transaction after this, unless the next writer does earlier. Until then readers wait.
 _TRANSACTION_MS = 30_000
 
 
 class KafkaSoleWriter:
-    """Appends as transactions of one transactional id. Once made, no writer of the same name that was made before
-    can append any more: it gets WriterFencedError. What was appended before is then there for good, or not at all.
+    """Appends in transactions of one transactional id.
 
-    name: the transactional id.  Raises WriterFencedError and TransportError; after an error make another one.
+    Making a writer fences every earlier one of the same name: its `append` raises WriterFencedError. By then each of
+    its appends is durable or aborted.
+
+    name: the transactional id.
+    Raises WriterFencedError and TransportError. After an error another writer has to be made.
     """
 
     def __init__(self, settings: KafkaSettings, name: str) -> None:
         self._place, self._timeout_s = name, settings.answer_timeout_s
-        self._complaints = Complaints()
+        self._client_errors = ClientErrors()
         configuration = {
             **settings.producer(),
             "transactional.id": name,
             "transaction.timeout.ms": _TRANSACTION_MS,
             "message.timeout.ms": _TRANSACTION_MS,
-            # All of an append goes out when it is committed: records that wait behind others keep a core busy.
+            # All records of an append go out with its commit (`kafka_batching` says why).
             **LINGERING,
-            "error_cb": self._complaints,
-            # Being shut out is no accident here, and librdkafka would call it fatal.
+            "error_cb": self._client_errors,
+            # Being fenced is expected here, but librdkafka would log it as fatal.
             "log_level": 0,
         }
-        self._producer = made(settings.broker, lambda: Producer(configuration))
+        self._producer = create_client(settings.broker, lambda: Producer(configuration))
         try:
             self._producer.init_transactions(self._timeout_s)
         except KafkaException as error:
-            raise self._raised(error.args[0]) from error
+            raise self._as_error(error.args[0]) from error
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +68,9 @@ class KafkaSoleWriter:
         self.close()
 
     def append(self, where: TopicPartition, records: Sequence[tuple[bytes, bytes]]) -> int:
-        """Append (key, record) pairs, all or none; returns the offset of the last once they are sure to be there.
+        """Append (key, record) pairs, all or none. Returns the offset of the last one once they are committed.
 
-        The broker may show them to readers a moment later.
+        Readers may see them a moment later.
         """
         failed: list[KafkaError] = []
         offsets: list[int] = []
@@ -87,14 +90,14 @@ class KafkaSoleWriter:
             cause = failed[0] if failed else error.args[0]
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(self._timeout_s)
-            raise self._raised(cause) from error
+            raise self._as_error(cause) from error
         return offsets[-1]
 
     def close(self) -> None:
-        """Let go of the connection."""
-        close_writer(self._producer)
+        """Abort what is open, and close the connection."""
+        close_transactional(self._producer)
 
-    def _raised(self, error: KafkaError) -> Exception:
+    def _as_error(self, error: KafkaError) -> Exception:
         if error.code() in _FENCED:
             return WriterFencedError(self._place)
-        return as_transport_error(self._place, error, self._complaints.last)
+        return as_transport_error(self._place, error, self._client_errors.last)

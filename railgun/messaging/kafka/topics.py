@@ -1,4 +1,4 @@
-"""Kafka's topics: which there are, making them with the settings that records need, deleting and trimming them."""
+"""Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client."""
 
 import contextlib
 import threading
@@ -22,37 +22,42 @@ from railgun.messaging.errors import (
     TransportError,
 )
 from railgun.messaging.kafka.admin import KafkaAdmin, shared_admin
-from railgun.messaging.kafka.errors import as_transport_error, is_fenced, is_passing
+from railgun.messaging.kafka.errors import as_transport_error, is_fenced, is_transient
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES, KafkaSettings
 from railgun.messaging.transport import TopicPartition, TopicSettings
 
 T = TypeVar("T")
 
-_APPEARS_S = 0.02
-_FENCED_S = 0.1
+# Pauses between retries: while metadata spreads in the cluster, and while all brokers are fenced.
+_METADATA_RETRY_S, _FENCED_RETRY_S = 0.02, 0.1
+# How often `refresh` asks, and how long the broker has to answer it.
 REFRESH_S = 10.0
 _REFRESH_LIMIT_S = 1.0
 _FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _AFTER_LAST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-# What is said of a time after which there is none.
+# A leader's answer for a time after its newest record.
 _NO_RECORD = -1
 
 
 class KafkaTopics:
-    """The number of partitions of each topic is remembered: it is fixed at creation."""
+    """The topics of a cluster. Caches their numbers of partitions, which are fixed at creation.
+
+    Threads: any may call every method. All methods that ask a broker raise TransportError.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._timeout_s = settings.answer_timeout_s
         self._admin: KafkaAdmin | None = shared_admin(settings)
-        self.complaints = self._admin.complaints
-        self._known: dict[str, int] = {}
-        self._led: set[str] = set()
-        self._asked_at = 0.0
+        self.client_errors = self._admin.client_errors
+        # The cache: partitions by topic; and the topics of which every partition has a leader.
+        self._partitions: dict[str, int] = {}
+        self._with_leaders: set[str] = set()
+        self._listed_at_s = 0.0
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Ask no more. What is being asked gets its answer."""
+        """Release the admin client. Requests in flight still get their answers."""
         self._admin = None
 
     @property
@@ -63,30 +68,34 @@ class KafkaTopics:
         return admin.client
 
     def all(self, timeout_s: float | None = None) -> Mapping[str, int]:
-        """Partitions by topic, asked anew. Raises TransportError."""
+        """Ask for all topics; returns the number of partitions by topic. timeout_s: None: `answer_timeout_s`."""
         place = self._settings.broker
-        self._asked_at = time.monotonic()
+        self._listed_at_s = time.monotonic()
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        found = self._answered(place, lambda: self._client.list_topics(timeout=limit_s))
-        self.complaints.forget()
-        known = {
+        found = self._result(place, lambda: self._client.list_topics(timeout=limit_s))
+        self.client_errors.clear()
+        partitions = {
             name: len(topic.partitions)
             for name, topic in found.topics.items()
             if not name.startswith("__") and topic.partitions
         }
-        # One whose leader is away for a moment is there all the same; it was not when it is about to be made.
-        self._led = {
-            name for name in known if all(each.leader >= 0 for each in found.topics[name].partitions.values())
+        # A topic exists even while a leader is away. But one that is being created is ready only with its leaders.
+        self._with_leaders = {
+            name
+            for name in partitions
+            if all(each.leader >= 0 for each in found.topics[name].partitions.values())
         }
         with self._lock:
-            self._known = known
-        return known
+            self._partitions = partitions
+        return partitions
 
     def refresh(self) -> None:
-        """Notice, now and then, what other processes deleted: of that a consumer hears nothing. Whoever reads does not
-        wait for it."""
-        if time.monotonic() - self._asked_at > REFRESH_S:
-            self._asked_at = time.monotonic()
+        """Renew the cache in the background, if it is older than REFRESH_S.
+
+        A consumer is not told of topics that other processes delete, so it calls this now and then.
+        """
+        if time.monotonic() - self._listed_at_s > REFRESH_S:
+            self._listed_at_s = time.monotonic()
             threading.Thread(target=self._refresh, name="kafka-topics", daemon=True).start()
 
     def _refresh(self) -> None:
@@ -94,22 +103,23 @@ class KafkaTopics:
             self.all(_REFRESH_LIMIT_S)
 
     def check(self, where: TopicPartition, within_s: float | None = None) -> None:
-        """Raises TopicMissingError where there is no such partition."""
-        partitions = self._known.get(where.topic) or self.all(within_s).get(where.topic, 0)
+        """Raise TopicMissingError where there is no such partition. within_s: the time limit of a request."""
+        partitions = self._partitions.get(where.topic) or self.all(within_s).get(where.topic, 0)
         if not 0 <= where.partition < partitions:
             raise TopicMissingError(f"{self._settings.broker}: {where}")
 
     def bounds(self, where: TopicPartition, within_s: float | None = None) -> tuple[int, int]:
-        """(first offset, offset after the last) that can be read now, as the partition's leader says. within_s: how
-        long it has for each question; None: as long as an answer may take.
+        """Ask the partition's leader for (the first readable offset, the offset after the last readable one).
 
-        Asked over the administrator's connection: the consumer's is busy with a fetch that waits for records.
+        It is asked over the admin client's connection, as the consumer's is busy with a fetch that waits for records.
+
+        within_s: the time limit of each request; None: `answer_timeout_s`.
         """
         start, end = self._offsets(where, (_FIRST, _AFTER_LAST), within_s)
         return start, end
 
     def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
-        """The first offset that was appended at a time or later; the end where there is none."""
+        """The first offset that was appended at a time (ms since 1970) or later; the end where there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(appended_ms)
         found, end = self._offsets(where, (spec, _AFTER_LAST))
         return end if found < 0 else found
@@ -117,13 +127,13 @@ class KafkaTopics:
     def _offsets(
         self, where: TopicPartition, specs: Sequence[OffsetSpec], within_s: float | None = None
     ) -> list[int]:
-        """What the partition's leader says of each."""
+        """Ask the partition's leader for offsets, until it answers or the time is over."""
         self.check(where, within_s)
         partition = KafkaTopicPartition(*where)
         limit_s = self._timeout_s if within_s is None else within_s
         deadline = time.monotonic() + limit_s
         while True:
-            asked = [
+            answers = [
                 self._client.list_offsets(
                     {partition: spec},
                     isolation_level=IsolationLevel.READ_COMMITTED,
@@ -132,121 +142,123 @@ class KafkaTopics:
                 for spec in specs
             ]
             try:
-                return [_said(spec, each.result().offset) for spec, each in zip(specs, asked)]
+                return [_checked(spec, each.result().offset) for spec, each in zip(specs, answers)]
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 self.forget(where.topic)
-                if not is_passing(cause) or time.monotonic() > deadline:
-                    raise as_transport_error(str(where), cause, self.complaints.last) from error
-                # The leader moved, or the topic was made, a moment ago; or it is gone.
+                if not is_transient(cause) or time.monotonic() > deadline:
+                    raise as_transport_error(str(where), cause, self.client_errors.last) from error
+                # The leader has moved, the topic was just created, or it was deleted, which `check` raises.
                 self.check(where, within_s)
-                time.sleep(_APPEARS_S)
+                time.sleep(_METADATA_RETRY_S)
 
     def topic_id(self, topic: str) -> str:
-        """What tells a topic from one of the same name that was deleted. Raises TransportError."""
-        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-        return str(self._answered(topic, asked[topic].result).topic_id)
+        """Kafka's id of a topic: a topic that is deleted and made again under its name has another one."""
+        answers = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
+        return str(self._result(topic, answers[topic].result).topic_id)
 
     def forget(self, topic: str) -> None:
-        """Ask anew when it is named next."""
+        """Remove a topic from the cache, so that the next `check` asks for it."""
         with self._lock:
-            self._known.pop(topic, None)
+            self._partitions.pop(topic, None)
 
     def create(self, topic: str, partitions: int, settings: TopicSettings) -> None:
-        """Make a topic, or check that it is as wanted. Raises TopicExistsError, TopicSettingsError."""
-        wanted = _configuration(settings)
+        """Create a topic; where it exists, compare it. Raises TopicExistsError, TopicSettingsError."""
+        required = _configuration(settings)
         if topic not in self.all():
-            asked = NewTopic(
+            new_topic = NewTopic(
                 topic,
                 num_partitions=partitions,
                 replication_factor=self._settings.replication,
-                config=wanted,
+                config=required,
             )
             try:
-                self._make(topic, asked)
-                self._await(topic, True)
+                self._create(topic, new_topic)
+                self._await(topic, exists=True)
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise as_transport_error(topic, cause, self.complaints.last) from error
-            # Another process was first.
-            self._await(topic, True)
-        self._compare(topic, partitions, wanted)
+                    raise as_transport_error(topic, cause, self.client_errors.last) from error
+            # Another process has created it meanwhile.
+            self._await(topic, exists=True)
+        self._compare(topic, partitions, required)
 
-    def _make(self, topic: str, asked: NewTopic) -> None:
-        """Ask until there is a broker for it, as there is a moment after a start. Raises KafkaException."""
+    def _create(self, topic: str, new_topic: NewTopic) -> None:
+        """Create a topic, with retries while all brokers are fenced, as just after a start. Raises KafkaException."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                made = self._client.create_topics(
-                    [asked], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+                answers = self._client.create_topics(
+                    [new_topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
                 )
-                made[topic].result()
+                answers[topic].result()
                 return
             except KafkaException as error:
                 if not is_fenced(error.args[0]) or time.monotonic() > deadline:
                     raise
-            time.sleep(_FENCED_S)
+            time.sleep(_FENCED_RETRY_S)
 
-    def _compare(self, topic: str, partitions: int, wanted: Mapping[str, str]) -> None:
-        existing = self._known.get(topic, 0)
+    def _compare(self, topic: str, partitions: int, required: Mapping[str, str]) -> None:
+        existing = self._partitions.get(topic, 0)
         if existing != partitions:
             raise TopicExistsError(topic, existing, partitions)
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        asked = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-        found = self._answered(topic, asked.result)
-        for setting, value in wanted.items():
-            has = str(found[setting].value)
-            if not _suits(setting, has, value):
-                raise TopicSettingsError(topic, setting, has, value)
+        answer = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
+        found = self._result(topic, answer.result)
+        for setting, value in required.items():
+            actual = str(found[setting].value)
+            if not _suffices(setting, actual, value):
+                raise TopicSettingsError(topic, setting, actual, value)
 
     def delete(self, topic: str) -> None:
         """Remove a topic; nothing happens where there is none."""
         try:
-            gone = self._client.delete_topics(
+            answers = self._client.delete_topics(
                 [topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
             )
-            gone[topic].result()
+            answers[topic].result()
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise as_transport_error(topic, cause, self.complaints.last) from error
-        self._await(topic, False)
+                raise as_transport_error(topic, cause, self.client_errors.last) from error
+        self._await(topic, exists=False)
 
     def trim(self, where: TopicPartition, before_offset: int) -> None:
-        """Forget records. Raises ValueError where the offset is beyond the end."""
-        asked = KafkaTopicPartition(where.topic, where.partition, before_offset)
-        [answer] = self._client.delete_records([asked], request_timeout=self._timeout_s).values()
+        """Delete the records before an offset. Raises ValueError where the offset is beyond the end."""
+        position = KafkaTopicPartition(where.topic, where.partition, before_offset)
+        [answer] = self._client.delete_records([position], request_timeout=self._timeout_s).values()
         try:
             answer.result()
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() == KafkaError.OFFSET_OUT_OF_RANGE:
                 raise ValueError(f"{where}: {before_offset} is beyond the end") from error
-            raise as_transport_error(str(where), cause, self.complaints.last) from error
+            raise as_transport_error(str(where), cause, self.client_errors.last) from error
 
-    def _await(self, topic: str, is_there: bool) -> None:
-        """Return when the broker shows a change that it has agreed to."""
+    def _await(self, topic: str, *, exists: bool) -> None:
+        """Return when the cluster's metadata shows that a topic was created, with its leaders, or deleted."""
         deadline = time.monotonic() + self._timeout_s
-        while (topic in self.all()) is not is_there or (is_there and topic not in self._led):
+        while (topic in self.all()) is not exists or (exists and topic not in self._with_leaders):
             if time.monotonic() > deadline:
                 late = KafkaError(KafkaError._TIMED_OUT)
-                raise as_transport_error(topic, late, self.complaints.last)
-            time.sleep(_APPEARS_S)
+                raise as_transport_error(topic, late, self.client_errors.last)
+            time.sleep(_METADATA_RETRY_S)
 
-    def _answered(self, place: str, ask: Callable[[], T]) -> T:
+    def _result(self, place: str, request: Callable[[], T]) -> T:
         try:
-            return ask()
+            return request()
         except KafkaException as error:
-            # What the client has to say of its connections comes when it is asked for.
+            # The admin client reports errors of its connections only in `poll`.
             self._client.poll(0)
-            raise as_transport_error(place, error.args[0], self.complaints.last) from error
+            raise as_transport_error(place, error.args[0], self.client_errors.last) from error
 
 
-def _said(spec: OffsetSpec, offset: int) -> int:
-    """An offset as the leader said it. Raises KafkaException where it said none: of a broker that had just been killed
-    and started again, librdkafka (2.16) was seen to give that as an answer without an error.
+def _checked(spec: OffsetSpec, offset: int) -> int:
+    """Return an offset from a leader's answer. Raises KafkaException where the answer has none.
+
+    librdkafka (2.16) was seen to return such an answer, without an error, from a broker that had just been killed and
+    started again.
     """
     if offset < 0 and (spec in (_FIRST, _AFTER_LAST) or offset != _NO_RECORD):
         raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
@@ -254,7 +266,7 @@ def _said(spec: OffsetSpec, offset: int) -> int:
 
 
 def _configuration(settings: TopicSettings) -> dict[str, str]:
-    """As Kafka calls what a topic is to be like."""
+    """A topic's settings by Kafka's names."""
     forever = settings.retention_ms is None
     policies = ["compact"] if settings.is_compacted else []
     if not settings.is_compacted or not forever:
@@ -268,9 +280,9 @@ def _configuration(settings: TopicSettings) -> dict[str, str]:
     }
 
 
-def _suits(setting: str, has: str, wanted: str) -> bool:
+def _suffices(setting: str, actual: str, required: str) -> bool:
     if setting == "max.message.bytes":
-        return int(has) >= int(wanted)
+        return int(actual) >= int(required)
     if setting == "cleanup.policy":
-        return set(has.replace(" ", "").split(",")) == set(wanted.split(","))
-    return has == wanted
+        return set(actual.replace(" ", "").split(",")) == set(required.split(","))
+    return actual == required

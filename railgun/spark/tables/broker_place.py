@@ -3,8 +3,8 @@
 from railgun.catalog.catalog import Catalog
 from railgun.config.errors import ConfigError
 from railgun.messaging.errors import TransportError
-from railgun.messaging.kafka.passed import check_passed_through
 from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka_settings_check import check_pass_through
 from railgun.registry.catalog_log import read_on
 from railgun.registry.entries import CatalogState
 from railgun.registry.errors import RegistryError
@@ -51,7 +51,7 @@ def broker_settings(broker: str, passed_through: dict[str, str]) -> KafkaSetting
     """How to reach a broker. Raises OptionError for what librdkafka does not take."""
     try:
         settings = KafkaSettings(broker, pass_through=passed_through, answer_timeout_s=_ANSWER_S)
-        check_passed_through(settings)
+        check_pass_through(settings)
     except (ValueError, ConfigError) as error:
         raise OptionError(f"options kafka.…: {error}") from error
     return settings

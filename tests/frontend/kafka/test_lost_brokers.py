@@ -13,9 +13,9 @@ import pytest
 from frontend.kafka import backend, serving
 from frontend.kafka.backend import Cluster
 from railgun.broker.local import LocalBroker
-from railgun.messaging.kafka import lost as kafka_lost
+from railgun.messaging import kafka_watchdog
 from railgun.messaging.kafka.clients import Client, brokers_of, clients
-from railgun.messaging.kafka.errors import Complaints
+from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings
 from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
@@ -29,7 +29,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
     kafka: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = KafkaSettings(kafka, pass_through={**QUICK, "reconnect.backoff.max.ms": 100})
-    monkeypatch.setattr(kafka_lost, "_LOOK_S", 0.05)
+    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
     with front_end(Cluster(settings, f"l{uuid.uuid4().hex[:12]}")) as served:
         define(served.client, PAYMENTS)
         lost = clients(kafka)[0]
@@ -37,8 +37,8 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
         def asked(client: Client, topic: str, within_s: float) -> int | None:
             return None if client is lost else brokers_of(client, topic, within_s)
 
-        monkeypatch.setattr(kafka_lost, "brokers_of", asked)
-        monkeypatch.setattr(Complaints, "told", Complaints.told + 1)
+        monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+        monkeypatch.setattr(ClientErrors, "reports", ClientErrors.reports + 1)
         until(lambda: served.code is not None)
         assert served.code == 1
     assert "the engine stopped: a client has lost the brokers for good" in caplog.text

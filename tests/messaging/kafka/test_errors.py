@@ -1,4 +1,4 @@
-"""librdkafka's errors become the transport's: what to do about each is said."""
+"""librdkafka's errors become the transport's, each with what to do about it."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -11,7 +11,7 @@ from railgun.messaging.errors import (
     TransportRefusedError,
     TransportUnavailableError,
 )
-from railgun.messaging.kafka.errors import Complaints, as_transport_error
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error
 
 _REFUSAL = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
 _FENCED = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
@@ -41,7 +41,7 @@ def test_each_kind_has_its_remedy(error: KafkaError, kind: type[TransportError],
     assert str(found).startswith("t-0: ")
 
 
-def test_why_nothing_answered_is_told() -> None:
+def test_a_timeout_names_its_cause() -> None:
     timed_out = KafkaError(KafkaError._TIMED_OUT)
     assert isinstance(as_transport_error("b", timed_out, _REFUSAL), TransportRefusedError)
     found = as_transport_error("b", timed_out, _LOST)
@@ -49,26 +49,26 @@ def test_why_nothing_answered_is_told() -> None:
     assert "Connection refused" in found.reason
 
 
-def test_what_follows_on_a_cause_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    complaints = Complaints()
-    for said in (_LOST, _DOWN, _LOST):
-        complaints(said)
+def test_what_follows_on_a_cause_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    client_errors = ClientErrors()
+    for error in (_LOST, _DOWN, _LOST):
+        client_errors(error)
     assert [record.message for record in caplog.records] == ["Connection refused"]
-    complaints.forget()
-    complaints(_DOWN)
+    client_errors.clear()
+    client_errors(_DOWN)
     assert len(caplog.records) == 2
 
 
-def test_the_telling_complaint_is_kept() -> None:
-    complaints = Complaints()
-    for said, kept in (
+def test_the_error_that_explains_most_is_kept() -> None:
+    client_errors = ClientErrors()
+    for error, kept in (
         (_DOWN, _DOWN),
         (_LOST, _LOST),
         (_DOWN, _LOST),
         (_REFUSAL, _REFUSAL),
         (_LOST, _REFUSAL),
     ):
-        complaints(said)
-        assert complaints.last is kept
-    complaints.forget()
-    assert complaints.last is None
+        client_errors(error)
+        assert client_errors.last is kept
+    client_errors.clear()
+    assert client_errors.last is None

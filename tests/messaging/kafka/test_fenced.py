@@ -45,14 +45,14 @@ def _refused(client: AdminClient, topic: str, replicas: int) -> KafkaError | Non
 def test_a_topic_is_asked_for_until_there_is_a_broker_for_it(address: str) -> None:
     topics = KafkaTopics(KafkaSettings(address))
     deadline, number = time.monotonic() + _LIMIT_S, 0
-    # Whoever asks first when it is fenced already waits in the client, which knows of no broker then.
+    # A first request after it is fenced waits in the client, which knows of no broker then.
     while (error := _refused(topics._client, f"probe{number}", 1)) is None:
         assert time.monotonic() < deadline
         number += 1
         time.sleep(0.1)
     assert is_fenced(error)
-    topics._make("t", NewTopic("t", num_partitions=1, replication_factor=1))
+    topics._create("t", NewTopic("t", num_partitions=1, replication_factor=1))
     with pytest.raises(KafkaException, match="only 1 broker"):
-        topics._make("u", NewTopic("u", num_partitions=1, replication_factor=3))
-    topics._await("t", True)
+        topics._create("u", NewTopic("u", num_partitions=1, replication_factor=3))
+    topics._await("t", exists=True)
     topics.close()

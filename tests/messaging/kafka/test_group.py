@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
-from railgun.messaging.kafka.group import GroupReading, leave
+from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.messaging.in_time import in_time
 from tests.unit.local_units import quick_settings
@@ -33,7 +33,7 @@ class Member:
         self.read: dict[int, list[int]] = {each: [] for each in range(partitions)}
         self.could_finish: bool | None = None
         self.was_shut_out = False
-        self.reading = GroupReading(quick_settings(broker), topic, topic, self)
+        self.reading = GroupMember(quick_settings(broker), topic, topic, self)
 
     def __enter__(self) -> Self:
         return self
@@ -112,11 +112,11 @@ def until(is_so: Callable[[], bool], *members: Member) -> None:
             member.poll()
 
 
-def rest_until(is_so: Callable[[], bool], resting: Member, *members: Member) -> None:
+def pause_until(is_so: Callable[[], bool], paused: Member, *members: Member) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not is_so():
         assert time.monotonic() < deadline
-        resting.reading.rest()
+        paused.reading.pause()
         for member in members:
             member.poll()
 
@@ -308,7 +308,7 @@ def test_what_the_group_goes_on_from_is_gone(kafka: str, topic: str) -> None:
         assert second.read == {0: list(range(4, _RECORDS)), 1: list(range(_DONE, _RECORDS))}
 
 
-def test_what_came_at_rest_of_a_partition_that_went_and_is_back(
+def test_what_came_while_paused_of_a_partition_that_went_and_is_back(
     kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Member(kafka, topic) as nobody:
@@ -317,12 +317,12 @@ def test_what_came_at_rest_of_a_partition_that_went_and_is_back(
         nobody.reading.commit({1: _RECORDS}, wait=True)
     with Member(kafka, topic) as first:
         with monkeypatch.context() as patch:
-            patch.setattr("railgun.messaging.kafka.group._REST_S", _PATIENCE_S)
-            first.reading.rest()
+            patch.setattr("railgun.messaging.kafka.group._PAUSE_S", _PATIENCE_S)
+            first.reading.pause()
         with Member(kafka, topic) as second:
-            rest_until(lambda: second.partitions == {0}, first, second)
+            pause_until(lambda: second.partitions == {0}, first, second)
             second.reading.commit({0: _DONE}, wait=True)
-        rest_until(lambda: len(first.partitions) == 2, first)
+        pause_until(lambda: len(first.partitions) == 2, first)
         until(lambda: bool(first.read[0]), first)
         steady(first)
         assert first.read == {0: list(range(_DONE, _RECORDS)), 1: []}
@@ -359,25 +359,25 @@ def test_partitions_that_move_while_nothing_is_read(kafka: str, topic: str) -> N
         until(lambda: all(len(each) == _RECORDS for each in first.read.values()), first)
         first.reading.commit({0: _RECORDS, 1: _RECORDS}, wait=True)
         with Member(kafka, topic) as second:
-            rest_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
+            pause_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             # What was read before is written without reading on.
-            rest_until(lambda: first.reading.metadata is not None, first, second)
+            pause_until(lambda: first.reading.metadata is not None, first, second)
             first.poll()
         until(lambda: len(first.partitions) == 2, first)
         write_to(kafka, topic)
         until(lambda: all(len(each) == 2 * _RECORDS for each in first.read.values()), first)
 
 
-def test_records_that_were_held_of_a_partition_that_went(kafka: str, topic: str) -> None:
+def test_buffered_records_of_a_partition_that_went(kafka: str, topic: str) -> None:
     with Member(kafka, topic) as first:
-        while len({each.partition() for each in first.reading._held}) < 2:
-            first.reading._hold(_STEADY_S)
+        while len({each.partition() for each in first.reading._buffered}) < 2:
+            first.reading._poll_into_buffer(_STEADY_S)
         with Member(kafka, topic) as second:
-            rest_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
+            pause_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             (gone,) = second.partitions
             until(lambda: len(second.read[gone]) == _RECORDS, second)
             second.reading.commit({gone: _RECORDS}, wait=True)
-        rest_until(lambda: len(first.partitions) == 2, first)
+        pause_until(lambda: len(first.partitions) == 2, first)
         until(lambda: len(first.read[1 - gone]) == _RECORDS, first)
         steady(first)
         assert first.read == {gone: [], 1 - gone: list(range(_RECORDS))}
@@ -386,7 +386,7 @@ def test_records_that_were_held_of_a_partition_that_went(kafka: str, topic: str)
 def test_what_goes_from_one_that_is_another_member_by_now_is_lost(kafka: str, topic: str) -> None:
     with Member(kafka, topic) as first:
         until(lambda: len(first.partitions) == 2 and first.reading.metadata is not None, first)
-        first.reading._member = "another"
+        first.reading._member_id = "another"
         with Member(kafka, topic) as second:
             until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             assert first.was_shut_out

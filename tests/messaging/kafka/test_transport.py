@@ -26,12 +26,12 @@ from railgun.messaging.errors import (
     TransportRefusedError,
     TransportUnavailableError,
 )
-from railgun.messaging.kafka import reading as kafka_reading
 from railgun.messaging.kafka import topics as kafka_topics
 from railgun.messaging.kafka.admin import shared_admin
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.kafka.transport import buffer as kafka_buffer
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of
@@ -189,7 +189,7 @@ def test_a_topic_that_another_process_deletes_is_missed_by_who_fetches(
 def test_what_is_not_read_is_not_fetched_without_end(
     transport: KafkaTransport, t: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_reading, "BUFFER_LIMIT_RECORDS", 100)
+    monkeypatch.setattr(kafka_buffer, "BUFFER_LIMIT_RECORDS", 100)
     transport.create_topic(t, 2)
     slow, quick = TopicPartition(t, 0), TopicPartition(t, 1)
     positions = {slow: 0, quick: 0}
@@ -204,7 +204,7 @@ def test_what_is_not_read_is_not_fetched_without_end(
             for each in transport.fetch({where: positions[where]}, limit, 1 << 20, 5):
                 found[where] += map(int, each.values())
                 positions[where] = each.next_offset
-        held = [len(each) for each in transport._reading._buffers.values()]
+        held = [len(each) for each in transport._consumer._buffers.values()]
         assert max(held) <= 100 + 2 * 1_000
     assert found == {slow: list(range(1_000)) * 4, quick: list(range(1_000)) * 4}
 
@@ -269,7 +269,7 @@ def test_what_a_shadow_read_is_released_with_it_and_whoever_follows_goes_on(
     assert transport.wait({where: 4_990}, 30.0)
     successor = Successor(cast(TaskProcessor, task), TaskLog(transport, where), lambda: 4_990)
     successor.read_ahead()
-    following, beside = transport._readings
+    following, beside = transport._consumers
     assert beside._consumer.assignment()
     close_all([successor])
     assert task.is_closed

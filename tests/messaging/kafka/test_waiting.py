@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from railgun.broker.local import LocalBroker, Status
-from railgun.messaging.kafka.group import GroupReading, leave
+from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.output import Outgoing, TransactionalOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -97,7 +97,7 @@ def test_a_large_transaction(broker: LocalBroker) -> None:
     with KafkaTransport(settings) as transport:
         transport.create_topic("in", 1)
         transport.create_topic("out", 1)
-    reading = GroupReading(settings, "g", "in", _Nobody())
+    reading = GroupMember(settings, "g", "in", _Nobody())
     output = TransactionalOutput(settings, "writer")
     values = [bytes(500)] * 6_000
     outgoing = Outgoing("out", values, [b"key"] * len(values))

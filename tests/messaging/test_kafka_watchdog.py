@@ -1,4 +1,4 @@
-"""Clients that have no broker any more: told from those whose broker is away, and from those that are well."""
+"""Clients that have lost their brokers are told from those whose broker is away, and from those that are well."""
 
 import gc
 import threading
@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from railgun.messaging.kafka import lost as kafka_lost
+from railgun.messaging import kafka_watchdog
 from railgun.messaging.kafka.clients import AdminClient, Client, Consumer, Producer, brokers_of, clients
-from railgun.messaging.kafka.errors import Complaints
-from railgun.messaging.kafka.lost import LostBrokers
+from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka_watchdog import ClientWatchdog
 from tests.messaging.mock_cluster import MockCluster, mock_cluster
 
 _LIMIT_S, _TOPIC = 60.0, "topic"
-# It never begins with its first addresses again: as one that librdkafka has kept from it, but each time.
+# Such a client never starts over with its bootstrap servers: the effect of librdkafka's bug, but each time.
 _LOSES = {"metadata.recovery.strategy": "none"}
 _QUICK = {"reconnect.backoff.max.ms": 100}
 _MADE = {"admin": AdminClient, "consumer": Consumer, "producer": Producer}
@@ -24,8 +24,8 @@ _MADE = {"admin": AdminClient, "consumer": Consumer, "producer": Producer}
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockCluster]:
-    monkeypatch.setattr(kafka_lost, "_ANSWER_S", 0.5)
-    monkeypatch.setattr(kafka_lost, "_LOOK_S", 0.01)
+    monkeypatch.setattr(kafka_watchdog, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.01)
     with mock_cluster(_TOPIC) as cluster:
         yield cluster
 
@@ -37,7 +37,7 @@ def _settings(cluster: MockCluster) -> KafkaSettings:
 def _client(kind: str, cluster: MockCluster, **more: str) -> Client:
     """One that has learned which brokers there are."""
     settings = getattr(_settings(cluster), kind)()
-    client: Client = _MADE[kind]({**settings, **_LOSES, **more, "error_cb": Complaints()})
+    client: Client = _MADE[kind]({**settings, **_LOSES, **more, "error_cb": ClientErrors()})
     until_s = time.monotonic() + _LIMIT_S
     # What it was given at first goes once it has.
     while not brokers_of(client, _TOPIC, 5.0):
@@ -47,12 +47,12 @@ def _client(kind: str, cluster: MockCluster, **more: str) -> Client:
 
 
 def _lose(cluster: MockCluster, client: Client) -> None:
-    told = Complaints.told
+    reports = ClientErrors.reports
     cluster.hide()
     assert brokers_of(client, _TOPIC, 5.0) == 0
     cluster.add(2)
     until_s = time.monotonic() + _LIMIT_S
-    while Complaints.told == told:
+    while ClientErrors.reports == reports:
         client.poll(0.01)
         assert time.monotonic() < until_s
 
@@ -61,14 +61,14 @@ def _lose(cluster: MockCluster, client: Client) -> None:
 def test_one_that_lost_its_brokers_is_found(kind: str, cluster: MockCluster) -> None:
     client = _client(kind, cluster)
     heard = threading.Event()
-    lost = LostBrokers(_settings(cluster), _TOPIC, heard.set)
-    assert lost.look()
+    watchdog = ClientWatchdog(_settings(cluster), _TOPIC, heard.set)
+    assert watchdog.check()
     _lose(cluster, client)
-    lost.watch()
+    watchdog.start()
     assert heard.wait(_LIMIT_S)
-    assert lost.reason is not None
-    assert "issues/5301" in lost.reason
-    assert cluster.address in lost.reason
+    assert watchdog.reason is not None
+    assert "issues/5301" in watchdog.reason
+    assert cluster.address in watchdog.reason
 
 
 def test_a_broker_that_is_away_is_none_that_is_lost(
@@ -76,37 +76,37 @@ def test_a_broker_that_is_away_is_none_that_is_lost(
 ) -> None:
     client = _client("producer", cluster)
     _lose(cluster, client)
-    monkeypatch.setattr(LostBrokers, "_new_one_has_brokers", lambda self: False)
-    lost = LostBrokers(_settings(cluster), _TOPIC)
-    assert not any(lost.look() for _ in range(4))
-    assert lost.reason is None
+    monkeypatch.setattr(ClientWatchdog, "_has_new_client_brokers", lambda self: False)
+    watchdog = ClientWatchdog(_settings(cluster), _TOPIC)
+    assert not any(watchdog.check() for _ in range(4))
+    assert watchdog.reason is None
 
 
 def test_one_broker_that_names_none_is_none_that_is_lost(cluster: MockCluster) -> None:
     client = _client("producer", cluster)
     cluster.hide()
     assert brokers_of(client, _TOPIC, 5.0) == 0
-    lost = LostBrokers(_settings(cluster), _TOPIC)
-    assert not any(lost.look() for _ in range(4))
-    assert lost.reason is None
+    watchdog = ClientWatchdog(_settings(cluster), _TOPIC)
+    assert not any(watchdog.check() for _ in range(4))
+    assert watchdog.reason is None
 
 
-def test_nobody_is_asked_where_nobody_complains(
+def test_no_client_is_asked_before_one_reports_an_error(
     cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, complaints = list[bool](), SimpleNamespace(told=0)
-    monkeypatch.setattr(LostBrokers, "look", lambda self: asked.append(True) or True)
-    monkeypatch.setattr(kafka_lost, "Complaints", complaints)
-    lost = LostBrokers(_settings(cluster), _TOPIC)
-    lost.watch()
+    asked, client_errors = list[bool](), SimpleNamespace(reports=0)
+    monkeypatch.setattr(ClientWatchdog, "check", lambda self: asked.append(True) or True)
+    monkeypatch.setattr(kafka_watchdog, "ClientErrors", client_errors)
+    watchdog = ClientWatchdog(_settings(cluster), _TOPIC)
+    watchdog.start()
     time.sleep(0.2)
     assert not asked
-    complaints.told = 1
+    client_errors.reports = 1
     until_s = time.monotonic() + _LIMIT_S
     while not asked and time.monotonic() < until_s:
         time.sleep(0.01)
     time.sleep(0.2)
-    lost.stop()
+    watchdog.stop()
     assert asked == [True]
 
 
@@ -125,10 +125,10 @@ def test_one_that_is_closed_or_gone_is_not_asked(cluster: MockCluster) -> None:
 def test_one_that_is_being_closed_keeps_nobody_from_being_looked_after(cluster: MockCluster) -> None:
     client, other = _client("producer", cluster), _client("admin", cluster)
     with client.asking:
-        lost = LostBrokers(_settings(cluster), _TOPIC)
-        assert lost.look()
+        watchdog = ClientWatchdog(_settings(cluster), _TOPIC)
+        assert watchdog.check()
         _lose(cluster, other)
         until_s = time.monotonic() + _LIMIT_S
-        while lost.reason is None:
-            assert not lost.look()
+        while watchdog.reason is None:
+            assert not watchdog.check()
             assert time.monotonic() < until_s

@@ -5,16 +5,16 @@ import pytest
 from railgun.cli.main import main
 from railgun.config.errors import ConfigError
 from railgun.config.loading import load_settings
-from railgun.messaging.kafka.passed import check_passed_through
 from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka_settings_check import check_pass_through
 from railgun.unit.configured import kafka_settings
 
 NOBODY = "127.0.0.1:1"
 
 
 def test_what_librdkafka_takes_passes() -> None:
-    check_passed_through(KafkaSettings(NOBODY))
-    check_passed_through(KafkaSettings(NOBODY, pass_through={"linger.ms": 2, "fetch.min.bytes": 1}))
+    check_pass_through(KafkaSettings(NOBODY))
+    check_pass_through(KafkaSettings(NOBODY, pass_through={"linger.ms": 2, "fetch.min.bytes": 1}))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_what_librdkafka_takes_passes() -> None:
 )
 def test_what_it_does_not_take_is_told_with_its_key(key: str, value: str | int, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as raised:
-        check_passed_through(KafkaSettings(NOBODY, pass_through={key: value}))
+        check_pass_through(KafkaSettings(NOBODY, pass_through={key: value}))
     assert raised.value.place == f"[kafka] {key}"
 
 

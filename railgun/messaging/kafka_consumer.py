@@ -1,0 +1,287 @@
+"""Reads Kafka's partitions through one librdkafka consumer that all threads share."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from itertools import groupby
+
+from confluent_kafka import KafkaError, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from railgun.messaging.errors import OffsetOutOfRangeError, TransportClosedError
+from railgun.messaging.kafka.buffer import PartitionBuffer
+from railgun.messaging.kafka.clients import Consumer
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.topics import KafkaTopics
+from railgun.messaging.transport import Fetched, TopicPartition
+
+# Messages that are taken from librdkafka with one call. More would leave the processor's caches before they are read.
+_POLL_RECORDS = 1_000
+# A thread polls for this long at most, as others may have to change the consumer's assignment meanwhile.
+_POLL_S = 0.1
+
+
+class KafkaConsumer:
+    """The reading half of a KafkaTransport.
+
+    A partition is assigned to the consumer when it is first read, and from then on fetched ahead into its buffer.
+
+    Threads: any may call every method. Of those that wait for records, one polls for all: it puts what comes into the
+    buffers and wakes the others. `_changed` guards the buffers; it is not held during a poll.
+    """
+
+    def __init__(self, settings: KafkaSettings, topics: KafkaTopics) -> None:
+        self._place = settings.broker
+        self._timeout_s = settings.answer_timeout_s
+        self._topics = topics
+        self._client_errors = ClientErrors()
+        configuration = {**settings.consumer(), "error_cb": self._client_errors}
+        self._consumer = create_client(settings.broker, lambda: Consumer(configuration))
+        self._buffers: dict[TopicPartition, PartitionBuffer] = {}
+        self._changed = threading.Condition()
+        self._is_polling = False
+        self._waiting_to_seek = 0
+        # Partitions in a call of `read`: no other thread moves their buffers.
+        self._reading: set[TopicPartition] = set()
+        # Partitions that `fetch` or `wait` were called for.
+        self._followed: set[TopicPartition] = set()
+        self._closed = False
+
+    def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Fetched:
+        """As `Transport.read`. One thread at a time reads a partition; a `fetch` of it waits until then."""
+        with self._changed:
+            self._await_readers(where)
+            self._reading.add(where)
+        try:
+            return self._read(self._buffer_at(where, offset, is_reader=True), offset, max_records, max_bytes)
+        finally:
+            with self._changed:
+                self._reading.discard(where)
+                self._changed.notify_all()
+
+    def _read(self, buffer: PartitionBuffer, offset: int, max_records: int, max_bytes: int) -> Fetched:
+        where = buffer.where
+        if not buffer.is_ready:
+            # The buffer may lag behind an end that the broker has reported to another process.
+            start, end = self._topics.bounds(where)
+            if not start <= offset <= end:
+                raise OffsetOutOfRangeError(str(where), offset, start, end)
+            if offset < end and not self._await(lambda: self._due(buffer), self._timeout_s):
+                late = KafkaError(KafkaError._TIMED_OUT)
+                raise as_transport_error(str(where), late, self._client_errors.last)
+        with self._changed:
+            return buffer.take(max_records, max_bytes)
+
+    def fetch(
+        self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
+    ) -> list[Fetched]:
+        """As `Transport.fetch`. Returns early where another thread reads one of the partitions at another offset."""
+        followed = self._follow(positions)
+        if not self._await(lambda: self._any_due(followed), timeout_s):
+            self._topics.refresh()
+            return []
+        with self._changed:
+            return [
+                buffer.take(max_records, max_bytes)
+                for buffer, offset in followed
+                if buffer.is_ready and not self._has_moved(buffer, offset)
+            ]
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        """As `Transport.wait`."""
+        followed = self._follow(positions)
+        return self._await(lambda: self._any_due(followed) and self._any_record(followed), timeout_s)
+
+    def _follow(self, positions: Mapping[TopicPartition, int]) -> list[tuple[PartitionBuffer, int]]:
+        """Return each partition's buffer, moved to the offset, with the offset. Waits for calls of `read`."""
+        followed = []
+        self._followed.update(positions)
+        for where, offset in positions.items():
+            with self._changed:
+                self._await_readers(where)
+            followed.append((self._buffer_at(where, offset), offset))
+        return followed
+
+    def _has_moved(self, buffer: PartitionBuffer, offset: int) -> bool:
+        """Whether another thread has moved or dropped a buffer, or is about to."""
+        where = buffer.where
+        return where in self._reading or buffer.position != offset or self._buffers.get(where) is not buffer
+
+    def _any_due(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
+        # All are checked, as `_due` raises a partition's error, which must not wait until the others have no records.
+        due = [self._has_moved(*each) or self._due(each[0]) for each in followed]
+        return any(due)
+
+    def _any_record(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
+        return any(len(each[0]) and not self._has_moved(*each) for each in followed)
+
+    def followed_at(self, where: TopicPartition) -> int | None:
+        """The offset where `fetch` goes on with a partition; None if it was not called for it."""
+        buffer = self._buffers.get(where)
+        return buffer.position if buffer is not None and where in self._followed else None
+
+    def known_end(self, where: TopicPartition) -> int:
+        """As `Transport.known_end`: the end as of the last fetch of the partition."""
+        known = self._consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
+        return 0 if known is None else max(0, known[1])
+
+    def drop(self, where: TopicPartition) -> None:
+        """Drop a partition's buffer, and stop fetching it."""
+        with self._changed:
+            self._await_readers(where)
+            self._await_poll()
+            self._followed.discard(where)
+            buffer = self._buffers.pop(where, None)
+            if buffer is not None:
+                self._unassign(buffer)
+
+    def trimmed(self, where: TopicPartition, before_offset: int) -> None:
+        """Drop a partition's buffer if it has records before an offset, which were trimmed."""
+        buffer = self._buffers.get(where)
+        if buffer is not None and buffer.position < before_offset:
+            self.drop(where)
+
+    def drop_topic(self, topic: str) -> None:
+        """Drop the buffers of all partitions of a topic."""
+        for where in [each for each in self._buffers if each.topic == topic]:
+            self.drop(where)
+
+    def close(self) -> None:
+        """Close the consumer. Threads that wait are woken, and raise TransportClosedError."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._changed.notify_all()
+            self._await_poll()
+            self._consumer.close()
+
+    def _await_readers(self, where: TopicPartition) -> None:
+        while where in self._reading:
+            self._changed.wait()
+
+    def _buffer_at(self, where: TopicPartition, offset: int, is_reader: bool = False) -> PartitionBuffer:
+        """Return the buffer of a partition, moved to an offset and being fetched.
+
+        is_reader: this thread is the one that is in `read`. A thread that is not, and meets one, gets a buffer that
+        nothing comes into: `_has_moved` is true of it.
+        """
+        self._check_open()
+        self._topics.check(where)
+        buffer = self._buffers.get(where)
+        if buffer is not None and buffer.position == offset and buffer.error is None:
+            if not buffer.is_fetched and not buffer.holds_over(0.5):
+                with self._changed:
+                    self._assign(buffer)
+            return buffer
+        start, end = self._topics.bounds(where)
+        if not start <= offset <= end:
+            raise OffsetOutOfRangeError(str(where), offset, start, end)
+        with self._changed:
+            # A poll in progress may return messages of the old offset.
+            self._await_poll()
+            self._check_open()
+            if not is_reader and where in self._reading:
+                return PartitionBuffer(where, offset)
+            buffer = self._buffers.get(where)
+            if buffer is None:
+                buffer = self._buffers[where] = PartitionBuffer(where, offset)
+            self._unassign(buffer)
+            buffer.seek(offset)
+            self._assign(buffer)
+        return buffer
+
+    def _await_poll(self) -> None:
+        """Wait until no thread polls. None starts to while `_changed` is held."""
+        self._waiting_to_seek += 1
+        try:
+            while self._is_polling:
+                self._changed.wait()
+        finally:
+            self._waiting_to_seek -= 1
+            self._changed.notify_all()
+
+    def _assign(self, buffer: PartitionBuffer) -> None:
+        if not buffer.is_fetched and not self._closed:
+            self._consumer.incremental_assign([KafkaTopicPartition(*buffer.where, buffer.end)])
+            buffer.is_fetched = True
+
+    def _unassign(self, buffer: PartitionBuffer) -> None:
+        if buffer.is_fetched and not self._closed:
+            self._consumer.incremental_unassign([KafkaTopicPartition(*buffer.where)])
+            buffer.is_fetched = False
+
+    def _due(self, buffer: PartitionBuffer) -> bool:
+        """Whether a partition has something to return. Raises its error once its records are taken."""
+        if buffer.error is not None and not len(buffer):
+            self._raise(buffer, buffer.error)
+        return buffer.is_ready
+
+    def _raise(self, buffer: PartitionBuffer, error: KafkaError) -> None:
+        """Raise a partition's error, or read on where it was a transient one."""
+        where = buffer.where
+        self._topics.forget(where.topic)
+        start, end = self._topics.bounds(where)
+        if not start <= buffer.position <= end:
+            raise OffsetOutOfRangeError(str(where), buffer.position, start, end)
+        if not is_transient(error):
+            raise as_transport_error(str(where), error, self._client_errors.last)
+        self._await_poll()
+        self._unassign(buffer)
+        buffer.seek(buffer.position)
+        self._assign(buffer)
+
+    def _await(self, is_due: Callable[[], bool], timeout_s: float) -> bool:
+        """Poll, or wait for the thread that does, until `is_due`; False after the timeout.
+
+        `is_due` is called with `_changed` held.
+        """
+        deadline = time.monotonic() + timeout_s
+        is_last = False
+        with self._changed:
+            while True:
+                self._check_open()
+                if is_due():
+                    return True
+                left_s = deadline - time.monotonic()
+                if is_last:
+                    return False
+                is_last = left_s <= 0
+                if self._is_polling or self._waiting_to_seek:
+                    self._changed.wait(max(left_s, 0))
+                    continue
+                self._is_polling = True
+                self._changed.release()
+                messages: list[Message] = []
+                try:
+                    messages = self._poll(min(max(left_s, 0), _POLL_S))
+                finally:
+                    self._changed.acquire()
+                    self._is_polling = False
+                    self._distribute(messages)
+                    self._changed.notify_all()
+
+    def _poll(self, timeout_s: float) -> list[Message]:
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        # `consume` with a timeout would wait until it has all of them.
+        return [first, *self._consumer.consume(_POLL_RECORDS - 1, 0)]
+
+    def _distribute(self, messages: list[Message]) -> None:
+        """Put messages into the buffers of their partitions."""
+        for topic, of_topic in groupby(messages, Message.topic):
+            for partition, of_partition in groupby(of_topic, Message.partition):
+                buffer = self._buffers.get(
+                    TopicPartition(topic or "", -1 if partition is None else partition)
+                )
+                if buffer is not None and buffer.is_fetched:
+                    buffer.receive(list(of_partition))
+                    if buffer.holds_over(1.0):
+                        # The next call that reads the partition assigns it again.
+                        self._unassign(buffer)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TransportClosedError(self._place)
