@@ -1,4 +1,4 @@
-"""What can go wrong between a program and its logs: each error has the place and what can be done."""
+"""The errors of transports. Each names the place, what happened, and what the operator can do."""
 
 
 class TransportError(Exception):
@@ -22,18 +22,18 @@ class TopicMissingError(TransportError):
 
 
 class TopicExistsError(TransportError):
-    """The topic is there with another number of partitions."""
+    """The topic exists with another number of partitions."""
 
-    def __init__(self, topic: str, existing: int, asked: int) -> None:
+    def __init__(self, topic: str, existing: int, required: int) -> None:
         super().__init__(
             topic,
-            f"it has {existing} partitions, not {asked}",
+            f"it has {existing} partitions, not {required}",
             "The number of partitions is fixed at creation",
         )
 
 
 class OffsetOutOfRangeError(TransportError):
-    """The offset was trimmed away, or does not exist yet; what can be read is start..end - 1."""
+    """The offset was trimmed, or does not exist yet. Offsets from `start` up to `end` can be read."""
 
     def __init__(self, place: str, offset: int, start: int, end: int) -> None:
         self.offset = offset
@@ -47,7 +47,7 @@ class OffsetOutOfRangeError(TransportError):
 
 
 class RecordTooLargeError(TransportError):
-    """A record is larger than the transport takes. Nothing was appended."""
+    """A record is larger than the transport's limit. Nothing was appended."""
 
     def __init__(self, place: str, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(
@@ -56,7 +56,7 @@ class RecordTooLargeError(TransportError):
 
 
 class TransportFullError(TransportError):
-    """Too much waits to be written: try again later. Nothing was appended."""
+    """Back-pressure: too much waits to be written. Nothing was appended; the caller may try again later."""
 
     def __init__(self, place: str, pending_bytes: int) -> None:
         super().__init__(
@@ -77,42 +77,42 @@ class TransportLockedError(TransportError):
 
 
 class TransportIOError(TransportError):
-    """A write, sync or read failed. After a failed write nothing more is taken until it is opened again."""
+    """A write, sync or read failed. After a failed write the transport refuses others until it is opened again."""
 
 
 class TopicSettingsError(TransportError):
-    """The topic is there with other settings than its records need."""
+    """The topic exists with other settings than its records need."""
 
-    def __init__(self, topic: str, setting: str, existing: str, wanted: str) -> None:
+    def __init__(self, topic: str, setting: str, existing: str, required: str) -> None:
         super().__init__(
             topic,
-            f"{setting} is {existing}, and it has to be {wanted}",
-            f"Set it (kafka-configs.sh --alter --topic {topic} --add-config {setting}={wanted}), "
+            f"{setting} is {existing}, and it has to be {required}",
+            f"Set it (kafka-configs.sh --alter --topic {topic} --add-config {setting}={required}), "
             "or delete the topic if its records are not needed",
         )
 
 
 class TransportUnavailableError(TransportIOError):
-    """The broker did not answer in time. Whether what was under way was done is not known; it may be tried again."""
+    """The broker did not answer in time. The request may have taken effect; it may be tried again."""
 
 
 class TransportRefusedError(TransportIOError):
-    """The broker answers and refuses: a setting, a right or a limit has to be changed before it is tried again."""
+    """The broker refused the request. A setting, a right or a limit has to be changed before it is tried again."""
 
 
 class TransportFailedError(TransportIOError):
-    """The connection's state is lost: nothing more is taken until the transport is opened again."""
+    """The producer's state is lost. The transport takes nothing more until it is opened again."""
 
 
 class TransportCorruptionError(TransportError):
-    """What is stored cannot be what was written."""
+    """The stored bytes are not those that were written."""
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(place, reason, "Restore it from a copy: records may be missing from here on")
 
 
 class TransportShortenedError(TransportCorruptionError):
-    """Records that were acknowledged are gone from the end of the log: its newest file is damaged, or was removed."""
+    """The end of the log lacks acknowledged records: its newest file is damaged, or was removed."""
 
     def __init__(self, place: str, missing: int, mark: str) -> None:
         self.missing = missing
@@ -123,7 +123,7 @@ class TransportShortenedError(TransportCorruptionError):
 
 
 class TransportVersionError(TransportError):
-    """Stored by a newer version of the program."""
+    """A newer version of the program has written the data."""
 
     def __init__(self, place: str, version: int) -> None:
         super().__init__(
@@ -132,21 +132,22 @@ class TransportVersionError(TransportError):
 
 
 class TransportClosedError(TransportError):
-    """Used after `close`."""
+    """The transport was used after `close`."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place, "it is closed", "Open it again")
 
 
 class TransportReadOnlyError(TransportError):
-    """It was opened for reading alone."""
+    """The transport was opened for reading only."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place, "it is open for reading alone", "Open the log itself to write to it")
 
 
 class WriterFencedError(TransportError):
-    """Another writer took over: this one may not append any more. Make another one, and look at what was appended."""
+    """Another writer has fenced this one, which cannot append any more. The caller makes a new one, and reads what was
+    appended meanwhile."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "another process took over writing", "Try again")

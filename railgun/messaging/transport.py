@@ -1,4 +1,4 @@
-"""Topics, partitions and offsets: what the rest needs of a log, whether a broker or this process keeps it."""
+"""The interface to durable logs of topics and partitions, whether a broker or this process keeps them."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -12,7 +12,7 @@ from railgun.wire.encode import Records
 
 
 class TopicPartition(NamedTuple):
-    """One totally ordered log."""
+    """The name of one totally ordered log."""
 
     topic: str
     partition: int
@@ -29,8 +29,8 @@ Headers = Sequence[tuple[str, bytes]]
 class Entry(NamedTuple):
     """Records to append to one partition, in order: a list of bytes, or many in one buffer.
 
-    keys, headers: one of each record's, for a broker's other readers and for compaction; what is read through a
-    Transport is the records alone, and a transport without a broker does not keep them.
+    keys, headers: one for each record. A broker keeps them for compaction and for its other clients. A transport
+    without a broker drops them, and reading through a Transport returns the records alone.
     """
 
     where: TopicPartition
@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What a broker does with a topic's records by itself; a transport without one keeps them until they are trimmed.
+    """How a broker deletes a topic's records by itself. A transport without a broker keeps them until they are trimmed.
 
-    retention_ms: how long they are kept; None: for ever.  is_compacted: of records with the same key only the
-    last is sure to be kept, and trimming is not possible.  Times of records are always those of their arrival.
+    retention_ms: the age at which they may be deleted, counted from their arrival; None: never.
+    is_compacted: of the records with one key all but the last may be deleted. Such a topic cannot be trimmed.
     """
 
     retention_ms: int | None = None
@@ -58,9 +58,10 @@ FOREVER = TopicSettings()
 class Fetched:
     """Consecutive records of one partition.
 
-    offsets int64[n]: ascending; a broker may leave gaps (compaction, marks of transactions).
+    offsets int64[n]: ascending, with gaps where a broker compacted records or keeps transaction markers.
     buffer uint8[...], bounds int64[n + 1]: record i is buffer[bounds[i]:bounds[i + 1]].
-    next_offset: where to go on.  appended_ms: when a broker took the first of them, ms since 1970; 0 without one.
+    next_offset: where to read on.
+    appended_ms: when a broker appended the first record, ms since 1970; 0 without a broker or records.
     """
 
     where: TopicPartition
@@ -74,85 +75,84 @@ class Fetched:
         return len(self.offsets)
 
     def values(self) -> list[bytes]:
-        """Each record as bytes of its own."""
+        """The records as separate bytes objects."""
         return Records(self.buffer, self.bounds).to_list()
 
 
 class Transport(Protocol):
     """Durable, totally ordered logs by topic and partition. Every method may be called from any thread.
 
-    A record can be read once it is acknowledged, not before, and then for good: what was read never vanishes.
-    All methods raise TransportError: TransportIOError where the storage or the network failed,
-    TransportClosedError after `close`, TopicMissingError for what does not exist.
+    A record becomes readable when it is acknowledged, not earlier, and a record that was read is never lost.
+    All methods raise TransportError: TransportIOError where the storage or the network failed, TransportClosedError
+    after `close`, TopicMissingError for a topic or partition that does not exist.
     """
 
     def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
-        """Make a topic; nothing happens where it exists. Raises TopicExistsError where it differs."""
+        """Create a topic, unless it exists. Raises TopicExistsError where it has another number of partitions."""
 
     def delete_topic(self, topic: str) -> None:
-        """Remove a topic with its records; nothing happens where there is none."""
+        """Delete a topic with its records, if it exists."""
 
     def topics(self) -> Mapping[str, int]:
-        """The number of partitions by topic."""
+        """The number of partitions of each topic."""
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
-        """Append to several partitions; the future has the offset of each entry's first record once all are
-        durable. Entries submitted one after another to a partition keep their order. An entry has one
-        record at least. Its records get consecutive offsets where nobody else writes to the partition; those
-        that another process writes there may come to lie between them.
+        """Append to several partitions. The future gets the offset of each entry's first record, once all records are
+        durable.
 
-        Raises RecordTooLargeError and TransportFullError at once, having taken nothing.
+        Each entry needs a record. Entries to one partition keep the order in which they are submitted. An entry's
+        records have consecutive offsets, unless another process writes to the partition meanwhile.
+
+        Raises RecordTooLargeError and TransportFullError at once; nothing is appended then.
         """
 
     def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
-        """Append one record or more; returns the offset of the first once all of them are durable."""
+        """Append one record or more. Returns the offset of the first one when all are durable."""
 
     def start_offset(self, topic: str, partition: int) -> int:
-        """The oldest offset that can be read."""
+        """The first offset that can be read."""
 
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset after the newest record that can be read."""
 
     def known_end(self, topic: str, partition: int) -> int:
-        """The end as far as is known without asking anybody: 0 where nothing is."""
+        """The end offset as last heard of, without a request to a broker; 0 if none was heard."""
 
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
-        """Records from an offset: none at the end of the log, otherwise at least one, within the limits but
-        for a first record that is larger. Fewer than there are may come. None, and a `next_offset` that went on,
-        where all that a broker has there is no record.
+        """Return records from an offset on; none at the end of the log.
 
-        Reading on from `next_offset` is what it is made for; elsewhere it begins anew.
+        They are within the limits, except that a first record that is larger is returned alone. There may be fewer
+        than the log has. Where a broker has only a gap, there are none, and `next_offset` is behind the gap.
+
+        It is fast for a caller that reads on from `next_offset`; at another offset it starts anew.
         Raises OffsetOutOfRangeError where the offset was trimmed or is beyond the end.
         """
 
     def fetch(
         self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
     ) -> list[Fetched]:
-        """What has arrived at several partitions, asked for once: waits until one of them has a record at its
-        position, or for the timeout; then each that has some gives what `read` would. What has been
-        acknowledged a moment ago may need another call.
+        """Wait until a partition has records from its position on, or for the timeout; then return what `read` would
+        for each partition that has some.
 
-        The limits are each partition's. Raises OffsetOutOfRangeError as `read` does.
+        A record that was acknowledged a moment ago may come with a later call only. The limits hold for each
+        partition. Raises OffsetOutOfRangeError as `read` does.
         """
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        """Wait until one of the partitions has a record at its position, which is one that `read` could be asked
-        for; False after the timeout."""
+        """Wait until a partition has a record from its position on; False after the timeout. Positions are offsets
+        that `read` takes."""
 
     def release(self, topic: str, partition: int) -> None:
-        """Give back what reading ahead in a partition holds: it is not read for now."""
+        """Free the buffers of a partition that is not read for now."""
 
     def release_beside(self, topic: str, partition: int) -> None:
-        """Give back what `read` holds of a partition that `fetch` follows elsewhere; whoever follows it goes on."""
+        """Free the buffers of a second reader: of `read` in a partition that `fetch` follows at another offset."""
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
-        """Forget records before an offset, so that their space can be used again; all before the end at most.
-
-        Nothing happens where they are gone already.
-        """
+        """Delete the records before an offset, if there are any. The offset is at most the end."""
 
     def sync(self) -> None:
-        """Return when all that was acknowledged would survive a loss of power."""
+        """Return when all acknowledged records would survive a loss of power."""
 
     def close(self) -> None:
-        """Write what was submitted, then let go of everything. Harmless when done already."""
+        """Write what was submitted, then release all resources. A second call does nothing."""
