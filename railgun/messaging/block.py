@@ -1,4 +1,7 @@
-"""Blocks: consecutive records of a partition under one key, at four bytes of overhead a record."""
+"""Encodes and decodes blocks: consecutive records of a partition under one key, at four bytes of overhead each.
+
+FORMAT.md beside this file has the layout.
+"""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -20,7 +23,7 @@ _HEAD_BYTES = _HEAD.size
 
 
 def sizes_of(records: Sequence[bytes] | Records) -> tuple[int, int, int]:
-    """(records, bytes of all, bytes of the largest)."""
+    """Return (how many records, their bytes, the bytes of the largest)."""
     if isinstance(records, Records):
         lengths = np.diff(records.offsets)
         return len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
@@ -35,9 +38,9 @@ def lengths_of(records: Sequence[bytes] | Records) -> NDArray[np.int64]:
 
 
 def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple[int, bytes]]:
-    """(records, bytes) of blocks that hold the records of several appends one after another.
+    """Yield (how many records, the encoded block) for blocks that hold the records of several appends in order.
 
-    No block has more than BLOCK_LIMIT_RECORDS records, or more than BLOCK_LIMIT_BYTES unless one record has.
+    A block has at most BLOCK_LIMIT_RECORDS records, and at most BLOCK_LIMIT_BYTES unless a single record is larger.
     """
     if len(appended) == 1 and isinstance(appended[0], list) and len(appended[0]) == 1:
         record = appended[0][0]
@@ -62,7 +65,7 @@ def _joined(records: Sequence[bytes] | Records) -> bytes:
 
 
 def check_block(value: bytes) -> int:
-    """How many records a block holds; 0 where its bytes are no block of this version."""
+    """Return how many records a block holds; 0 where the bytes are not a block of this version."""
     if len(value) < _HEAD_BYTES:
         return 0
     version, n = _HEAD.unpack_from(value)
@@ -76,9 +79,9 @@ def check_block(value: bytes) -> int:
 def open_blocks(
     values: list[bytes], skip: int, max_records: int, max_bytes: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(buffer, bounds) of the records of consecutive blocks, without the first `skip` of them.
+    """Return (buffer uint8[...], bounds int64[n + 1]) of the records of consecutive blocks.
 
-    At least one record; as many as fit into both limits.
+    The first `skip` records are left out. There is at least one record, and as many as fit both limits.
     """
     if len(values) == 1:
         return _open_one(values[0], skip, max_records, max_bytes)
@@ -119,7 +122,10 @@ def _open_one(
 def _gather(
     joined: Any, starts: Any, blocks: Any, skip: Any, max_records: Any, max_bytes: Any, out: Any, bounds: Any
 ) -> Any:
-    """Copy the records of several blocks together; returns how many."""
+    """Copy the records of several blocks into `out`, and their bounds. Returns how many records there are.
+
+    All arguments but counts are addresses. starts: int64[blocks], where each block starts in `joined`.
+    """
     count, used = np.int64(0), np.int64(0)
     sti64(bounds, np.int64(0))
     for b in range(blocks):

@@ -1,7 +1,7 @@
-"""The embedded log's RocksDB: how it is set up, its keys, and its failures as errors of this package.
+"""The embedded log's RocksDB: its options, its keys, and its failures as errors of this package.
 
-Values of blocks lie in blob files: they are written once and not again by compactions, and a blob file goes
-when all its blocks are trimmed.
+Blocks are stored in blob files. Compactions do not rewrite them, and a blob file is deleted when all its blocks are
+trimmed.
 """
 
 import struct
@@ -27,32 +27,35 @@ TOPIC_PREFIX = b"t"
 
 
 def block_key(topic_id: int, partition: int, offset: int) -> bytes:
-    """Where the block begins whose first record has this offset."""
+    """The key of the block whose first record has this offset."""
     return _RECORD.pack(b"r", topic_id, partition, offset)
 
 
 def block_offset(key: bytes) -> int:
-    """The offset in a block's key."""
+    """The offset that a block's key holds."""
     return int(_RECORD.unpack(key)[3])
 
 
 def blocks_prefix(topic_id: int, partition: int) -> bytes:
-    """What the keys of a partition's blocks begin with."""
+    """The common prefix of the keys of a partition's blocks."""
     return _PREFIX.pack(b"r", topic_id, partition)
 
 
 def start_key(topic_id: int, partition: int) -> bytes:
-    """Where a partition's first readable offset is kept once it was trimmed."""
+    """The key of a partition's first readable offset, which trimming stores."""
     return _PREFIX.pack(b"s", topic_id, partition)
 
 
 def topic_key(topic: str) -> bytes:
-    """Where a topic's number and its partitions are kept."""
+    """The key of a topic's number and its number of partitions."""
     return TOPIC_PREFIX + topic.encode()
 
 
 class LogDatabase:
-    """One RocksDB of one column family: a single write-ahead log orders all that is written."""
+    """A RocksDB with one column family, so that a single write-ahead log orders all writes.
+
+    Threads: any may call every method. All methods raise TransportIOError and TransportCorruptionError.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,31 +63,31 @@ class LogDatabase:
             if folder.is_dir():
                 check_files(DiskFiles(), folder)
             options = log_options()
-            # Named, so that these count, not those that the database was made with.
+            # The column family is named, as rocksdict would otherwise use the options that it was created with.
             self._db = Rdict(str(folder), options, column_families={"default": options})
 
     def get(self, key: bytes) -> bytes | None:
-        """A value, or None."""
+        """The value of a key; None if it does not exist."""
         with self.failures("read"):
             value: bytes | None = self._db.get(key)
         return value
 
     def write(self, batch: WriteBatch) -> None:
-        """Write a batch, not yet synced. Holds the interpreter lock: keep batches small."""
+        """Write a batch, without a sync. It holds the interpreter lock, so batches have to be small."""
         with self.failures("write"):
             self._db.write(batch)
 
     def sync(self) -> None:
-        """Sync the write-ahead log, without the interpreter lock."""
+        """Sync the write-ahead log. It releases the interpreter lock."""
         with self.failures("sync"):
             self._db.flush_wal(True)
 
     def from_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs at and after a key, as long as keys have the prefix."""
+        """Yield (key, value) from a key on, as long as keys have the prefix."""
         return self._pairs(lambda iterator: iterator.seek(key), prefix)
 
     def around_key(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from the greatest key at or before a key, as long as keys have the prefix."""
+        """Yield (key, value) from the greatest key that is not after `key`, as long as keys have the prefix."""
         return self._pairs(lambda iterator: iterator.seek_for_prev(key), prefix)
 
     def _pairs(self, seek: Callable[[RdictIter], object], prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -100,7 +103,7 @@ class LogDatabase:
             iterator.status()
 
     def last_key(self, key: bytes, prefix: bytes) -> bytes | None:
-        """The greatest key at or before a key, if it has the prefix."""
+        """Return the greatest key that is not after `key`, if it has the prefix."""
         with self.failures("read"):
             iterator = self._db.iter()
             iterator.seek_for_prev(key)
@@ -117,7 +120,10 @@ class LogDatabase:
 
     @contextmanager
     def failures(self, doing: str) -> Iterator[None]:
-        """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""
+        """Map errors of RocksDB's binding, which raises bare Exceptions with the status as text.
+
+        doing: the operation, for the message.
+        """
         try:
             yield
         except (TransportIOError, TransportCorruptionError):
@@ -134,7 +140,7 @@ class LogDatabase:
 
 
 def log_options() -> Options:
-    """How the log's RocksDB is set up."""
+    """The options of the log's RocksDB."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(16 * _MIB)
@@ -146,11 +152,11 @@ def log_options() -> Options:
     options.set_blob_file_size(64 * _MIB)
     options.set_blob_compression_type(DBCompressionType.lz4())
     options.set_enable_blob_gc(True)
-    # Keys alone are merged, so a backlog of tables is small; a stalled write would hold the interpreter lock.
+    # Compactions merge keys only, so a backlog of tables is small. A stalled write would hold the interpreter lock.
     options.set_level_zero_slowdown_writes_trigger(60)
     options.set_level_zero_stop_writes_trigger(120)
-    # A torn tail is what a crash leaves; what is before it is a prefix of what was written. (What is torn need not be
-    # the very last record: a power cut may write later blocks and lose earlier ones. So no stricter mode.)
+    # A crash leaves a torn tail; point-in-time recovery keeps what was written before it. A stricter mode would accept
+    # a torn last record only, but a loss of power may keep later disk blocks and lose earlier ones.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_bytes_per_sync(_MIB)
     options.set_max_background_jobs(2)

@@ -1,4 +1,7 @@
-"""The end of the embedded log: what was acknowledged is found again at the next opening, or missed aloud."""
+"""Detects at opening that the embedded log lacks commits that were acknowledged.
+
+FORMAT.md beside this file describes the mark that it compares the log with.
+"""
 
 import logging
 import threading
@@ -23,10 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class LogEnd:
-    """Numbers the commits of a database, and compares the newest that is found with the mark beside it.
+    """Numbers the commits of a database, and keeps the newest number in a mark beside it.
 
-    `lost`: commits that a loss of power took, of those that durability "os" had let be acknowledged.
-    Raises TransportError: TransportShortenedError where something is gone that must be there.
+    lost: how many acknowledged commits a loss of power took, as durability "os" allows.
+    Threads: one at a time commits (`number`, `wrote`); any may call `sync`.
+    Raises TransportError; TransportShortenedError where commits are missing that cannot have been lost so.
     """
 
     def __init__(self, files: Files, folder: Path, database: LogDatabase) -> None:
@@ -39,7 +43,7 @@ class LogEnd:
             self.lost = self._missing()
             self._next = self._written = self._synced = found_end(database)
             with self._failures():
-                # Recovery has put what it found into tables; what is written from here on is behind that.
+                # Recovery has put the commits that it found into tables. The sync makes them durable.
                 database.sync()
                 self._marker.note(self._written, self._synced)
                 self._marker.sync()
@@ -59,16 +63,19 @@ class LogEnd:
         return lost
 
     def number(self, batch: WriteBatch) -> None:
-        """Put the next commit's number into its last batch: RocksDB has it, or it lacks the commit's end."""
+        """Add the next commit's number to the last batch of the commit.
+
+        So a database that has the number has all of the commit.
+        """
         self._next += 1
         batch.put(END_KEY, self._next.to_bytes(8, "big"))
 
     def wrote(self, *, synced: bool) -> None:
-        """The commit that was numbered last is written, and is about to be acknowledged."""
+        """Put the last numbered commit into the mark: it is written, and about to be acknowledged."""
         self._note(self._next, synced=synced)
 
     def sync(self) -> None:
-        """Sync the database, then the mark that says so. Any thread."""
+        """Sync the database, and then the mark. Any thread may call this."""
         written = self._written
         self._database.sync()
         self._note(written, synced=True)
@@ -76,7 +83,7 @@ class LogEnd:
             self._marker.sync()
 
     def _note(self, number: int, *, synced: bool) -> None:
-        # Once per commit: the context manager alone would cost as much as the writing.
+        # Without `_failures`: this runs once per commit, and the context manager would cost as much as the write.
         if self._failed is not None:
             raise self._failed
         with self._lock:
@@ -91,11 +98,11 @@ class LogEnd:
 
     @property
     def has_failed(self) -> bool:
-        """The mark could not be written: it is not tried again."""
+        """Whether writing the mark has failed. Every later attempt fails with the same error."""
         return self._failed is not None
 
     def close(self) -> None:
-        """Let the mark's file go."""
+        """Close the mark's file."""
         self._marker.close()
 
     @contextmanager
@@ -115,12 +122,16 @@ class LogEnd:
 
 
 def found_end(database: LogDatabase) -> int:
-    """The number of the newest commit that a database holds; all before it are there too."""
+    """The number of the newest commit in a database, which then has all earlier ones; 0 if it has none."""
     return int.from_bytes(database.get(END_KEY) or b"", "big")
 
 
 def check_end(folder: Path, mark: EndMark | None, database: LogDatabase) -> int:
-    """How many commits a loss of power took. Raises TransportShortenedError where more are gone than it may take."""
+    """Return how many acknowledged commits a loss of power took.
+
+    mark: the mark beside the database; None if there is none.
+    Raises TransportShortenedError where commits are missing that must have survived.
+    """
     if mark is None:
         return 0
     found = found_end(database)
@@ -132,7 +143,7 @@ def check_end(folder: Path, mark: EndMark | None, database: LogDatabase) -> int:
 
 @contextmanager
 def as_transport_errors(folder: Path) -> Iterator[None]:
-    """What the mark raises, as errors of this package."""
+    """Map the errors of the mark's file to errors of this package."""
     try:
         yield
     except EndMarkVersionError as error:

@@ -1,7 +1,7 @@
-"""Group commit: what waits when the disk is free is written and synced together.
+"""Group commit: submissions that wait while one is written are then written and synced together.
 
-Whoever appends and waits does the work itself, for all that wait; what was only submitted is written by one
-background thread.  So a lone append costs no change of threads, and many share one sync.
+A thread that waits for its append writes it itself, with all that wait. Submissions that no thread waits for are
+written by a background thread. So a single append needs no switch of threads, and concurrent ones share a sync.
 """
 
 import threading
@@ -18,11 +18,18 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import Entry
 
 COMMIT_LIMIT_BYTES = 8 << 20
+"""A commit takes no further submission once it has this much."""
 PENDING_LIMIT_BYTES = 64 << 20
+"""Back-pressure: a submission that would make more than this wait is refused."""
 
 
 class Submission:
-    """Entries that wait to be written, and where the offset of each goes once all are durable."""
+    """Entries that are to be written, and the future that completes when they are durable.
+
+    offsets: of each entry's first record.  is_taken: whether a thread is writing it, or has written it.
+    future: gets the offsets or the error. It counts as running from the start: a caller that gives up cannot cancel
+    what may be written already.
+    """
 
     __slots__ = ("entries", "error", "future", "is_taken", "offsets", "size_bytes")
 
@@ -33,11 +40,10 @@ class Submission:
         self.offsets: list[int] = []
         self.error: TransportError | None = None
         self.future: Future[list[int]] = Future()
-        # Running from the start: a waiter that gives up cannot take back what may already be on its way.
         self.future.set_running_or_notify_cancel()
 
-    def settle(self) -> None:
-        """Tell whoever waits."""
+    def complete(self) -> None:
+        """Complete the future."""
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
@@ -45,10 +51,11 @@ class Submission:
 
 
 class GroupCommit:
-    """Runs `write` over submissions, in order, one call at a time.
+    """Calls `write` with submissions, in order, one call at a time.
 
-    write(submissions) makes them durable and sets each one's `offsets`, or `error` where it alone cannot be
-    written.  An error that it raises is for good: all that waits and all that comes later gets it.
+    write(submissions): makes them durable and sets the `offsets` of each, or its `error` where it alone cannot be
+    written. An error that it raises is final: all waiting and later submissions fail with it.
+    Threads: any may call every method. Futures complete in the thread that writes, without a lock.
     """
 
     def __init__(self, place: str, write: Callable[[list[Submission]], None]) -> None:
@@ -63,7 +70,7 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
 
     def submit(self, submission: Submission) -> None:
-        """Have it written in the background."""
+        """Enqueue a submission for the background thread. Raises TransportError where it is refused."""
         with self._arrived:
             self._enqueue(submission)
             if self._thread is None:
@@ -72,28 +79,31 @@ class GroupCommit:
             self._arrived.notify()
 
     def submit_here(self, submission: Submission) -> None:
-        """Have it written by this thread, after whatever waits: where that takes less than waking another one."""
+        """Write a submission in this thread, after all that wait. Raises TransportError where it is refused.
+
+        For small submissions, where waking the background thread takes longer.
+        """
         with self._arrived:
             self._enqueue(submission)
         while not submission.is_taken:
             self._commit()
 
     def append(self, submission: Submission) -> list[int]:
-        """Write it, with whatever waits before it; returns its offsets."""
+        """Write a submission in this thread, after all that wait. Returns its offsets, or raises its error."""
         self.submit_here(submission)
         return submission.future.result()
 
     @property
     def has_failed(self) -> bool:
-        """A write failed: nothing more is taken."""
+        """Whether a write has failed. Every later submission is refused with its error."""
         return self._failure is not None
 
     def exclusive(self) -> threading.Lock:
-        """Held while nothing is being written."""
+        """The lock that is held during each write. Holding it keeps writes out."""
         return self._writing
 
     def close(self) -> None:
-        """Write what waits and take nothing more."""
+        """Refuse further submissions, and write those that wait."""
         with self._arrived:
             self._closed = True
             self._arrived.notify_all()
@@ -130,7 +140,7 @@ class GroupCommit:
                     self._attempt(taken)
         finally:
             for submission in taken:
-                submission.settle()
+                submission.complete()
 
     def _attempt(self, taken: list[Submission]) -> None:
         failure = self._failure
@@ -142,11 +152,11 @@ class GroupCommit:
             except TransportError as error:
                 failure = error
             finally:
-                self._note(taken, failure)
+                self._set_failure(taken, failure)
         else:
-            self._note(taken, failure)
+            self._set_failure(taken, failure)
 
-    def _note(self, taken: list[Submission], failure: TransportError | None) -> None:
+    def _set_failure(self, taken: list[Submission], failure: TransportError | None) -> None:
         self._failure = failure
         for submission in taken:
             submission.error = submission.error or failure

@@ -1,4 +1,4 @@
-"""The embedded log: a durable Transport in one process, without a broker, in one RocksDB."""
+"""The embedded log: a Transport in one process, which keeps its records in a RocksDB."""
 
 import threading
 from collections import deque
@@ -49,22 +49,23 @@ VERSION = 1
 RECENT_LIMIT_BYTES = 32 << 20
 PARTITIONS_LIMIT = 4_096
 TOPIC_NAME_LIMIT_BYTES = 249
-# Handing a few records to the page cache takes less than waking the thread that would do it.
-_AT_ONCE_BYTES = 64 << 10
+# Without a sync, a submission of this size is written faster by the caller than by waking the background thread.
+_WRITE_HERE_BYTES = 64 << 10
 
 
 class Durability(StrEnum):
-    """What an acknowledged record survives: the loss of power, or the death of the process."""
+    """What an acknowledged record survives: a loss of power ("fsync"), or the death of the process only ("os")."""
 
     FSYNC = "fsync"
     OS = "os"
 
 
 class EmbeddedLog:
-    """A Transport over the files of one folder, which it holds alone until it is closed.
+    """A Transport over the files of a folder, which it locks until it is closed. FORMAT.md describes them.
 
-    database: made for the folder where None is given; tests put failing ones in its place, and failing files.
-    Raises TransportShortenedError where records are gone that were acknowledged.
+    database, files: those of the folder where None is given; tests pass ones that fail.
+    Raises TransportError: TransportLockedError where another process has the folder, TransportShortenedError where
+    acknowledged records are missing.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class EmbeddedLog:
             self._folder_lock.release()
             raise
         self._closed = False
-        # Of blocks in memory, the oldest first: whose they are.
+        # The partition of each block in memory, the oldest block first.
         self._recent: deque[PartitionLog] = deque()
         self._recent_bytes = 0
         self._changed = threading.Condition()
@@ -122,8 +123,8 @@ class EmbeddedLog:
             self._add(key[1:].decode(), topic_id, partitions)
 
     def _add(self, topic: str, topic_id: int, partitions: int) -> None:
-        places = (TopicPartition(topic, partition) for partition in range(partitions))
-        self._topics[topic] = [PartitionLog(self._database, place, topic_id) for place in places]
+        wheres = (TopicPartition(topic, partition) for partition in range(partitions))
+        self._topics[topic] = [PartitionLog(self._database, where, topic_id) for where in wheres]
 
     def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
         if not 1 <= partitions <= PARTITIONS_LIMIT or not 1 <= len(topic.encode()) <= TOPIC_NAME_LIMIT_BYTES:
@@ -166,7 +167,7 @@ class EmbeddedLog:
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         submission = self._submission(entries)
-        if self.durability is Durability.OS and submission.size_bytes <= _AT_ONCE_BYTES:
+        if self.durability is Durability.OS and submission.size_bytes <= _WRITE_HERE_BYTES:
             self._commits.submit_here(submission)
         else:
             self._commits.submit(submission)
@@ -190,7 +191,7 @@ class EmbeddedLog:
         return Submission(entries, total)
 
     def _write(self, submissions: list[Submission]) -> None:
-        """Make submissions durable, in order. Runs in one thread at a time."""
+        """Make submissions durable, in order: the `write` of GroupCommit."""
         appended: dict[PartitionLog, list[Sequence[bytes] | Records]] = {}
         counted: dict[PartitionLog, int] = {}
         offsets: list[list[int]] = []
@@ -254,7 +255,7 @@ class EmbeddedLog:
             if log.deleted:
                 self._missing(topic, partition)
             if from_offset < log.start:
-                # It was trimmed away while it was read.
+                # The offset was trimmed during the read.
                 raise OffsetOutOfRangeError(str(log.where), from_offset, log.start, log.end) from None
             raise
 
@@ -320,7 +321,7 @@ class EmbeddedLog:
 
     def _close_files(self) -> None:
         try:
-            # After a failure the next opening says what is there.
+            # After a failed write the mark stays as it is: the next opening compares the log with it.
             if not (self._commits.has_failed or self._end.has_failed):
                 self._end.sync()
         finally:

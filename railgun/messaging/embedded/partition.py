@@ -1,4 +1,4 @@
-"""One partition of the embedded log: its bounds, its newest blocks in memory, the others in the database."""
+"""One partition of the embedded log. Its blocks are in the database, the newest of them in memory too."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -12,18 +12,19 @@ from railgun.messaging.errors import OffsetOutOfRangeError, TransportCorruptionE
 from railgun.messaging.transport import Fetched, TopicPartition
 from railgun.wire.encode import Records
 
-# A batch that is written holds the interpreter lock while it is copied.
+# A write holds the interpreter lock while the batch is copied, so batches are small.
 BATCH_LIMIT_BYTES = 256 * 1024
 _LAST_OFFSET = (1 << 64) - 1
 
-# (first offset, records, bytes)
+# (offset of the first record, how many records, the encoded block)
 Block = tuple[int, int, bytes]
 
 
 class PartitionLog:
-    """Offsets start..end - 1 can be read.
+    """A partition of which the offsets from `start` up to `end` can be read.
 
-    The embedded log's lock is held around `publish`, `forget_oldest` and `recent_from`.
+    Threads: one at a time writes (`write`, `next_offset`, `trim`, `delete`); any may read. The caller holds one lock
+    around `publish`, `forget_oldest` and `recent_from`.
     """
 
     def __init__(self, database: LogDatabase, where: TopicPartition, topic_id: int) -> None:
@@ -35,7 +36,7 @@ class PartitionLog:
         stored = database.get(start_key(topic_id, where.partition))
         self.start = 0 if stored is None else int.from_bytes(stored, "big")
         self.end = self._next = max(self.start, self._stored_end())
-        # Side by side, not as tuples: the collector of garbage would look at one for every event.
+        # Two deques, as tuples of both would be tracked by the garbage collector, one for each event.
         self._recent_firsts: deque[int] = deque()
         self._recent_values: deque[bytes] = deque()
 
@@ -59,7 +60,10 @@ class PartitionLog:
     def write(
         self, appended: Sequence[Sequence[bytes] | Records], batch: WriteBatch
     ) -> tuple[list[Block], WriteBatch]:
-        """Give records their offsets and write them; returns the new blocks and the batch not yet written."""
+        """Encode records as blocks at the next offsets. Full batches are written to the database.
+
+        Returns the new blocks, and the last batch, which the caller writes.
+        """
         blocks: list[Block] = []
         for n, value in make_blocks(appended):
             if batch.size_in_bytes() + len(value) > BATCH_LIMIT_BYTES and not batch.is_empty():
@@ -72,23 +76,23 @@ class PartitionLog:
 
     @property
     def next_offset(self) -> int:
-        """The offset of the next record to be written; only whoever writes may ask."""
+        """The offset of the next record to be written. Only for the thread that writes."""
         return self._next
 
     def publish(self, blocks: Sequence[Block]) -> None:
-        """Let blocks that are durable be read."""
+        """Make blocks readable that are durable by now."""
         for first, n, value in blocks:
             self._recent_firsts.append(first)
             self._recent_values.append(value)
             self.end = first + n
 
     def forget_oldest(self) -> int:
-        """Keep the oldest block in memory no longer; its bytes."""
+        """Drop the oldest block in memory; returns its bytes."""
         self._recent_firsts.popleft()
         return len(self._recent_values.popleft())
 
     def recent_from(self, offset: int) -> list[Block]:
-        """Blocks in memory from the one with this offset on; none where it is older."""
+        """Return the blocks in memory from the one that has this offset on; none if it is older than all of them."""
         if not self._recent_firsts or self._recent_firsts[0] > offset:
             return []
         found: list[Block] = []
@@ -103,7 +107,10 @@ class PartitionLog:
     def read(
         self, recent: list[Block], offset: int, start: int, end: int, max_records: int, max_bytes: int
     ) -> Fetched:
-        """Records from an offset; start and end as they were when `recent` was taken."""
+        """Return records from an offset on, within the limits.
+
+        recent: what `recent_from` returned for the offset.  start, end: the partition's as of that call.
+        """
         if not start <= offset <= end:
             raise OffsetOutOfRangeError(str(self.where), offset, start, end)
         first, values = self._collect(
@@ -124,7 +131,10 @@ class PartitionLog:
         max_records: int,
         max_bytes: int,
     ) -> tuple[int, list[bytes]]:
-        """(first offset, blocks): those that hold what is asked for, without a hole between them."""
+        """Return (the first block's offset, encoded blocks): those that hold the requested records.
+
+        Raises TransportCorruptionError where an offset between them is missing.
+        """
         values: list[bytes] = []
         first = expected = -1
         size_bytes = 0
@@ -132,36 +142,36 @@ class PartitionLog:
             if not values:
                 first = block_first
             elif block_first != expected:
-                self._hole(expected, block_first)
-            # What of the first block lies before the offset counts too: at worst a call returns less.
+                self._raise_missing(expected, block_first)
+            # Records of the first block that lie before the offset count too: a call may return fewer than it could.
             size_bytes += len(value)
             expected = block_first + n
             values.append(value)
-            # Asking for one block more than needed would read it from the disk.
+            # Ends before the iterator reads a block from the disk that is not needed.
             if expected >= min(end, offset + max_records) or size_bytes >= max_bytes:
                 break
         if offset < end and not first <= offset < expected:
-            self._hole(offset, first)
+            self._raise_missing(offset, first)
         return first, values
 
     def _stored_from(self, offset: int) -> Iterator[Block]:
         for key, value in self._database.around_key(self._key(offset), self._prefix):
             yield block_offset(key), self._checked(key, value), value
 
-    def _hole(self, expected: int, found: int) -> None:
+    def _raise_missing(self, expected: int, found: int) -> None:
         reason = f"offset {expected} is missing" + (f", the next one is {found}" if found > expected else "")
         raise TransportCorruptionError(f"{self._database.folder}: {self.where}", reason)
 
     def trim(self, before_offset: int) -> None:
-        """Delete blocks that lie before an offset as a whole, and note the offset as the start."""
+        """Store an offset as the start, and delete the blocks of which every record lies before it."""
         batch = WriteBatch(raw_mode=True)
         batch.put(start_key(self._topic_id, self.where.partition), before_offset.to_bytes(8, "big"))
-        holding = self._database.last_key(self._key(before_offset), self._prefix)
-        if holding is not None:
-            batch.delete_range(self._key(0), holding)
+        first_kept = self._database.last_key(self._key(before_offset), self._prefix)
+        if first_kept is not None:
+            batch.delete_range(self._key(0), first_kept)
         self._database.write(batch)
 
     def delete(self, batch: WriteBatch) -> None:
-        """Put the deletion of everything into a batch."""
+        """Add the deletion of all blocks and of the start to a batch."""
         batch.delete(start_key(self._topic_id, self.where.partition))
         batch.delete_range(self._key(0), self._key(_LAST_OFFSET))

@@ -1,4 +1,4 @@
-"""The embedded log of a folder that another process may hold: its reading half."""
+"""Reads the embedded log of a folder, which another process may have open."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ _ATTEMPTS, _PAUSE_S = 5, 0.05
 
 
 class ReadOnlyDatabase(LogDatabase):
-    """The log's RocksDB as it stands now, also beside whoever writes to it: no lock is taken, nothing is changed.
+    """A snapshot of the log's RocksDB, which another process may be writing to. It takes no lock and changes no file.
 
-    A file that the writer deletes is missed when it is read for the first time after that: open it anew then.
+    Where the writer has deleted a file that is read for the first time, the read fails: the caller opens it anew.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,12 +49,12 @@ class ReadOnlyDatabase(LogDatabase):
 
 
 def _opened(folder: Path) -> ReadOnlyDatabase:
-    """The database of a log's folder, with all that was acknowledged before this call."""
+    """Open the database of a log's folder, with all that was acknowledged before this call."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return _opened_once(folder)
         except (TransportIOError, TransportShortenedError):
-            # The writer may have deleted a file between the list of files and its opening.
+            # The writer may have deleted a file after it was listed and before it was opened.
             time.sleep(_PAUSE_S)
     return _opened_once(folder)
 
@@ -72,10 +72,12 @@ def _opened_once(folder: Path) -> ReadOnlyDatabase:
 
 
 class ReadOnlyLog:
-    """A Transport of which only the reading half works, on the log as it stood when it was opened or last caught up.
+    """A Transport for reading only, of the log as it was when this was opened or last caught up.
 
-    What a running writer has written but not yet made durable may be among it. Every other method raises
-    TransportReadOnlyError.  folder: as for EmbeddedLog; the log is in `log` below it.
+    It may have records that a running writer has written and not yet made durable. Methods that write or wait raise
+    TransportReadOnlyError.
+
+    folder: as for EmbeddedLog; the database is in its sub-folder `log`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +99,7 @@ class ReadOnlyLog:
         self.close()
 
     def catch_up(self) -> None:
-        """See what has been written since."""
+        """Open the log anew, with what has been written since."""
         self._database.close()
         self._database = _opened(self.folder)
         self._load()
@@ -109,8 +111,8 @@ class ReadOnlyLog:
         self._topics.clear()
         for key, value in self._database.from_key(TOPIC_PREFIX, TOPIC_PREFIX):
             topic, topic_id = key[1:].decode(), int.from_bytes(value[:4], "big")
-            places = (TopicPartition(topic, each) for each in range(int.from_bytes(value[4:], "big")))
-            self._topics[topic] = [PartitionLog(self._database, place, topic_id) for place in places]
+            wheres = (TopicPartition(topic, each) for each in range(int.from_bytes(value[4:], "big")))
+            self._topics[topic] = [PartitionLog(self._database, where, topic_id) for where in wheres]
 
     def topics(self) -> Mapping[str, int]:
         return {topic: len(logs) for topic, logs in self._topics.items()}
@@ -130,7 +132,7 @@ class ReadOnlyLog:
         try:
             return log.read([], from_offset, log.start, known_end, max(max_records, 1), max_bytes)
         except (TransportCorruptionError, TransportIOError):
-            # Whoever writes may have trimmed it or moved it to another file since; then it is no damage.
+            # It is no damage if the writer has trimmed the records meanwhile, or moved them to another file.
             self.catch_up()
             start, end = self.start_offset(topic, partition), self.end_offset(topic, partition)
             if from_offset < start:
@@ -139,7 +141,7 @@ class ReadOnlyLog:
             return log.read([], from_offset, start, min(end, known_end), max(max_records, 1), max_bytes)
 
     def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
-        """Nothing happens where it exists, as everywhere."""
+        """Do nothing where the topic exists with so many partitions; otherwise refuse."""
         if self.topics().get(topic) != partitions:
             self._refuse()
 
@@ -158,10 +160,10 @@ class ReadOnlyLog:
         self._refuse()
 
     def release(self, topic: str, partition: int) -> None:
-        """Nothing is held for a partition."""
+        """Do nothing, as there are no buffers."""
 
     def release_beside(self, topic: str, partition: int) -> None:
-        """Nothing is held for a partition."""
+        """Do nothing, as there are no buffers."""
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         self._refuse()
@@ -173,7 +175,7 @@ class ReadOnlyLog:
         self._refuse()
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
         self._database.close()
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
@@ -189,6 +191,6 @@ class ReadOnlyLog:
 def _options() -> Options:
     options = log_options()
     options.create_if_missing(False)
-    # The writer deletes files as it goes; those that are open stay readable.
+    # All files are kept open: an open file stays readable when the writer deletes it.
     options.set_max_open_files(-1)
     return options
