@@ -40,7 +40,7 @@ from railgun.explain.registered import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.kafka_watchdog import ClientWatchdog
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.registry import evolution
 from railgun.registry.consent import Consent
 from railgun.registry.errors import ChangeWithdrawnError

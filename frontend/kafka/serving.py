@@ -19,7 +19,7 @@ from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
-from railgun.messaging.kafka_settings_check import check_pass_through
+from railgun.messaging.kafka.settings_check import check_pass_through
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
 

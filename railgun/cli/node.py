@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import flags_given, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
-    from railgun.messaging.kafka_settings_check import check_pass_through
+    from railgun.messaging.kafka.settings_check import check_pass_through
     from railgun.unit.configured import kafka_settings, units_of
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector

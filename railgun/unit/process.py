@@ -16,7 +16,7 @@ from railgun.config.settings import Settings
 from railgun.host.memory import MemoryShares
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.kafka_watchdog import ClientWatchdog
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings

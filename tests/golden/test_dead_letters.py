@@ -57,7 +57,7 @@ def shown(headers: Any) -> list[list[str]]:
 def test_headers() -> None:
     written = Written()
     sending = Sending(cast(Transport, written), Topics())
-    sending.bury(Outstanding("a task"), "payments", WHERE, [DeadLetter(9, b"damaged", "why")])
+    sending.dead_letter(Outstanding("a task"), "payments", WHERE, [DeadLetter(9, b"damaged", "why")])
     (entry,) = written.entries
     assert entry.headers is not None
     of_input = letter(cast(Message, Read()), "why")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from railgun.messaging import kafka_watchdog
 from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.unit.__main__ import settings_of

@@ -14,11 +14,11 @@ from railgun.messaging.errors import (
     TransportFailedError,
     TransportFullError,
 )
+from railgun.messaging.kafka.batching import REQUEST_LIMIT_BYTES, BatchingProducer, Delivery, Submission
 from railgun.messaging.kafka.clients import Producer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
-from railgun.messaging.kafka_batching import REQUEST_LIMIT_BYTES, BatchingProducer, Delivery, Submission
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry
 from railgun.wire.encode import Records
 

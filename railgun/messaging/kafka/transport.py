@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from railgun.messaging.errors import TransportClosedError
+from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.producer import KafkaProducer
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
-from railgun.messaging.kafka_consumer import KafkaConsumer
 from railgun.messaging.transport import (
     FOREVER,
     Entry,

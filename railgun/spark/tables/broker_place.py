@@ -4,7 +4,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.config.errors import ConfigError
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka_settings_check import check_pass_through
+from railgun.messaging.kafka.settings_check import check_pass_through
 from railgun.registry.catalog_log import read_on
 from railgun.registry.entries import CatalogState
 from railgun.registry.errors import RegistryError

@@ -13,7 +13,7 @@ import pytest
 from frontend.kafka import backend, serving
 from frontend.kafka.backend import Cluster
 from railgun.broker.local import LocalBroker
-from railgun.messaging import kafka_watchdog
+from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import Client, brokers_of, clients
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
+from railgun.messaging.kafka.batching import BatchingProducer, Delivery, Submission
 from railgun.messaging.kafka.producer import split_entry
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka_batching import BatchingProducer, Delivery, Submission
 from railgun.messaging.transport import Entry, TopicPartition
 
 _LIMIT_S = 60.0

@@ -26,12 +26,12 @@ from railgun.messaging.errors import (
     TransportRefusedError,
     TransportUnavailableError,
 )
+from railgun.messaging.kafka import buffer as kafka_buffer
 from railgun.messaging.kafka import topics as kafka_topics
 from railgun.messaging.kafka.admin import shared_admin
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.kafka.transport import buffer as kafka_buffer
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of

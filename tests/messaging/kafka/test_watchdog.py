@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from railgun.messaging import kafka_watchdog
+from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import AdminClient, Client, Consumer, Producer, brokers_of, clients
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka_watchdog import ClientWatchdog
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from tests.messaging.mock_cluster import MockCluster, mock_cluster
 
 _LIMIT_S, _TOPIC = 60.0, "topic"

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.messaging import kafka_batching
-from railgun.messaging.kafka_batching import (
+from railgun.messaging.kafka import batching as kafka_batching
+from railgun.messaging.kafka.batching import (
     IN_FLIGHT_LIMIT,
     REQUEST_LIMIT_BYTES,
     BatchingProducer,

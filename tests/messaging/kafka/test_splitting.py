@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from railgun.messaging.errors import RecordTooLargeError
+from railgun.messaging.kafka.batching import REQUEST_LIMIT_BYTES
 from railgun.messaging.kafka.producer import split_entry
-from railgun.messaging.kafka_batching import REQUEST_LIMIT_BYTES
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition
 from railgun.wire.encode import Records
 
