@@ -13,9 +13,10 @@ from reservoir import layout as at
 from reservoir.columns import HotColumn
 from reservoir.cursors.cache import CacheStats, FrameCache
 from reservoir.cursors.cursor import Changelog, Edges, Fills, FillSlice
-from reservoir.cursors.prefetch import Ahead
+from reservoir.cursors.held_frame import Ahead
 from reservoir.derive import Derivation, Derive, FindRecipe, no_recipe
 from reservoir.errors import ReservoirError, StorageFailedError
+from reservoir.executor import Executor
 from reservoir.files import Files
 from reservoir.frames import SETS_MAX
 from reservoir.native.jit import address
@@ -67,7 +68,13 @@ class Reservoir:
     """
 
     def __init__(
-        self, folder: Path, files: Files, settings: Settings, recovered: Recovered, derivation: Derivation
+        self,
+        folder: Path,
+        files: Files,
+        settings: Settings,
+        recovered: Recovered,
+        derivation: Derivation,
+        executor: Executor,
     ) -> None:
         """See `open`."""
         settings = replace(settings, chunk_events=recovered.chunk_events)
@@ -92,6 +99,7 @@ class Reservoir:
             frames_max,
             self._source.decoder,
             lambda: itself._standing(),
+            executor,
         )
         self._open = OpenRegion(self._context, self._cache.table[0], settings.chunk_events)
         self._edges = Edges(self._context, self._index, self._cache, self.changelog)
@@ -99,7 +107,7 @@ class Reservoir:
         self._take_over(recovered)
         start = (recovered.report.length, recovered.segment)
         header = partial(SegmentHeader, settings.stream_key, settings.chunk_events)
-        self._writer = ChunkWriter(files, folder, header, settings.segment_bytes, start)
+        self._writer = ChunkWriter(files, folder, header, settings.segment_bytes, start, executor)
 
     @classmethod
     def open(
@@ -108,6 +116,7 @@ class Reservoir:
         files: Files,
         *,
         derive: Derive,
+        executor: Executor,
         find_recipe: FindRecipe = no_recipe,
         settings: Settings | None = None,
         length: Length | None = None,
@@ -116,7 +125,7 @@ class Reservoir:
 
         derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
         records; find_recipe(columns) how they are made of other columns, where they can be.  Both are called by the
-        caller's thread and by a background one, by both at once too.
+        caller's thread and by a lane of the executor, by both at once too.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
@@ -124,7 +133,7 @@ class Reservoir:
             recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
         except OSError as error:
             raise StorageFailedError(str(folder), "opening", error) from error
-        return cls(folder, files, settings, recovered, Derivation(derive, find_recipe))
+        return cls(folder, files, settings, recovered, Derivation(derive, find_recipe), executor)
 
     # --- a batch -----------------------------------------------------------------------------------
 
@@ -386,7 +395,7 @@ class Reservoir:
         )
 
     def close(self) -> None:
-        """Write what is sealed (nothing is synced), stop the threads, close the files."""
+        """Write what is sealed (nothing is synced), end the lanes, close the files."""
         self._writer.close()
         self._cache.close()
         self._reader.close()

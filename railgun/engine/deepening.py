@@ -3,6 +3,7 @@
 docs/decisions/0012 has the way of it.
 """
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ class Deepening:
         """Take out of the way, by renaming, what is not needed any more: what tasks are not in, and what the deepening
         was made of. keep: the history that the catalogue names.  Raises OSError: it can be done again.
         """
-        doomed = self._doomed = doomed_folder(self.data)
+        doomed = self._doomed = doomed_folder(self.data, os.urandom)
         doomed.mkdir(parents=True)
         for number, path in enumerate(path for place in self.places.values() for path in others(place, keep)):
             path.rename(doomed / str(number))

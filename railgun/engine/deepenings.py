@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
@@ -27,11 +27,11 @@ _log = logging.getLogger("railgun.engine")
 class Deepenings:
     """One thread at a time uses it, but for `offered`.
 
-    kept: by log, the offset from which on it must not be trimmed.
+    kept: by log, the offset from which on it must not be trimmed.  randomness: see `TaskEnvironment`.
     """
 
-    def __init__(self, folder: DataFolder, log: EmbeddedLog) -> None:
-        self._folder, self._log = folder, log
+    def __init__(self, folder: DataFolder, log: EmbeddedLog, randomness: Callable[[int], bytes]) -> None:
+        self._folder, self._log, self._randomness = folder, log, randomness
         self._under_way: dict[str, Deepening] = {}
         self._beginning: set[str] = set()
         self.kept: dict[TopicPartition, int] = {}
@@ -76,7 +76,7 @@ class Deepenings:
             return None
         begun = Beginning(self._folder.path, name, hosts, self._log.sync)
         try:
-            history, settings = new_history_id(), hosts[0].settings
+            history, settings = new_history_id(self._randomness), hosts[0].settings
             plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
         except BaseException:
             begun.give_up()

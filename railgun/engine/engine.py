@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent import futures
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from railgun.ingest.reply_forms import Reply
 from railgun.ingest.scored import Scored
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
+from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -94,6 +94,7 @@ class Engine:
         self.recording = Recording()
         self._now_ms = now_ms
         self._lock = FairLock()
+        self._environment = TaskEnvironment()
         self._next_reading_s = 0.0
         self._reading: EngineReading | None = None
         self._closed = False
@@ -109,6 +110,7 @@ class Engine:
                 processors(),
                 self.recording,
                 start or Start(),
+                self._environment,
             )
         except BaseException:
             self._remove()
@@ -458,7 +460,7 @@ class Engine:
             coming, place = changes(), self._streams.catalog.last_place
             ahead = self._streams.prefetch(coming)
             self._background.put_off()
-        futures.wait(ahead, _AHEAD_S)
+        self._environment.executor.wait(ahead, _AHEAD_S)
         return coming, place
 
     def _check(self) -> None:

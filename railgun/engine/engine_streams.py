@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
@@ -37,6 +36,7 @@ from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import deepening_folder
+from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.reading import filled, read_tasks
 from railgun.host.start import Start
@@ -46,11 +46,12 @@ from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
 from railgun.registry.topics import topics_of_stream
+from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.wire.encode import encode_control
-from reservoir.cursors.prefetch import Ahead
+from reservoir.cursors.held_frame import Ahead
 from reservoir.files import DiskFiles
 
 # Successors of tasks that are opened, and tasks that are closed, at once.
@@ -61,7 +62,7 @@ class EngineStreams:
     """One thread uses it at a time. Raises the errors of the rooms below.
 
     threads: how many opening, and a long table, may keep busy.  memory: what tasks get of it.  start: told how far
-    opening is.
+    opening is.  environment: of the tasks.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class EngineStreams:
         threads: int,
         recording: Recording,
         start: Start,
+        environment: TaskEnvironment,
     ) -> None:
         self._folder = DataFolder(folder, DiskFiles())
         self._memory, self._may_warm, self._threads = memory, may_warm, threads
@@ -81,8 +83,8 @@ class EngineStreams:
         self._turn = 0
         self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
-        self._executor = ThreadPoolExecutor(_AT_ONCE, "railgun-take-over")
-        self.deepenings = Deepenings(self._folder, self._log)
+        self._lanes = HostLanes(environment.executor, _AT_ONCE)
+        self.deepenings = Deepenings(self._folder, self._log, environment.randomness)
         self._opening = Opening(
             self._folder,
             self._log,
@@ -91,7 +93,8 @@ class EngineStreams:
             self._write_warm,
             self.deepenings.kept,
             self.deepenings.offered,
-            self._executor,
+            environment,
+            self._lanes,
         )
         try:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
@@ -369,7 +372,7 @@ class EngineStreams:
                 steps.append(live.hosts.checkpoint)
             steps.append(live.close)
         failures: list[Exception] = []
-        for step in (*steps, self._executor.shutdown, self._log.close):
+        for step in (*steps, self._lanes.close, self._log.close):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised

@@ -1,6 +1,5 @@
 """A stream over files: the same tasks, with nothing durable: the files are the log."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from railgun.ingest.answers import forms_of
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks
+from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies, unanswered
@@ -37,7 +37,7 @@ class OfflineRun:
 
     metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
     must be empty and is left behind; None makes a temporary one, which `close` removes.  settings: the most that each
-    task gets of `railgun.host.memory`'s limit.
+    task gets of `railgun.host.memory`'s limit.  environment: of the tasks, as for `open_task`.
 
     Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
     """
@@ -48,6 +48,7 @@ class OfflineRun:
         metrics: Sequence[MetricDefinition],
         folder: Path | None = None,
         settings: TaskSettings | None = None,
+        environment: TaskEnvironment | None = None,
     ) -> None:
         self._stream, self._metrics = stream, tuple(metrics)
         self._forms = forms_of(stream.partitioners, self._metrics)
@@ -63,7 +64,9 @@ class OfflineRun:
                 replay_s=_NEVER_S,
             )
             tasks = len(stream.tasks)
-            self._tasks = self._open(MemoryShares(never, LIMIT_BYTES).take(tasks))
+            self._tasks = self._open(
+                MemoryShares(never, LIMIT_BYTES).take(tasks), environment or TaskEnvironment()
+            )
             self._feeds = self._fed()
         except BaseException:
             self._remove()
@@ -93,13 +96,15 @@ class OfflineRun:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _open(self, settings: TaskSettings) -> list[TaskProcessor]:
-        key, opened = os.urandom(16), list[TaskProcessor]()
+    def _open(self, settings: TaskSettings, environment: TaskEnvironment) -> list[TaskProcessor]:
+        key, opened = environment.randomness(16), list[TaskProcessor]()
         try:
             for partitioner, partition in self._stream.tasks:
                 identity = TaskIdentity(self._stream.name, partitioner, partition, key)
                 folder = self._folder / column_name(partitioner) / str(partition)
-                opened.append(open_task(folder, identity, DiskFiles(), _no_log, settings))
+                opened.append(
+                    open_task(folder, identity, DiskFiles(), _no_log, settings, environment=environment)
+                )
                 opened[-1].process(self._controls(partitioner), opened[-1].position, unanswered)
         except BaseException:
             _close(opened)

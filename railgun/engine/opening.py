@@ -1,7 +1,7 @@
 """Opening the tasks of an engine: from their folders and their logs, several at once."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from railgun.catalog.catalog import StreamEntry
@@ -10,6 +10,7 @@ from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
 from railgun.history.manifest import ready_folder
 from railgun.history.request_files import Asked
+from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
 from railgun.host.start import Start
@@ -18,13 +19,14 @@ from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
+from railgun.task.environment import TaskEnvironment
 from railgun.task.identity import TaskIdentity
 from railgun.task.settings import TaskSettings
 
 
 class Opening:
     """memory: what tasks get of it.  threads: how many may be kept busy.  kept: by log, the offset from which on it
-    must not be trimmed.  offered: by stream, the successors that its tasks may open.  executor: see `TaskHost`.
+    must not be trimmed.  offered: by stream, the successors that its tasks may open.  environment: of the tasks.
     """
 
     def __init__(
@@ -36,11 +38,12 @@ class Opening:
         write_warm: WarmWriter,
         kept: Mapping[TopicPartition, int],
         offered: Callable[[str], Asked | None],
-        executor: Executor,
+        environment: TaskEnvironment,
+        lanes: HostLanes,
     ) -> None:
         self._folder, self._log, self._memory, self._threads = folder, log, memory, threads
         self._write_warm, self._kept, self._offered = write_warm, kept, offered
-        self._sink, self._executor = DirectReplies(log), executor
+        self._sink, self._environment, self._lanes = DirectReplies(log), environment, lanes
 
     def hosts(
         self, entries: Sequence[StreamEntry], keys: Mapping[str, bytes], start: Start
@@ -88,10 +91,16 @@ class Opening:
         return found
 
     def _host(self, place: Place, settings: TaskSettings) -> TaskHost:
-        log = TaskLog(self._log, place.where, kept=self._kept)
+        log = TaskLog(self._log, place.where, self._environment, self._kept)
         name = place.key.stream
         return TaskHost(
-            place, log, self._sink, settings, self._write_warm, lambda: self._offered(name), self._executor
+            place,
+            log,
+            self._sink,
+            settings,
+            self._write_warm,
+            lambda: self._offered(name),
+            self._lanes.next(),
         )
 
 

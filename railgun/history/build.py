@@ -1,9 +1,8 @@
 """Building a task of history: events that were never in its log go through it as if they had. See FORMAT.md."""
 
 import sys
-import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from railgun.history.accepted_events import OwnEvents
 from railgun.history.manifest import HistoryManifest, write_manifest
 from railgun.history.open_records import FIRST_OFFSET, write_tail
 from railgun.plan.program import TIME_MIN
+from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import TaskError
 from railgun.task.identity import TaskIdentity
 from railgun.task.inputs import InputMemory, Met
@@ -65,16 +65,25 @@ class HistoryPlan:
         return self.stream.tasks
 
 
-def new_history_id() -> str:
-    """An id that no other history has."""
-    return uuid.uuid4().hex
+def new_history_id(randomness: Callable[[int], bytes]) -> str:
+    """An id that no other history has. randomness: see `TaskEnvironment`."""
+    return randomness(16).hex()
 
 
 class HistoryBuild:
-    """One task, built in an empty folder. settings: its memory; what the plan fixes counts above them."""
+    """One task, built in an empty folder. settings: its memory; what the plan fixes counts above them.
+
+    environment: as for `open_task`.
+    """
 
     def __init__(
-        self, folder: Path, plan: HistoryPlan, partitioner: str, partition: int, settings: TaskSettings
+        self,
+        folder: Path,
+        plan: HistoryPlan,
+        partitioner: str,
+        partition: int,
+        settings: TaskSettings,
+        environment: TaskEnvironment | None = None,
     ) -> None:
         self._folder, self._plan = folder, plan
         self._own = plan.own.get((partitioner, partition))
@@ -88,7 +97,9 @@ class HistoryBuild:
             checkpoint_interval_s=_CHECKPOINT_S,
             checkpoint_bytes=sys.maxsize,
         )
-        task = self._task = open_task(folder, self._identity, DiskFiles(), _no_log, fixed)
+        task = self._task = open_task(
+            folder, self._identity, DiskFiles(), _no_log, fixed, environment=environment
+        )
         task.position, task.history, task.inputs = FIRST_OFFSET, plan.history, _NoInputs()
         task.begin_checkpoints(None)
         self._open: deque[tuple[int, Records]] = deque()

@@ -1,7 +1,6 @@
 """Files and names that survive a loss of power, and files that are there as a whole or not at all."""
 
 import os
-import uuid
 from pathlib import Path
 
 
@@ -23,8 +22,20 @@ def make_all_durable(folder: Path) -> None:
 def write_whole(place: Path, text: str) -> None:
     """Write a file that is there as a whole or not at all, with its folder. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
-    unfinished.write_text(text, encoding="utf-8")
+    unfinished = _written_beside(place, text)
     make_durable(unfinished)
     unfinished.rename(place)
     make_durable(place.parent)
+
+
+def _written_beside(place: Path, text: str) -> Path:
+    """Write a new file beside a place, under a name that no other writer has, on no machine that sees the folder."""
+    number = 0
+    while True:
+        unfinished = place.with_name(f".{place.name}.{number}")
+        try:
+            with unfinished.open("x", encoding="utf-8") as file:
+                file.write(text)
+            return unfinished
+        except FileExistsError:
+            number += 1

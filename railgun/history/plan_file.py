@@ -1,8 +1,7 @@
 """The plan of a deepening as a file: who builds it is another process, and a restart finds it again."""
 
 import shutil
-import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,9 @@ def deepening_folder(data: Path, stream: str) -> Path:
     return data / "backfill" / stream
 
 
-def doomed_folder(data: Path) -> Path:
-    """A new name for what is about to be deleted."""
-    return data / "backfill" / f"{_DOOMED}{uuid.uuid4().hex}"
+def doomed_folder(data: Path, randomness: Callable[[int], bytes]) -> Path:
+    """A new name for what is about to be deleted. randomness: see `TaskEnvironment`."""
+    return data / "backfill" / f"{_DOOMED}{randomness(16).hex()}"
 
 
 def remove_doomed(data: Path) -> None:

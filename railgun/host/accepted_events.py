@@ -5,7 +5,7 @@ docs/decisions/0012 says what it is for; railgun/history/FORMAT.md has the files
 
 import logging
 import shutil
-from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
@@ -16,6 +16,7 @@ from railgun.history.request_files import REQUEST, read_asked
 from railgun.host.faults import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.task.processor import TaskProcessor
+from reservoir.executor import Lane
 
 _log = logging.getLogger("railgun.unit")
 
@@ -23,11 +24,10 @@ _log = logging.getLogger("railgun.unit")
 class AcceptedEventsExport:
     """One thread uses it. copy: tells apart the copies of one task that share a folder of built history."""
 
-    def __init__(self, place: Place, copy: str, executor: Executor) -> None:
-        self._place, self._copy, self._executor = place, copy, executor
+    def __init__(self, place: Place, copy: str, lane: Lane) -> None:
+        self._place, self._copy, self._lane = place, copy, lane
         self._base = place.history.parents[2]
         self._folder = self._base / OWN / place.history.parent.name / place.history.name
-        self._writing: Future[None] | None = None
         self._newest = ""
         self._failure: tuple[str, str] | None = None
 
@@ -52,21 +52,14 @@ class AcceptedEventsExport:
         except OF_A_SUCCESSOR as error:
             self._failed(change.history, error)
             return
-        self._writing = self._executor.submit(self._write, self._writing, freezing, made, change.history)
+        self._lane.submit(partial(self._write, freezing, made, change.history))
 
     def forget_failure(self) -> None:
         """Called now and then: nobody has to be told of a failure once the request is gone."""
         if self._failure is not None and not (self._base / REQUEST).is_file():
             self._failure = None
 
-    def wait(self) -> None:
-        """Return once nothing is written."""
-        if self._writing is not None:
-            self._writing.result()
-
-    def _write(self, before: "Future[None] | None", freezing: Freezing, made: Path, history: str) -> None:
-        if before is not None:
-            before.result()
+    def _write(self, freezing: Freezing, made: Path, history: str) -> None:
         try:
             write_own(made, history, freezing.finish())
             if history_of(self._folder / OWN_FILE) == history:

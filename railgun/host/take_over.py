@@ -7,8 +7,8 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from dataclasses import replace
+from functools import partial
 
 from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
 from railgun.history.plan_file import PLAN, history_of
@@ -22,6 +22,7 @@ from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import MIB, TaskSettings
 from railgun.wire.encode import Records
+from reservoir.executor import Job, Lane
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
 # The successor's share of the caches of the task that answers: both are open for a while.
@@ -34,7 +35,7 @@ Offered = Callable[[], Asked | None]
 
 
 class TakeOver:
-    """One thread uses it; what takes long is done by the executor, and nobody waits for it.
+    """One thread uses it; what takes long is done in a lane, and nobody waits for it.
 
     position: of the task that answers.  sync_log: as for that one.  failure: why what was built cannot be followed,
     for now; error: the same as it was raised.  offer: what it goes by.
@@ -48,13 +49,13 @@ class TakeOver:
         sync_log: Callable[[int], None],
         position: Callable[[], int],
         offered: Offered,
-        executor: Executor,
+        lane: Lane,
     ) -> None:
         self._place, self._log, self._sync_log, self._position = place, log, sync_log, position
-        self._settings, self._offered, self._executor = _smaller(settings), offered, executor
+        self._settings, self._offered, self._lane = _smaller(settings), offered, lane
         self._successor: Successor | None = None
-        self._opening: Future[Successor | None] | None = None
-        self._leaving: Future[None] | None = None
+        self._opening: Job[Successor | None] | None = None
+        self._leaving: Job[None] | None = None
         self._moving: tuple[str, int] | None = None
         self.offer: Asked | None = None
         self._look_s = self._again_s = 0.0
@@ -153,9 +154,7 @@ class TakeOver:
     def withdraw(self) -> None:
         """Nothing is offered any more: let go of what follows, and of what is being opened."""
         self.offer = None
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.add_done_callback(_close_opened)
+        self._close_opening()
         self._let_go()
 
     def settle(self, task: TaskProcessor) -> None:
@@ -168,21 +167,12 @@ class TakeOver:
 
     def let_go(self, task: TaskProcessor) -> None:
         """Close a task that was replaced, beside the one that answers: to write what a database holds takes a while."""
-        before = self._leaving
-
-        def close() -> None:
-            if before is not None:
-                before.result()
-            close_task(task)
-
-        self._leaving = self._executor.submit(close)
+        self._leaving = self._lane.submit(partial(close_task, task))
 
     def close(self) -> None:
         """Let go of what is open; what is being opened is closed as soon as it is."""
         self._is_closed = True
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.add_done_callback(_close_opened)
+        self._close_opening()
         if self._leaving is not None:
             self._leaving.result()
         self._moving = None
@@ -202,12 +192,18 @@ class TakeOver:
                 self._let_go()
         wanted = None if offer is None or time.monotonic() < self._again_s else offer.history
         if self._successor is None and wanted is not None and not self.is_moving and self._has_one(wanted):
-            self._opening = self._executor.submit(self._opened, wanted)
+            self._opening = self._lane.submit(partial(self._opened, wanted))
 
     def _current_offer(self) -> Asked | None:
         """What is built for this task, not for one of another stream that had the name."""
         offer = self._offered()
         return offer if offer is not None and offer.created == self._place.key.created else None
+
+    def _close_opening(self) -> None:
+        """What is being opened is closed once it is open: nobody waits for it."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            self._lane.submit(partial(_close_opened, opening))
 
     def _let_go(self) -> None:
         """Close what follows. The task that answers has nothing to do with one that cannot be closed."""
@@ -228,7 +224,7 @@ class TakeOver:
         return (self._place.history / MANIFEST_PLACE).is_file()
 
     def _opened(self, history: str) -> Successor | None:
-        """Run by the executor. None where it was given up meanwhile: then nothing is left of it."""
+        """Run in the lane. None where it was given up meanwhile: then nothing is left of it."""
         made = beside(self._place.folder, history)
         is_new = not made.is_dir()
         successor: Successor | None = None
@@ -309,7 +305,7 @@ class TakeOver:
             self._failed(error)
             return
         self._moving = self.failure = self.error = None
-        self._executor.submit(self._remove_others)
+        self._lane.submit(self._remove_others)
 
     def _clear(self) -> None:
         """Remove what a deepening has left that is over, by a process that was gone before it could.
@@ -320,7 +316,7 @@ class TakeOver:
         place = self._place.folder
         plan = self._place.history.parents[2] / PLAN
         if not self.is_moving and current_folder(place) != place and history_of(plan) is None:
-            self._executor.submit(self._remove_others)
+            self._lane.submit(self._remove_others)
 
     def _remove_others(self) -> None:
         try:
@@ -329,7 +325,7 @@ class TakeOver:
             _log.warning("%s: what it has left is not removed yet: %s", self._place.identity, error)
 
 
-def _close_opened(opening: "Future[Successor | None]") -> None:
+def _close_opened(opening: Job[Successor | None]) -> None:
     successor = None if opening.exception() is not None else opening.result()
     close_all([] if successor is None else [successor])
 

@@ -5,7 +5,6 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from enum import StrEnum
 from time import perf_counter
 from typing import Protocol
@@ -28,6 +27,7 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
+from reservoir.executor import Lane
 
 _log = logging.getLogger("railgun.unit")
 
@@ -52,7 +52,7 @@ class WarmWriter(Protocol):
 class TaskHost:
     """One thread uses it, but for `open` and `close`, which may be run by another while nothing else is called.
 
-    failure: why the task was stopped for an error of its own; None while it may run.  executor: for what takes long.
+    failure: why the task was stopped for an error of its own; None while it may run.  lane: for what takes long.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TaskHost:
         settings: TaskSettings,
         write_warm: WarmWriter,
         offered: Offered,
-        executor: Executor,
+        lane: Lane,
         copy: str = "",
     ) -> None:
         self.place, self.log, self.settings = place, log, settings
@@ -73,8 +73,8 @@ class TaskHost:
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
         self._known_position = self._ready_at = self._trimmed_at = 0
-        self.export = AcceptedEventsExport(place, copy, executor)
-        self._offered, self._executor = offered, executor
+        self.export = AcceptedEventsExport(place, copy, lane)
+        self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
 
     # --- state -------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class TaskHost:
             self.sink.wait,
             lambda: self.position,
             self._offered,
-            self._executor,
+            self.lane,
         )
 
     def _recover(self) -> None:

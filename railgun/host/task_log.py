@@ -9,7 +9,7 @@ from railgun.history.open_records import with_history
 from railgun.host.start import Start
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.task.checkpoints import used_s
+from railgun.task.environment import TaskEnvironment
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
@@ -22,14 +22,14 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class TaskLog:
-    """One partition of one topic.
+    """One partition of one topic. environment: what its task is opened with.
 
     kept: by log, the offset from which on others need it too; None: it is not trimmed.
     """
 
     log: Transport
     where: TopicPartition
-    used_s: Callable[[], float] = used_s
+    environment: TaskEnvironment
     kept: Mapping[TopicPartition, int] | None = None
 
     @property
@@ -64,7 +64,7 @@ class TaskLog:
             settings,
             sync_log=sync_log,
             log_start=self.start,
-            used_s=self.used_s,
+            environment=self.environment,
         )
 
     def catch_up(self, task: TaskProcessor, end: int, threads: int, start: Start) -> None:

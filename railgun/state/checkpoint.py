@@ -1,33 +1,34 @@
 """Fuzzy checkpoints: what was dirty when an epoch closed trickles into the store; one batch commits it."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from railgun.state.errors import EpochOrderError
 from railgun.state.resident import Resident
 from railgun.state.store import Store
+from reservoir.executor import Executor, Job
 
 # Tombstones of a committed epoch that one step deletes at most.
 _SETTLE_LIMIT = 32
 
 
 class Checkpointer:
-    """One checkpoint at a time over all residents. One thread calls it; a thread of its own syncs.
+    """One checkpoint at a time over all residents. One thread calls it; a lane of the executor syncs.
 
     begin -> step, step, ... -> step says True once: everything up to `begin` is durable.
     A failure (StoreError, or what `make_durable` raised) comes out of `step`, then and ever after.
     """
 
-    def __init__(self, store: Store, residents: Sequence[Resident]) -> None:
+    def __init__(self, store: Store, residents: Sequence[Resident], executor: Executor) -> None:
         self._store = store
         self._residents = tuple(residents)
         self._epoch = store.committed_epoch + 1
         self._closing = 0
         self._meta = b""
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._prepared: Future[bytes] | None = None
+        self._lane = executor.lane("checkpoint")
+        self._prepared: Job[bytes] | None = None
         self._is_prepared = False  # and did not fail
-        self._commit: Future[None] | None = None
+        self._commit: Job[None] | None = None
         self._is_settled = False  # a recovery leaves tombstones
         for resident in self._residents:
             resident.set_epoch(self._epoch)
@@ -50,7 +51,7 @@ class Checkpointer:
     def begin(self, meta: bytes, make_durable: Callable[[], bytes] | None = None) -> None:
         """Close the current epoch: the checkpoint holds the items as they are now, and meta.
 
-        make_durable runs in the other thread, at once; the commit waits until it has returned. It syncs what
+        make_durable runs in the lane; the commit comes behind it there. It syncs what
         meta refers to (segments, the log); the bytes that it returns, known only then, follow meta.
         Raises EpochOrderError while a checkpoint is in flight.
         """
@@ -60,7 +61,7 @@ class Checkpointer:
         self._closing, self._meta = self._epoch, meta
         self._epoch += 1
         if make_durable is not None:
-            self._prepared = self._pool.submit(make_durable)
+            self._prepared = self._lane.submit(make_durable)
         for resident in self._residents:
             resident.set_epoch(self._epoch)
 
@@ -75,7 +76,7 @@ class Checkpointer:
         if self._commit is None:
             if not self._write_pending(limit_bytes):
                 return False
-            self._commit = self._pool.submit(self._commit_when_prepared, self._prepared)
+            self._commit = self._lane.submit(partial(self._commit_when_prepared, self._prepared))
         if not self._commit.done():
             return False
         self._commit.result()
@@ -90,8 +91,8 @@ class Checkpointer:
             self._settle()
 
     def close(self) -> None:
-        """Wait for the thread. A checkpoint in flight is given up: the next recovery undoes it."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """End the lane. A checkpoint in flight is given up: the next recovery undoes it."""
+        self._lane.close()
 
     def _write_pending(self, limit_bytes: int) -> bool:
         """Write some of what is pending. True when nothing is left."""
@@ -104,7 +105,7 @@ class Checkpointer:
                 return False
         return True
 
-    def _commit_when_prepared(self, prepared: Future[bytes] | None) -> None:
+    def _commit_when_prepared(self, prepared: Job[bytes] | None) -> None:
         found = b"" if prepared is None else prepared.result()
         self._store.commit(self._closing, self._meta + found)
 

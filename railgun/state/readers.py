@@ -1,10 +1,12 @@
-"""Reading many keys at once, some at a time, and with several threads while a task catches up: nobody else needs the
-cores then."""
+"""Reads many keys at once, some at a time, and in several lanes while a task catches up: nobody else needs the
+processors then."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from rocksdict import Rdict
+
+from reservoir.executor import Lane
 
 # What RocksDB reads in one go stays in the processor's cache, and its memory comes from what it let go of before:
 # with 4,096 keys at once each of them costs a third more.
@@ -17,11 +19,10 @@ Values = list[bytes | None]
 
 
 class Readers:
-    """Threads that share a list of keys among them; the one that asks is one of them."""
+    """Shares a list of keys among the thread that asks and lanes, which it closes in the end."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._pool = ThreadPoolExecutor(threads - 1, "reader") if threads > 1 else None
+    def __init__(self, lanes: Sequence[Lane] = ()) -> None:
+        self._lanes = tuple(lanes)
 
     def get(self, database: Rdict, wanted: list[bytes]) -> Values:
         """The values of the keys, in their order. Raises what the binding raises."""
@@ -32,20 +33,20 @@ class Readers:
             return values
         parts = [wanted[first : first + _KEYS_AT_ONCE] for first in range(0, len(wanted), _KEYS_AT_ONCE)]
         found: list[Values] = [[]] * len(parts)
-        if self._pool is None:
-            found = _read(database, parts)
-        else:
-            step = self._threads
-            others = [self._pool.submit(_read, database, parts[first::step]) for first in range(1, step)]
-            found[::step] = _read(database, parts[::step])
-            for first, other in enumerate(others, 1):
-                found[first::step] = other.result()
+        step = 1 + len(self._lanes)
+        others = [
+            lane.submit(partial(_read, database, parts[first::step]))
+            for first, lane in enumerate(self._lanes, 1)
+        ]
+        found[::step] = _read(database, parts[::step])
+        for first, other in enumerate(others, 1):
+            found[first::step] = other.result()
         return [value for part in found for value in part]
 
     def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """End the lanes."""
+        for lane in self._lanes:
+            lane.close()
 
 
 def _read(database: Rdict, parts: Sequence[list[bytes]]) -> list[Values]:

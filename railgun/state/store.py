@@ -20,6 +20,7 @@ from railgun.state.rocks import StoreLimits, failure, failures, items, items_bac
 from railgun.state.rollback import WrittenKeys
 from railgun.state.undo import undo_entry
 from railgun.state.values import BODY_FORMAT, HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
+from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 
 # A write holds the interpreter lock: more in one batch would be a stall.
@@ -67,7 +68,7 @@ class Store:
         self._kept_bytes = 0
         self._failed: StoreError | None = None
         self.written_bytes = 0
-        self._readers = Readers(1)
+        self._readers = Readers()
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -128,14 +129,14 @@ class Store:
             self._lock.release()
 
     @contextmanager
-    def reading_with(self, threads: int) -> Iterator[None]:
-        """In the block, reads of many keys are shared among so many threads."""
-        self._readers = Readers(threads)
+    def reading_with(self, executor: Executor, threads: int) -> Iterator[None]:
+        """In the block, reads of many keys are shared among so many threads: the caller's, and lanes."""
+        self._readers = Readers([executor.lane("reader") for _ in range(threads - 1)])
         try:
             yield
         finally:
             self._readers.close()
-            self._readers = Readers(1)
+            self._readers = Readers()
 
     # --- reading ---------------------------------------------------------------------------------
 

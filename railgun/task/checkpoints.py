@@ -1,13 +1,11 @@
 """When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
 
-import time
 from collections.abc import Callable
 from dataclasses import astuple
 
 import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
-from railgun.config.processors import processors
 from railgun.plan.program import TIME_MIN
 from railgun.task.machine import less
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
@@ -27,12 +25,6 @@ _LEAST_SHARES = 8
 _COLD_ROWS_S = 10e-6
 # Who waits for less of the time is under full load: handing over, and taking turns, wait too.
 _SPARE_SHARE = 1 / 6
-_PROCESSORS = processors()
-
-
-def used_s() -> float:
-    """Seconds of processor time that this process has used, as if on all the processors it may use at once."""
-    return time.process_time() / _PROCESSORS
 
 
 class CheckpointWork:

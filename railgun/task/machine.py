@@ -31,7 +31,7 @@ from railgun.task.retirement import (
 )
 from railgun.wire.schema import Schema
 from reservoir.columns import Kind
-from reservoir.cursors.prefetch import Ahead
+from reservoir.cursors.held_frame import Ahead
 from reservoir.layout import FRAMES
 from reservoir.reservoir import Reservoir
 

@@ -1,7 +1,6 @@
 """One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
 
 import math
-import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -30,9 +29,10 @@ from railgun.state.rocks import StoreLimits
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
-from railgun.task.checkpoints import CheckpointWork, used_s
+from railgun.task.checkpoints import CheckpointWork
 from railgun.task.deriver import Deriver
 from railgun.task.digest import digest
+from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import (
     HistoryMissingError,
     LogGapError,
@@ -57,7 +57,8 @@ from railgun.wire.msgpack import Status
 from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
-from reservoir.cursors.prefetch import Ahead
+from reservoir.cursors.held_frame import Ahead
+from reservoir.executor import Executor
 from reservoir.files import Files
 from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
@@ -93,14 +94,14 @@ class TaskProcessor:
         store: Store,
         deriver: Deriver,
         settings: TaskSettings,
-        now: Callable[[], float] = time.monotonic,
-        used_s: Callable[[], float] = used_s,
+        environment: TaskEnvironment,
     ) -> None:
         self.identity, self.settings = identity, settings
         self.reservoir, self.store = reservoir, store
-        self.table = EntityTable(settings.row_cache_bytes, store)
+        salt = int.from_bytes(environment.randomness(8), "little", signed=True)
+        self.table = EntityTable(settings.row_cache_bytes, store, salt=salt)
         self.pool = PagePool(settings.page_cache_bytes, store)
-        self.checkpointer = Checkpointer(store, [self.table, self.pool])
+        self.checkpointer = Checkpointer(store, [self.table, self.pool], environment.executor)
         self.machine = Machine(reservoir, self.table, self.pool, deriver, identity.key)
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
@@ -121,7 +122,7 @@ class TaskProcessor:
         self._next_part = 0
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
-        self.now, self.used_s = now, used_s
+        self.now, self.used_s, self._executor = environment.now, environment.used_s, environment.executor
         self.sweep = SweepWork(itself)
         self.checkpoints = CheckpointWork(itself)
 
@@ -157,7 +158,7 @@ class TaskProcessor:
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
         """Process (offset of the first, records) whose replies nobody waits for; so many threads read the state."""
-        with self.store.reading_with(threads):
+        with self.store.reading_with(self._executor, threads):
             for first_offset, records in batches:
                 self.process(records, first_offset, unanswered)
 
@@ -444,7 +445,13 @@ def open_state(folder: Path, settings: TaskSettings) -> Store:
 
 
 def open_reservoir(
-    folder: Path, files: Files, settings: TaskSettings, key: bytes, deriver: Deriver, length: Length
+    folder: Path,
+    files: Files,
+    settings: TaskSettings,
+    key: bytes,
+    deriver: Deriver,
+    length: Length,
+    executor: Executor,
 ) -> Reservoir:
     """The reservoir of a task's folder, cut back to a checkpoint's length."""
     wanted = ReservoirSettings(
@@ -458,6 +465,7 @@ def open_reservoir(
         folder / "reservoir",
         files,
         derive=deriver,
+        executor=executor,
         find_recipe=deriver.find_recipe,
         settings=wanted,
         length=length,

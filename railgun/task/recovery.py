@@ -1,6 +1,5 @@
 """Opening a task: from nothing, or from its last durable checkpoint and the log."""
 
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import numpy as np
 from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
-from railgun.task.checkpoints import used_s
 from railgun.task.deriver import Deriver
+from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import LogGapError
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
@@ -35,28 +34,30 @@ def open_task(
     *,
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
-    now: Callable[[], float] = time.monotonic,
-    used_s: Callable[[], float] = used_s,
+    environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
     """A task as its last durable checkpoint left it; `position` says which record it wants next.
 
     log_start: the first offset that the log still has. Where the checkpoint needs an earlier one, or there is no
     checkpoint and the log does not begin at 0, nothing is touched: LogGapError.
+    environment: clocks, randomness and executor of the task; this process's own where none is given.
 
     Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError, OSError.
     """
-    settings = settings or TaskSettings()
+    settings, environment = settings or TaskSettings(), environment or TaskEnvironment()
     store = open_state(folder, settings)
     try:
         found = store.recover()
         meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
         _check_log(folder, meta, log_start)
         deriver = Deriver()
-        reservoir = open_reservoir(folder, files, settings, identity.key, deriver, length)
+        reservoir = open_reservoir(
+            folder, files, settings, identity.key, deriver, length, environment.executor
+        )
     except BaseException:
         store.close()
         raise
-    task = TaskProcessor(identity, reservoir, store, deriver, settings, now, used_s)
+    task = TaskProcessor(identity, reservoir, store, deriver, settings, environment)
     try:
         if meta is not None:
             _restore(task, meta, read_log)

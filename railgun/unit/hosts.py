@@ -1,8 +1,7 @@
-"""The hosts of a unit's tasks: opened and closed by an executor, beside the loop; one that fails stops alone."""
+"""The hosts of a unit's tasks: opened and closed in lanes, beside the loop; one that fails stops alone."""
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
 
 from railgun.host.faults import OF_ONE_TASK
 from railgun.host.place import Place, TaskKey
@@ -11,6 +10,7 @@ from railgun.messaging.errors import TopicMissingError
 from railgun.state.errors import StoreError, StoreLockedError
 from railgun.task.errors import LogGapError
 from reservoir.errors import StorageFailedError
+from reservoir.executor import Job
 
 _LOCKED_S = 0.5
 
@@ -26,13 +26,12 @@ class UnitHosts:
         self,
         make: Callable[[Place, int], TaskHost],
         closed: Callable[[TaskHost], None],
-        executor: Executor,
     ) -> None:
-        self._make, self._closed, self._executor = make, closed, executor
+        self._make, self._closed = make, closed
         self.by_key: dict[TaskKey, TaskHost] = {}
-        self._opening: dict[TaskKey, Future[None]] = {}
+        self._opening: dict[TaskKey, Job[None]] = {}
         self._locked: dict[TaskKey, float] = {}
-        self._closing: dict[TaskKey, tuple[TaskHost, Future[None]]] = {}
+        self._closing: dict[TaskKey, tuple[TaskHost, Job[None]]] = {}
 
     @property
     def are_open(self) -> bool:
@@ -82,16 +81,14 @@ class UnitHosts:
             return False
 
     def _open(self, key: TaskKey) -> None:
-        host, closing = self.by_key[key], self._closing.get(key)
+        if key in self._closing:
+            # The unit had the task before: it is looked at again.
+            self._locked[key] = 0.0
+            return
+        host = self.by_key[key]
+        self._opening[key] = host.lane.submit(host.open)
 
-        def opened() -> None:
-            if closing is not None:
-                closing[1].exception()
-            host.open()
-
-        self._opening[key] = self._executor.submit(opened)
-
-    def _opened(self, key: TaskKey, opening: "Future[None]") -> None:
+    def _opened(self, key: TaskKey, opening: Job[None]) -> None:
         host = self.by_key[key]
         try:
             opening.result()
@@ -104,15 +101,11 @@ class UnitHosts:
             stop_alone(host, error)
 
     def _let_go(self, key: TaskKey) -> None:
-        host, opening = self.by_key.pop(key), self._opening.pop(key, None)
+        host = self.by_key.pop(key)
+        self._opening.pop(key, None)
         self._locked.pop(key, None)
-
-        def close() -> None:
-            if opening is not None:
-                opening.exception()
-            host.close()
-
-        self._closing[key] = host, self._executor.submit(close)
+        # In its lane: behind its opening.
+        self._closing[key] = host, host.lane.submit(host.close)
 
 
 def stop_alone(host: TaskHost, error: Exception) -> None:

@@ -7,18 +7,19 @@ import platform
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from railgun.config.settings import Settings
+from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.task.environment import TaskEnvironment
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
 from railgun.unit.ending import CLOSED_WITHIN_S
 from railgun.unit.heartbeat import Heartbeat
@@ -118,14 +119,15 @@ def _made(
     generation = time.time_ns() // 1_000_000
     interval_s = cluster.positions_interval_ms / 1000
     waiting = Waiting()
+    environment = TaskEnvironment(used_s=waiting.used_s)
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
 
-    executor = ThreadPoolExecutor(_AT_ONCE, "hosts")
-    hosting = Hosting(transport, sending, waiting.used_s, executor, f".{place.index}")
+    environment = TaskEnvironment(used_s=waiting.used_s)
+    lanes = HostLanes(environment.executor, _AT_ONCE)
+    hosting = Hosting(transport, sending, environment, lanes, f".{place.index}")
     hosts = UnitHosts(
         lambda of, tasks: hosting.host(of, memory.take(tasks)),
         lambda closed: memory.give_back([closed.settings]),
-        executor,
     )
 
     return UnitLoop(

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from reservoir import layout as at
 from reservoir.columns import HotColumn
-from reservoir.cursors.held_frame import HeldFrame, held_frame
-from reservoir.cursors.prefetch import Ahead, Decode, Prefetcher
+from reservoir.cursors.held_frame import Ahead, HeldFrame, held_frame
 from reservoir.distinct import distinct
 from reservoir.errors import CapacityError
+from reservoir.executor import Executor
 from reservoir.frames import (
     FRAME_CHUNK,
     FRAME_COLUMNS,
@@ -38,6 +38,8 @@ _KEY = np.array([1, 256], np.int64)
 
 # Where cursors stand: int64[cursors][2] of (column set, chunk).
 Standing = Callable[[], NDArray[np.int64]]
+# Reads and decodes one chunk; may run on another thread.
+Decode = Callable[[], HeldFrame]
 
 
 @dataclass(slots=True)
@@ -80,6 +82,7 @@ class FrameCache:
         frames_max: int,
         decoder: Callable[[int, Sequence[HotColumn], Held | None], Callable[[], HotRows]],
         standing: Standing,
+        executor: Executor,
     ) -> None:
         """decoder(chunk, columns, held) gives what decodes a chunk, see ChunkSource.decoder; standing() where the
         cursors are.
@@ -98,7 +101,7 @@ class FrameCache:
         self._ahead: dict[int, _Ahead] = {}
         # By key, frames with columns that their set will get.
         self._coming: dict[int, _Ahead] = {}
-        self._prefetcher = Prefetcher()
+        self._lane = executor.lane("chunk-prefetch")
         self._hot: tuple[HotColumn, ...] = ()
         self._sets: dict[int, tuple[HotColumn, ...]] = {}
         self.bytes = 0
@@ -206,7 +209,7 @@ class FrameCache:
 
     def close(self) -> None:
         """Stop decoding ahead and let go of all frames."""
-        self._prefetcher.close()
+        self._lane.close()
         for key in [*self._frame_of, *self._ahead]:
             self._drop(key)
 
@@ -229,9 +232,7 @@ class FrameCache:
         """Have it made in the background, see `_decode`."""
         self.stats.prefetched += 1
         decode = self._decode(key, columns, hot, held)
-        return _Ahead(
-            self._prefetcher.submit(decode, at_leisure=at_leisure), decode, frozenset(columns), held
-        )
+        return _Ahead(self._lane.submit(decode, at_leisure=at_leisure), decode, frozenset(columns), held)
 
     def _decode(
         self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir.columns import HotColumn, Kind
+from reservoir.executor import Job
 from reservoir.frames import (
     COLUMN_CODES,
     COLUMN_COUNT,
@@ -57,6 +59,10 @@ class HeldFrame:
         known = len(self.hot)
         is_longer = len(hot) * COLUMN_WORDS <= len(self.descriptors) and hot[:known] == self.hot
         return is_longer and self.columns.isdisjoint(hot[known:])
+
+
+# A chunk that is being decoded in the background.
+Ahead: TypeAlias = Job[HeldFrame]
 
 
 def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:

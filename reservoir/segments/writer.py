@@ -1,12 +1,14 @@
-"""The background thread that encodes sealed chunks and appends them to segments, in order."""
+"""Sealed chunks on their way to disk: encoded in the background and appended to segments, in order."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from reservoir.columns import HotColumn, StoredColumn
 from reservoir.errors import StorageFailedError
+from reservoir.executor import Executor, Job
 from reservoir.files import Files
 from reservoir.open_region.region import OpenRows
 from reservoir.segments.chunk import ChunkRows, encode_chunk
@@ -55,9 +57,9 @@ class PendingChunk:
 
 
 class ChunkWriter:
-    """Takes chunks in order and writes them. A failure is for good: nothing is tried again.
+    """Takes chunks in order and writes them in a lane. A failure is for good: nothing is tried again.
 
-    `copied` and `written` are called by the thread that polls, not by the writing thread.
+    `copied` and `written` are called by the thread that polls, not by the lane.
     """
 
     def __init__(
@@ -67,35 +69,32 @@ class ChunkWriter:
         header: Callable[[int, int, int], SegmentHeader],
         segment_bytes: int,
         start: tuple[Length, SegmentWriter | None],
+        executor: Executor,
     ) -> None:
         """header(segment number, first chunk, first seq); start: length so far, segment to go on in."""
         self._files, self._folder, self._header = files, folder, header
         self._segment_bytes = segment_bytes
         self._length, self._segment = start
         self._lengths: deque[Length] = deque([self._length])
-        self._changed = threading.Condition()
-        self._queue: deque[PendingChunk | Path] = deque()
+        self._lock = threading.Lock()
+        # What may still be under way: each job, with the number of chunks that are written after it (0: a deletion).
+        self._jobs: deque[tuple[int, Job[None]]] = deque()
         self._copied: deque[PendingChunk] = deque()
         self._written: deque[tuple[PendingChunk, Place]] = deque()
         self._unsynced_folder = False
-        self._closing = False
         self.failure: StorageFailedError | None = None
-        self._thread = threading.Thread(target=self._run, name="chunk-writer", daemon=True)
-        self._thread.start()
+        self._lane = executor.lane("chunk-writer")
 
     def delete(self, path: Path) -> None:
         """Delete a segment that nothing reads any more."""
-        with self._changed:
-            self._queue.append(path)
-            self._changed.notify_all()
+        self._submit(0, "delete", partial(self._files.delete, path))
 
     def put(self, chunk: PendingChunk) -> None:
         """Hand over the next chunk; waits while too many are on the way. Raises StorageFailedError."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._queue) < QUEUE_CHUNKS or self.failure)
-            self.check()
-            self._queue.append(chunk)
-            self._changed.notify_all()
+        while (job := self._oldest_of_too_many()) is not None:
+            job.result()
+        self.check()
+        self._submit(chunk.number + 1, "write", partial(self._write, chunk))
 
     def check(self) -> None:
         """Raises the StorageFailedError of an earlier write."""
@@ -112,9 +111,12 @@ class ChunkWriter:
 
     def sync(self, chunks: int) -> Length:
         """Wait until that many chunks are written and make them durable. Raises StorageFailedError."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._length.chunks >= chunks or self.failure)
-            self.check()
+        with self._lock:
+            job = next((job for after, job in self._jobs if after == chunks), None)
+        if job is not None:
+            job.result()
+        self.check()
+        with self._lock:
             segment, folder_too = self._segment, self._unsynced_folder
             self._unsynced_folder = False
             while self._lengths[0].chunks < chunks:
@@ -130,35 +132,35 @@ class ChunkWriter:
         return length
 
     def close(self) -> None:
-        """Write what was handed over, unless writing failed, and stop the thread. Nothing is synced."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        self._thread.join()
+        """Write what was handed over, unless writing failed, and end the lane. Nothing is synced."""
+        with self._lock:
+            jobs = [job for _, job in self._jobs]
+        for job in jobs:
+            job.result()
+        self._lane.close()
         if self._segment is not None:
             self._segment.close()
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closing)
-                if not self._queue or self.failure:
-                    return
-                task = self._queue[0]
-            try:
-                if isinstance(task, Path):
-                    self._files.delete(task)
-                else:
-                    self._write(task)
-            except OSError as error:
-                self._fail("delete" if isinstance(task, Path) else "write", error)
-                return
-            except BaseException as error:
-                self._fail("write", error)
-                raise
-            with self._changed:
-                self._queue.popleft()
-                self._changed.notify_all()
+    def _oldest_of_too_many(self) -> Job[None] | None:
+        """What has to end before another chunk is taken; None: there is room."""
+        with self._lock:
+            while self._jobs and self._jobs[0][1].done():
+                self._jobs.popleft()
+            return self._jobs[0][1] if len(self._jobs) >= QUEUE_CHUNKS else None
+
+    def _submit(self, after: int, action: str, work: Callable[[], None]) -> None:
+        job = self._lane.submit(partial(self._guarded, action, work))
+        with self._lock:
+            self._jobs.append((after, job))
+
+    def _guarded(self, action: str, work: Callable[[], None]) -> None:
+        """Do the work, unless something failed before. Failures are raised where the next chunk is handed over."""
+        if self.failure is not None:
+            return
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - see `check`
+            self._fail(action, error)
 
     def _write(self, chunk: PendingChunk) -> None:
         rows = chunk.copy()
@@ -176,10 +178,9 @@ class ChunkWriter:
             span.last_seq,
         )
         self._written.append((chunk, place))
-        with self._changed:
+        with self._lock:
             self._length = length
             self._lengths.append(length)
-            self._changed.notify_all()
 
     def _segment_for(self, chunk: PendingChunk) -> SegmentWriter:
         """The segment that takes this chunk: a new one where the last is full (by what was in it before)."""
@@ -191,13 +192,13 @@ class ChunkWriter:
             segment.finish()
         header = self._header(number, chunk.number, chunk.span.least_seq)
         made = SegmentWriter.create(self._files, self._folder, header)
-        with self._changed:
+        with self._lock:
             self._segment, self._unsynced_folder = made, True
         return made
 
     def _fail(self, action: str, error: BaseException) -> StorageFailedError:
-        with self._changed:
+        with self._lock:
             if self.failure is None:
                 self.failure = StorageFailedError(str(self._folder), action, error)
-            self._changed.notify_all()
+                self.failure.__cause__ = error
             return self.failure

@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from railgun.catalog.names import column_name
 from railgun.history.manifest import ready_folder
+from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey, task_folder
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
-from railgun.task.checkpoints import used_s
+from railgun.task.environment import TaskEnvironment
 from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
 from tests.host.deepened_host import SETTINGS
@@ -42,8 +42,9 @@ class OneTask:
             task_folder(data, "s", 1, "k", 0),
             ready_folder(data, "s") / column_name("k") / "0",
         )
-        self.executor = ThreadPoolExecutor(1)
-        self.host = Hosting(log, Sending(log, TOPICS), used_s, self.executor).host(place, SETTINGS)
+        environment = TaskEnvironment()
+        self.lanes = HostLanes(environment.executor, 1)
+        self.host = Hosting(log, Sending(log, TOPICS), environment, self.lanes).host(place, SETTINGS)
         self.host.open()
         self.take_all()
 
@@ -91,4 +92,4 @@ def one_task(data: Path, log_folder: Path, records: list[bytes]) -> Iterator[One
             yield task
         finally:
             task.host.close()
-            task.executor.shutdown()
+            task.lanes.close()

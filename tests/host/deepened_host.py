@@ -1,7 +1,6 @@
 """One task of a unit, over an embedded log, which is deepened: each step of it by itself."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,10 +11,11 @@ from railgun.catalog.names import column_name
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, deepening_folder, read_own, write_plan
 from railgun.history.request_files import OFFER, REQUEST, Asked, write_asked
+from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
-from railgun.task.checkpoints import used_s
+from railgun.task.environment import TaskEnvironment
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
@@ -56,11 +56,10 @@ class DeepenedHost:
         self.open()
 
     def open(self) -> None:
-        self.executor = ThreadPoolExecutor(2)
-        hosting = Hosting(self.log, Sending(self.log, TOPICS), used_s, self.executor)
-        self.hosts = UnitHosts(
-            lambda place, tasks: hosting.host(place, SETTINGS), lambda host: None, self.executor
-        )
+        environment = TaskEnvironment()
+        self.lanes = HostLanes(environment.executor, 2)
+        hosting = Hosting(self.log, Sending(self.log, TOPICS), environment, self.lanes)
+        self.hosts = UnitHosts(lambda place, tasks: hosting.host(place, SETTINGS), lambda host: None)
         self.hosts.assign([self.place])
         self.hosts.wait()
         self.hosts.advance()
@@ -95,7 +94,7 @@ class DeepenedHost:
     def close(self) -> None:
         """Let the task go as it is."""
         self.host.close()
-        self.executor.shutdown()
+        self.lanes.close()
 
     def request(self, history: str = HISTORY) -> None:
         """As the job does, before the record."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +10,14 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
-from railgun.task.checkpoints import used_s
+from railgun.task.environment import TaskEnvironment
 from railgun.task.identity import TaskIdentity
 from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
@@ -85,14 +86,15 @@ def host(log: HeldLog, tmp_path: Path) -> Iterator[TaskHost]:
         tmp_path / "task",
         tmp_path / "ready",
     )
-    executor = ThreadPoolExecutor(1)
-    opened = Hosting(log, Sending(log, _TOPICS), used_s, executor).host(place, _SETTINGS)
+    environment = TaskEnvironment()
+    lanes = HostLanes(environment.executor, 1)
+    opened = Hosting(log, Sending(log, _TOPICS), environment, lanes).host(place, _SETTINGS)
     try:
         opened.open()
         yield opened
     finally:
         opened.close()
-        executor.shutdown()
+        lanes.close()
 
 
 def records(count: int) -> list[bytes]:

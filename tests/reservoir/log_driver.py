@@ -8,10 +8,12 @@ import numpy as np
 from reservoir import frames as f
 from reservoir import layout as at
 from reservoir.columns import HotColumn, Kind
+from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 from reservoir.native.jit import address, array_at
 from reservoir.reservoir import Reservoir, Settings
 from reservoir.segments.length import Length
+from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, find_recipe, value
 
 
@@ -30,7 +32,17 @@ class Checkpoint:
 class LogDriver:
     """A reservoir behind a log. `edges` maps edge numbers to (delta, records before it was made)."""
 
-    def __init__(self, folder: Path, log: EventLog, settings: Settings, files: Files | None = None) -> None:
+    executor: Executor = ThreadExecutor()
+
+    def __init__(
+        self,
+        folder: Path,
+        log: EventLog,
+        settings: Settings,
+        files: Files | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.executor = executor or self.executor
         self.folder, self.log, self.settings, self.files = folder, log, settings, files or DiskFiles()
         self.position = 0
         self.edges: dict[int, tuple[int, int]] = {}
@@ -44,6 +56,7 @@ class LogDriver:
             self.folder,
             self.files,
             derive=derive,
+            executor=self.executor,
             find_recipe=find_recipe,
             settings=self.settings,
             length=length,

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from reservoir import layout as at
 from reservoir.cursors.cache import FrameCache
 from reservoir.segments.chunk import HotRows
+from reservoir.thread_executor import ThreadExecutor
 
 _FRAME_BYTES = 1_000
 _NO_SET = 0
@@ -19,7 +20,7 @@ def _cache(limit_frames: int, standing: list[int]) -> tuple[FrameCache, NDArray[
         return lambda: HotRows(1, 0, 0, (), _FRAME_BYTES - 8 * 10, ())
 
     places = np.array([[_NO_SET, chunk] for chunk in standing], np.int64)
-    cache = FrameCache(context, limit_frames * _FRAME_BYTES, 64, decoder, lambda: places)  # type: ignore[arg-type]
+    cache = FrameCache(context, limit_frames * _FRAME_BYTES, 64, decoder, lambda: places, ThreadExecutor())  # type: ignore[arg-type]
     return cache, context
 
 

@@ -12,6 +12,7 @@ from reservoir.segments.describe import describe_folder
 from reservoir.segments.format import HEADER_BYTES
 from reservoir.segments.length import Length
 from reservoir.segments.segment import SegmentScanner
+from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, derive
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
@@ -43,7 +44,9 @@ def rows_in(
     files: MemoryFiles, length: Length | None = None
 ) -> tuple[list[tuple[int, int, bytes]], Reservoir]:
     """Everything that is there, read in full."""
-    reservoir = Reservoir.open(FOLDER, files, derive=derive, settings=SETTINGS, length=length)
+    reservoir = Reservoir.open(
+        FOLDER, files, derive=derive, executor=ThreadExecutor(), settings=SETTINGS, length=length
+    )
     try:
         reservoir.set_hot((AMOUNT, NAME, CARD))
         found = []
@@ -184,7 +187,9 @@ def test_segments_of_another_task_are_refused() -> None:
     files, length = written()
     settings = Settings(bytes(16), chunk_events=SETTINGS.chunk_events)
     with pytest.raises(ForeignSegmentError):
-        Reservoir.open(FOLDER, files, derive=derive, settings=settings, length=length)
+        Reservoir.open(
+            FOLDER, files, derive=derive, executor=ThreadExecutor(), settings=settings, length=length
+        )
 
 
 def test_names_of_others_are_left_alone() -> None:

@@ -4,7 +4,6 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import wait
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 
 from reservoir.columns import HotColumn, Kind
 from reservoir.cursors import held_frame as held_frame_module
-from reservoir.cursors import prefetch
 from reservoir.cursors.held_frame import HeldFrame
-from reservoir.cursors.prefetch import Ahead, Prefetcher
+from reservoir.cursors.prefetch import Ahead
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
@@ -283,53 +281,6 @@ def test_columns_that_come_keep_to_the_limit() -> None:
         driver.set_hot(hot)
         assert 0 < driver.reservoir.stats().cache_bytes <= 12_000
     driver.reservoir.close()
-
-
-def test_what_is_foreseen_comes_behind_what_is_needed() -> None:
-    prefetcher, done = Prefetcher(), list[str]()
-    begun, may_go_on = threading.Event(), threading.Event()
-
-    def job(name: str) -> Callable[[], Any]:
-        return lambda: done.append(name)
-
-    def first() -> Any:
-        begun.set()
-        assert may_go_on.wait(10)
-
-    asked = [prefetcher.submit(first)]
-    assert begun.wait(10)
-    asked += [prefetcher.submit(job(f"foreseen {k}"), at_leisure=True) for k in range(2)]
-    asked += [prefetcher.submit(job(f"needed {k}")) for k in range(2)]
-    may_go_on.set()
-    assert not wait(asked, 10).not_done
-    assert done == ["needed 0", "needed 1", "foreseen 0", "foreseen 1"]
-    prefetcher.close()
-
-
-def test_rests_end_where_something_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "_REST_SHARE", 1e9)
-    monkeypatch.setattr(prefetch, "_REST_MOST_S", 1e6)
-    monkeypatch.setattr(prefetch, "_REST_ALL_S", 1e9)
-    prefetcher = Prefetcher()
-    first, second = (prefetcher.submit(lambda: time.sleep(0.001), at_leisure=True) for _ in range(2))  # type: ignore[arg-type, return-value]
-    assert not wait([first], 10).not_done
-    for _ in range(3):
-        needed = prefetcher.submit(lambda: None)  # type: ignore[arg-type, return-value]
-        assert not wait([needed], 10).not_done
-    assert not second.done(), "it rests"
-    prefetcher.close()
-    assert not wait([second], 10).not_done, "nobody waits for what is given up"
-
-
-def test_rests_are_shorter_where_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "_REST_SHARE", 1e9)
-    monkeypatch.setattr(prefetch, "_REST_MOST_S", 0.1)
-    monkeypatch.setattr(prefetch, "_REST_ALL_S", 0.1)
-    prefetcher, begun_s = Prefetcher(), time.monotonic()
-    asked = [prefetcher.submit(lambda: time.sleep(0.001), at_leisure=True) for _ in range(200)]  # type: ignore[arg-type, return-value]
-    assert not wait(asked, 30).not_done
-    assert time.monotonic() - begun_s < 10, "not 20"
-    prefetcher.close()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -13,6 +13,7 @@ from reservoir.native.jit import array_at
 from reservoir.reservoir import Reservoir
 from reservoir.segments.describe import describe_folder
 from reservoir.segments.format import VERSION
+from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.event_log import ALL_COLUMNS, Record, derive, value
 from tests.reservoir.make_golden import GOLDEN, SETTINGS
 
@@ -44,7 +45,9 @@ def test_a_golden_folder_reads_as_it_was_written(version: str, tmp_path: Path) -
     folder = shutil.copytree(GOLDEN / version, tmp_path / "reservoir")
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     assert not describe_folder(folder, DiskFiles()).damaged
-    reservoir = Reservoir.open(folder, DiskFiles(), derive=derive, settings=SETTINGS)
+    reservoir = Reservoir.open(
+        folder, DiskFiles(), derive=derive, executor=ThreadExecutor(), settings=SETTINGS
+    )
     try:
         assert reservoir.recovered.torn == []
         reservoir.set_hot(ALL_COLUMNS)

@@ -8,6 +8,7 @@ import random
 import sys
 from pathlib import Path
 
+from reservoir.thread_executor import ThreadExecutor
 from tests.state.state_run import Cells, Model, StateRun, mapped
 from tests.state.state_walk import begin_groups, one_step
 
@@ -50,7 +51,7 @@ def step(run: StateRun | ModelRun, seed: int, number: int) -> None:
 
 def recovered(folder: Path, seed: int) -> StateRun:
     """The run that goes on from a folder, checked against what the steps up to its commit make."""
-    run = StateRun(folder, limit_bytes=16 * 1024, in_thread=True)
+    run = StateRun(folder, limit_bytes=16 * 1024, executor=ThreadExecutor(), salt=random.getrandbits(63))
     expected = ModelRun()
     for number in range(1, (run.recovered or 0) + 1):
         step(expected, seed, number)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tests.state.live_copy import live_copy
 
 _LIMITS = StoreLimits(write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
 _WORD = (1 << 64) - 1
+SALT = 0x243F6A8885A308D3
 
 Cells = list[int]
 Model = dict[tuple[int, int], Cells]
@@ -32,15 +34,14 @@ def entity_hash(number: int) -> tuple[int, int]:
 class Turn:
     """A commit that goes on only when it is asked about: to do, done but not told, told."""
 
-    def __init__(self, job: Callable[..., None], *arguments: object) -> None:
-        self._job = job
-        self._arguments = arguments
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
         self._asked = 0
 
     def done(self) -> bool:
         self._asked += 1
         if self._asked == 2:
-            self._job(*self._arguments)
+            self._work()
         return self._asked > 2
 
     def result(self) -> None:
@@ -51,12 +52,15 @@ class Turn:
 
 
 class Turns:
-    """In place of the thread of a checkpointer: the same run is the same, whatever the time of day."""
+    """An executor for a checkpointer: the same run is the same, whatever the time of day."""
 
-    def submit(self, job: Callable[..., None], *arguments: object) -> Turn:
-        return Turn(job, *arguments)
+    def lane(self, name: str) -> Any:
+        return self
 
-    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+    def submit(self, work: Callable[[], None]) -> Turn:
+        return Turn(work)
+
+    def close(self) -> None:
         """Nothing runs by itself."""
 
 
@@ -69,18 +73,16 @@ class StateRun:
         limit_bytes: int = 32 * 1024,
         segment_bytes: int = 4096,
         *,
-        in_thread: bool = False,
+        executor: Any = None,
+        salt: int = SALT,
     ) -> None:
         self.folder = folder
-        self.limits = limit_bytes, segment_bytes
+        self.limits, self.salt = (limit_bytes, segment_bytes), salt
         self.store = Store(folder, _LIMITS)
         recovered = self.store.recover()
         self.recovered = None if recovered is None else int(recovered[1])
-        self.table = EntityTable(limit_bytes, self.store, segment_bytes)
-        self.checkpointer = Checkpointer(self.store, [self.table])
-        if not in_thread:
-            self.checkpointer.close()
-            self.checkpointer._pool = Turns()
+        self.table = EntityTable(limit_bytes, self.store, segment_bytes, salt=salt)
+        self.checkpointer = Checkpointer(self.store, [self.table], executor or Turns())
         self.model: Model = {}
         self.cells: dict[int, int] = {group: layout.cells for group, layout in self.table.layouts().items()}
         self.snapshots: dict[int, tuple[Model, dict[int, int]]] = {0: ({}, {})}
@@ -220,7 +222,8 @@ class StateRun:
         if self.checkpointer.is_committing:
             allowed.add(self.begun)
         live_copy(self.folder, copy)
-        run = StateRun(copy, *self.limits)
+        # What is stored does not depend on the salt.
+        run = StateRun(copy, *self.limits, salt=self.salt + 1)
         try:
             run.adopt(self, allowed)
         except BaseException:

@@ -10,6 +10,7 @@ from railgun.state.errors import EpochOrderError, StoreError
 from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
+from reservoir.thread_executor import ThreadExecutor
 
 
 class Notes:
@@ -66,7 +67,7 @@ def stepped(checkpointer: Checkpointer, limit_bytes: int = 20) -> int:
 
 def test_everything_is_written_bit_by_bit_then_committed(store: Store) -> None:
     first, second = Notes(store, b"a", 5), Notes(store, b"b", 3)
-    checkpointer = Checkpointer(store, [first, second])
+    checkpointer = Checkpointer(store, [first, second], ThreadExecutor())
     assert (checkpointer.epoch, checkpointer.is_in_flight) == (1, False)
     assert not checkpointer.step(1000)
     checkpointer.begin(b"meta")
@@ -85,7 +86,7 @@ def test_everything_is_written_bit_by_bit_then_committed(store: Store) -> None:
 
 
 def test_one_after_the_other_and_one_at_a_time(store: Store) -> None:
-    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)])
+    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)], ThreadExecutor())
     for epoch in (1, 2, 3):
         checkpointer.begin(b"%d" % epoch)
         with pytest.raises(EpochOrderError, match=f"epoch {epoch} is still in flight"):
@@ -96,7 +97,7 @@ def test_one_after_the_other_and_one_at_a_time(store: Store) -> None:
 
 
 def test_the_commit_waits_for_what_makes_its_references_durable(store: Store) -> None:
-    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)])
+    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)], ThreadExecutor())
     may_go_on = threading.Event()
 
     def make_durable() -> bytes:
@@ -119,7 +120,7 @@ def test_the_commit_waits_for_what_makes_its_references_durable(store: Store) ->
 
 
 def test_what_fails_in_the_other_thread_comes_out_of_every_step_and_nothing_commits(store: Store) -> None:
-    checkpointer = Checkpointer(store, [Notes(store, b"a", 200)])
+    checkpointer = Checkpointer(store, [Notes(store, b"a", 200)], ThreadExecutor())
 
     def make_durable() -> bytes:
         raise OSError("the segment could not be synced")
@@ -134,7 +135,7 @@ def test_what_fails_in_the_other_thread_comes_out_of_every_step_and_nothing_comm
 
 
 def test_a_commit_that_fails_comes_out_of_every_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)])
+    checkpointer = Checkpointer(store, [Notes(store, b"a", 2)], ThreadExecutor())
     failure = StoreError(store.folder, "sync", "IO error", "")
 
     def fail(epoch: int, meta: bytes) -> None:
@@ -150,7 +151,7 @@ def test_a_commit_that_fails_comes_out_of_every_step(store: Store, monkeypatch: 
 
 
 def test_what_a_commit_leaves_behind_is_cleaned_up_in_steps(store: Store) -> None:
-    checkpointer = Checkpointer(store, [Notes(store, b"a", 1)])
+    checkpointer = Checkpointer(store, [Notes(store, b"a", 1)], ThreadExecutor())
     checkpointer.begin(b"")
     checkpointer.finish()
     store.write([(b"r%04d" % i, None, 2, 0) for i in range(1000)])
@@ -167,12 +168,12 @@ def test_what_a_commit_leaves_behind_is_cleaned_up_in_steps(store: Store) -> Non
 
 
 def test_it_goes_on_from_the_last_commit(store: Store) -> None:
-    checkpointer = Checkpointer(store, [])
+    checkpointer = Checkpointer(store, [], ThreadExecutor())
     checkpointer.begin(b"")
     checkpointer.finish()
     checkpointer.close()
     notes = Notes(store, b"a", 0)
-    again = Checkpointer(store, [notes])
+    again = Checkpointer(store, [notes], ThreadExecutor())
     assert again.epoch == 2
     assert notes.asked == [("set_epoch", 2)]
     again.close()

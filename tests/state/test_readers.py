@@ -10,6 +10,9 @@ from railgun.state.errors import StoreError
 from railgun.state.readers import Readers
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
+from reservoir.executor import Executor
+from reservoir.inline_executor import InlineExecutor
+from reservoir.thread_executor import ThreadExecutor
 
 
 class Database:
@@ -32,11 +35,14 @@ class Database:
         return found[0] if isinstance(wanted, bytes) else found
 
 
+@pytest.mark.parametrize(
+    "executor", [ThreadExecutor(), InlineExecutor()], ids=lambda each: type(each).__name__
+)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 511, 512, 513, 4_096])
-def test_values_in_the_order_of_the_keys(threads: int, n: int) -> None:
+def test_values_in_the_order_of_the_keys(threads: int, n: int, executor: Executor) -> None:
     wanted = [b"%d" % k for k in range(n)]
-    readers, database = Readers(threads), Database()
+    readers, database = Readers([executor.lane("reader") for _ in range(threads - 1)]), Database()
     found = readers.get(database, wanted)  # type: ignore[arg-type]
     readers.close()
     assert found == [None if key.endswith(b"7") else key for key in wanted]
@@ -65,7 +71,7 @@ def test_an_error_of_any_thread_is_the_readers(
     wanted = [b"%d" % k for k in range(n)]
     wanted[bad] = b"bad"
     monkeypatch.setattr(store, "_database", Database())
-    with store.reading_with(3), pytest.raises(StoreError, match="a block"):
+    with store.reading_with(ThreadExecutor(), 3), pytest.raises(StoreError, match="a block"):
         store.get_values(wanted)
     monkeypatch.setattr(store, "_database", own)
     store.close()
@@ -76,7 +82,7 @@ def test_only_in_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     own, database = store._database, Database()
     monkeypatch.setattr(store, "_database", database)
     wanted: list[Any] = [b"%d" % k for k in range(1_000)]
-    with store.reading_with(2):
+    with store.reading_with(ThreadExecutor(), 2):
         store.get_values(wanted)
     assert len(database.threads) == 2
     database.threads.clear()

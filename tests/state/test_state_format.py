@@ -18,6 +18,7 @@ from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.state.values import PACKED_FORMAT
 from reservoir.native.jit import address, array_at
+from tests.state.state_run import SALT
 
 ROW_KEY = "72010211121314151617182122232425262728"
 # Epoch 1, a body of format 1 or 2; layout 5; cells 0, 3 and 9 of 10.
@@ -44,7 +45,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def test_what_is_written(tmp_path: Path) -> None:
     store = Store(tmp_path / "new", StoreLimits(1 << 20, 1 << 20))
     store.recover()
-    table = EntityTable(1 << 16, store)
+    table = EntityTable(1 << 16, store, salt=SALT)
     table.set_layout(0x0102, 5, 10)
     wanted = np.array([(0x0102, 0x1112131415161718, 0x2122232425262728)], np.uint64)
     table.load(wanted, 1)
@@ -69,7 +70,7 @@ def test_what_is_written(tmp_path: Path) -> None:
 def test_what_is_read(folder: Path) -> None:
     store = Store(folder, StoreLimits(1 << 20, 1 << 20))
     assert store.recover() == (1, b"meta")
-    table = EntityTable(1 << 16, store)
+    table = EntityTable(1 << 16, store, salt=SALT)
     assert table.layouts() == {0x0102: Layout(5, 10, ())}
     ((hashes, cells),) = [block for block in table.reader.rows(0x0102) if len(block[0])]
     assert hashes.tolist() == [[0x1112131415161718, 0x2122232425262728]]

@@ -20,6 +20,7 @@ from railgun.state.errors import (
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
 from railgun.state.undo import UNDO_ENTRY, undo_entries
+from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.test_retention import wait_until
 from tests.state.live_copy import live_copy
 
@@ -196,7 +197,9 @@ def test_what_a_recovery_leaves_goes_with_the_first_steps_after_it(tmp_path: Pat
     store.close()
     store = opened_store(store.folder)
     assert names(store, keys.GRAVES)
-    Checkpointer(store, []).finish()
+    checkpointer = Checkpointer(store, [], ThreadExecutor())
+    checkpointer.finish()
+    checkpointer.close()
     assert names(store, keys.GRAVES) == []
     assert len(names(store, b"r")) == len(committed)
     store.close()
@@ -221,11 +224,12 @@ def test_nothing_is_compacted_before_the_first_checkpoint(tmp_path: Path) -> Non
         store.write([(b"r%d" % number, b"x", 1, 0)])
         store._database.flush()
     assert tables(store) == 8
-    checkpointer = Checkpointer(store, [])
+    checkpointer = Checkpointer(store, [], ThreadExecutor())
     checkpointer.begin(b"")
     wait_until(lambda: tables(store) < 8)
     assert tables(store) < 8
     checkpointer.finish()
+    checkpointer.close()
     store.close()
 
 

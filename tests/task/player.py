@@ -12,6 +12,7 @@ from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.language.duration import parse_duration
 from railgun.language.types import parse_type
 from railgun.plan.outputs import Value
+from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
@@ -121,15 +122,24 @@ class LogWriter:
 class TaskPlayer:
     """A task fed from a log in memory."""
 
-    def __init__(self, folder: Path, writer: LogWriter, settings: TaskSettings) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        writer: LogWriter,
+        settings: TaskSettings,
+        environment: TaskEnvironment | None = None,
+    ) -> None:
         self.folder, self.writer, self.settings = folder, writer, settings
+        self.environment = environment
         self.answers: dict[int, dict[str, Any]] = {}
         self.source = random.Random(folder.parent.name)
         self.task = self._open()
 
     def _open(self) -> TaskProcessor:
         identity = TaskIdentity(STREAM, self.writer.partitioner, 0, b"0123456789abcdef")
-        return open_task(self.folder, identity, DiskFiles(), self._read, self.settings)
+        return open_task(
+            self.folder, identity, DiskFiles(), self._read, self.settings, environment=self.environment
+        )
 
     def _read(self, first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
         middle = (first + end) // 2

@@ -9,6 +9,7 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
@@ -50,8 +51,11 @@ class SmallLog:
     def open(
         self, folder: Path, settings: TaskSettings, *, log_start: int = 0, **clocks: Any
     ) -> TaskProcessor:
-        """The task as its last checkpoint left it. clocks: `now` and `used_s` of open_task."""
-        return open_task(folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, **clocks)
+        """The task as its last checkpoint left it. clocks: `now` and `used_s` of its environment."""
+        environment = TaskEnvironment(**clocks)
+        return open_task(
+            folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, environment=environment
+        )
 
     def feed(self, task: TaskProcessor, batch: int = 64) -> list[bool]:
         """Let a task process what it has not seen; of each event, whether it was a duplicate."""

@@ -4,14 +4,15 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from railgun.host.lanes import HostLanes
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.configured import fairly
 from railgun.unit.hosting import Hosting
@@ -60,15 +61,16 @@ class LocalUnit:
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         self.sending = Sending(self.transport, topics)
         waiting = Waiting()
-        self._executor = ThreadPoolExecutor(2)
-        hosting = Hosting(self.transport, self.sending, waiting.used_s, self._executor)
+        environment = TaskEnvironment(used_s=waiting.used_s)
+        self._lanes = HostLanes(environment.executor, 2)
+        hosting = Hosting(self.transport, self.sending, environment, self._lanes)
         self.loop = UnitLoop(
             self.transport,
             topics,
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01),
             self.sending.noted,
-            UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None, self._executor),
+            UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None),
             folder,
             removes=index == 0,
             grace_s=grace_s,
@@ -99,7 +101,7 @@ class LocalUnit:
             else:
                 self.loop.abandon()
         finally:
-            self._executor.shutdown()
+            self._lanes.close()
             self.registry.close()
             self.transport.close()
         if self.error is not None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,6 +22,7 @@ from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
 from railgun.unit.waiting import Waiting
+from reservoir.executor import run_job
 
 _DEFINITIONS = """
 [streams.{name}]
@@ -42,6 +43,7 @@ class StillHost:
 
     is_ready, is_running, failure = True, False, None
     take_over = SimpleNamespace(step=lambda: False)
+    lane = property(lambda host: AtOnce())
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -53,13 +55,13 @@ class StillHost:
         """Nothing is open."""
 
 
-class AtOnce(Executor):
-    """Runs what is submitted before it returns."""
+class AtOnce:
+    """A lane that runs what is submitted before it returns."""
 
-    def submit(self, do: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        future.set_result(do(*arguments, **named))
-        return future
+    def submit(self, work: Callable[[], Any], *, at_leisure: bool = False) -> Any:
+        job: Future[Any] = Future()
+        run_job(job, work)
+        return job
 
 
 class SilentPositions:
@@ -107,7 +109,7 @@ def _loop(
         Spread(0, 1),
         cast(Positions, SilentPositions()),
         Noted(),
-        UnitHosts(host, lambda closed: None, AtOnce()),
+        UnitHosts(host, lambda closed: None),
         folder,
         removes=removes,
         grace_s=0.0,

@@ -1,5 +1,6 @@
 """A backfill of a stream whose log is Kafka: built in a node's data folder, announced to all, taken up by its units."""
 
+import os
 from collections.abc import Iterator
 
 import msgspec
@@ -53,7 +54,8 @@ class BackfillOfCluster(BackfillTarget):
             entry = snapshot.catalog.entry(request.stream)
             settings = request.settings or TaskSettings()
             key, last_place = snapshot.keys[request.stream], snapshot.catalog.last_place
-            return plan_of(entry, key, settings, new_history_id(), request.stated_cut_ms, last_place)
+            history = new_history_id(os.urandom)
+            return plan_of(entry, key, settings, history, request.stated_cut_ms, last_place)
 
     def _check(self, registry: KafkaRegistry, transport: KafkaTransport) -> None:
         entry = registry.snapshot().catalog.entry(self.request.stream)

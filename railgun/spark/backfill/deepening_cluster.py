@@ -1,5 +1,6 @@
 """Deepening a stream whose log is Kafka: put aside by its units, built in a node's data folder, taken up there."""
 
+import os
 import shutil
 import time
 import uuid
@@ -65,7 +66,7 @@ class DeepeningOfCluster(DeepeningTarget):
         return plan
 
     def _requested(self, stream: StreamKey) -> HistoryPlan:
-        history = new_history_id()
+        history = new_history_id(os.urandom)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
         write_asked(self._folder / REQUEST, Asked(history, stream[1]))
         try:

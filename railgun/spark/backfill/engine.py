@@ -1,5 +1,7 @@
 """A backfill of a stream in an embedded engine's data folder: built beside it, put in place."""
 
+import os
+
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
@@ -17,9 +19,9 @@ class BackfillOfEngine(BackfillTarget):
         with self._open() as engine:
             if request.stream in engine.catalog().streams:
                 # Refused, if at all, before metrics are registered.
-                engine.history_plan(request.stream, new_history_id(), cut_ms)
+                engine.history_plan(request.stream, new_history_id(os.urandom), cut_ms)
             engine.apply(request.definitions, wait=False)
-            return engine.history_plan(request.stream, new_history_id(), cut_ms)
+            return engine.history_plan(request.stream, new_history_id(os.urandom), cut_ms)
 
     def unregistered(self) -> StreamDefinition | None:
         if not self.request.data.exists():

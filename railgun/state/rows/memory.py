@@ -1,7 +1,6 @@
 """The memory of the entity table: one mapped region cut into segments, the context's tables, the bound."""
 
 import mmap
-import os
 from contextlib import suppress
 
 import numpy as np
@@ -88,10 +87,10 @@ class RowMemory:
 
     limit_bytes bounds segments and hash table together: what the table takes when it grows is withheld from
     the segments. The region is mapped at once and never moved or unmapped, so that an old address stays
-    readable; only what is used takes memory.
+    readable; only what is used takes memory.  salt: int64, of the hash table.
     """
 
-    def __init__(self, limit_bytes: int, segment_bytes: int | None = None) -> None:
+    def __init__(self, limit_bytes: int, segment_bytes: int | None, salt: int) -> None:
         self.limit_bytes = limit_bytes
         self.segment_bytes = segment_bytes or segment_bytes_for(limit_bytes)
         count = max(limit_bytes // self.segment_bytes, 2)
@@ -114,7 +113,7 @@ class RowMemory:
             (ROWS_SHIFT, self.segment_bytes.bit_length() - 1),
             (ROWS_SEGMENTS, address(self.segments)),
             (ROWS_SEGMENT_COUNT, count),
-            (ROWS_SALT, int.from_bytes(os.urandom(8), "little", signed=True)),
+            (ROWS_SALT, salt),
         ):
             self.context[word // 8] = value
         copies_bytes = min(_COPIES_BYTES_MAX, limit_bytes // _COPIES_OF_LIMIT)

@@ -55,8 +55,10 @@ class EntityTable:
     After a StoreError the table has lost what it tried to write: it must be opened anew from the store.
     """
 
-    def __init__(self, limit_bytes: int, store: Store, segment_bytes: int | None = None) -> None:
-        self._memory = RowMemory(limit_bytes, segment_bytes)
+    def __init__(
+        self, limit_bytes: int, store: Store, segment_bytes: int | None = None, *, salt: int
+    ) -> None:
+        self._memory = RowMemory(limit_bytes, segment_bytes, salt)
         self._store = store
         self._words = self._memory.context
         self._words[ROWS_EPOCH // 8] = store.committed_epoch + 1

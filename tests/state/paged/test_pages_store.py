@@ -12,6 +12,7 @@ from railgun.state.keys import after
 from railgun.state.paged.ordered_map import om_clear, om_delete, om_insert
 from railgun.state.resident import Image
 from railgun.state.store import Store
+from reservoir.thread_executor import ThreadExecutor
 from tests.state.paged.map_driver import Driver
 from tests.state.paged.paged_model import Model, small_pool
 from tests.state.paged.test_pages_random import STEPS
@@ -69,7 +70,7 @@ def test_random_operations_on_the_real_store(items: StoreItems, seed: int) -> No
 def test_a_checkpointer_takes_the_pool_as_a_resident(items: StoreItems) -> None:
     """What changes between `begin` and the commit belongs to the next epoch; a dropped map is freed later."""
     driver = Driver(small_pool(items))
-    checkpointer = Checkpointer(items.store, [driver.pool])
+    checkpointer = Checkpointer(items.store, [driver.pool], ThreadExecutor())
     for key in range(400):
         driver.call(om_insert, driver.root(0), 2, key, 0, 1, 1)
         driver.call(om_insert, driver.root(1), 1, key, 0, 1, 0)
@@ -90,7 +91,7 @@ def test_a_checkpointer_takes_the_pool_as_a_resident(items: StoreItems) -> None:
     again = Driver(small_pool(items))
     again.pool.restore(meta[:24])
     again.cells[:] = np.frombuffer(meta[24:], np.int64).reshape(again.cells.shape)
-    second = Checkpointer(items.store, [again.pool])
+    second = Checkpointer(items.store, [again.pool], ThreadExecutor())
     assert again.entries(0, 2) == [(key, 0, 1, 1) for key in range(400)]
     assert again.entries(1, 1) == []
     again.call(om_clear, again.root(0))

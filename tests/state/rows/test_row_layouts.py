@@ -14,7 +14,7 @@ from railgun.state.rows.groups import RowGroups
 from railgun.state.rows.scan import STALE
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
-from tests.state.state_run import StateRun, mapped
+from tests.state.state_run import SALT, StateRun, mapped
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_a_stored_layout_that_cannot_be_is_an_error_naming_the_folder(tmp_path: 
     store.recover()
     store.write([(keys.layout_key(0, 1), b"\4\0", 1, 0)])
     with pytest.raises(StoreCorruptionError, match=str(store.folder)):
-        EntityTable(1 << 16, store)
+        EntityTable(1 << 16, store, salt=SALT)
     store.close()
 
 

@@ -22,6 +22,7 @@ from railgun.state.rows.table import EntityTable
 from railgun.state.status import DONE, ROWS_DRAIN
 from railgun.state.store import Store
 from reservoir.native.jit import array_at
+from tests.state.state_run import SALT
 
 KIB = 1024
 U = np.uint64
@@ -65,7 +66,7 @@ def change_all(table: EntityTable, numbers: range) -> None:
 
 def changed_before_the_epoch(store: Store, memory_bytes: int) -> tuple[EntityTable, list[int]]:
     """500 rows that are all the same, and not stored yet where an epoch begins."""
-    table = EntityTable(memory_bytes, store)
+    table = EntityTable(memory_bytes, store, salt=SALT)
     table.set_layout(0, 1, 100)
     rows = load(table, 0, range(500))
     for row in rows:
@@ -110,7 +111,7 @@ def find(table: EntityTable, group: int, number: int) -> int:
 
 
 def test_a_new_row_is_zero_and_is_found(store: Store) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(3, 1, 7)
     assert find(table, 3, 5) == 0
     (row,) = load(table, 3, [5])
@@ -122,7 +123,7 @@ def test_a_new_row_is_zero_and_is_found(store: Store) -> None:
 
 
 def test_an_entity_named_twice_or_resident_gets_one_row(store: Store) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 7)
     (first,) = load(table, 0, [1])
     change(table, first, 7, 9)
@@ -138,14 +139,14 @@ def test_an_entity_named_twice_or_resident_gets_one_row(store: Store) -> None:
 
 
 def test_only_the_first_n_are_loaded(store: Store) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 7)
     table.load(entities(0, range(5)), 2)
     assert [find(table, 0, number) != 0 for number in range(5)] == [True, True, False, False, False]
 
 
 def test_rows_of_groups_without_a_layout_are_refused_and_nothing_stays(store: Store) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(1, 1, 7)
     for group in (0, 2, 70_000):
         with pytest.raises(LayoutError, match=f"group {group}"):
@@ -154,7 +155,7 @@ def test_rows_of_groups_without_a_layout_are_refused_and_nothing_stays(store: St
 
 
 def test_rows_come_back_as_they_were_changed_or_not(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 20)
     rng = np.random.default_rng(1)
     expected = {}
@@ -172,7 +173,7 @@ def test_rows_come_back_as_they_were_changed_or_not(store: Store) -> None:
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 63, 64, 65, 400])
 def test_rows_of_any_width_come_back(store: Store, width: int) -> None:
-    table = EntityTable(32 * KIB, store, 4 * KIB)
+    table = EntityTable(32 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, width)
     numbers = range(2 + 60 * KIB // (8 * width + 32))
     for number in numbers:
@@ -189,7 +190,7 @@ def test_rows_of_any_width_come_back(store: Store, width: int) -> None:
 
 
 def test_rows_of_the_batch_stay_and_a_batch_that_is_too_large_leaves_the_table_whole(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     kept = load(table, 0, range(30))
     for i, row in enumerate(kept):
@@ -207,7 +208,7 @@ def test_rows_of_the_batch_stay_and_a_batch_that_is_too_large_leaves_the_table_w
 
 
 def test_rows_used_since_the_hand_passed_are_spared_once(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     hot = list(range(8))
     for number in range(1000, 3000):
@@ -222,7 +223,7 @@ def test_rows_used_since_the_hand_passed_are_spared_once(store: Store) -> None:
 
 def test_memory_stays_bounded_with_the_hash_table_in_it(store: Store) -> None:
     limit = 256 * KIB
-    table = EntityTable(limit, store, 4 * KIB)
+    table = EntityTable(limit, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 1)
     for first in range(0, 20_000, 50):
         load(table, 0, range(first, first + 50))
@@ -235,7 +236,7 @@ def test_memory_stays_bounded_with_the_hash_table_in_it(store: Store) -> None:
 
 
 def test_memory_goes_to_the_width_that_is_in_use(store: Store) -> None:
-    table = EntityTable(128 * KIB, store, 4 * KIB)
+    table = EntityTable(128 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 12)
     table.set_layout(1, 1, 60)
     for number in range(2000):
@@ -256,7 +257,7 @@ def test_memory_goes_to_the_width_that_is_in_use(store: Store) -> None:
 
 
 def test_a_width_that_is_in_use_keeps_its_memory(store: Store) -> None:
-    table = EntityTable(64 * KIB, store, 4 * KIB)
+    table = EntityTable(64 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 12)
     table.set_layout(1, 1, 60)
     for number in range(20):
@@ -271,7 +272,7 @@ def test_a_width_that_is_in_use_keeps_its_memory(store: Store) -> None:
 
 
 def test_the_address_of_an_evicted_row_is_known_to_be_stale(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     old = load(table, 0, range(20))
     for number in range(100, 300):
@@ -284,7 +285,7 @@ def test_the_address_of_an_evicted_row_is_known_to_be_stale(store: Store) -> Non
 
 def test_no_cell_passes_for_the_head_of_a_row(store: Store) -> None:
     """Old addresses into memory that now belongs to wider rows, whose cells hold the hashes of old rows."""
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 1)
     old = {}
     for first in range(0, 300, 50):
@@ -306,7 +307,7 @@ def test_no_cell_passes_for_the_head_of_a_row(store: Store) -> None:
 
 
 def test_stamps_wrap_round(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     array_at(table.context + ROWS_STAMP, 1, np.int64)[0] = 2**32 - 2
     for number in range(100):
@@ -440,7 +441,7 @@ def test_wider_rows_while_copies_wait_go_on_in_wider_pieces(store: Store) -> Non
 
 
 def test_memory_is_touched_ahead_of_rows_and_no_further_than_there_is(store: Store) -> None:
-    table = EntityTable(4 * 1024 * KIB, store)
+    table = EntityTable(4 * 1024 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 100)
     for first in range(0, 8_000, 100):
         while table.touch_ahead():
@@ -454,7 +455,7 @@ def test_memory_is_touched_ahead_of_rows_and_no_further_than_there_is(store: Sto
 
 
 def test_a_row_wider_than_the_buffers_can_be_copied_and_evicted(store: Store) -> None:
-    table = EntityTable(1024 * KIB, store, 256 * KIB)
+    table = EntityTable(1024 * KIB, store, 256 * KIB, salt=SALT)
     table.set_layout(0, 1, 30_000)
     for number in range(8):
         change(table, load(table, 0, [number])[0], 30_000, 2**60 + number)
@@ -469,7 +470,7 @@ def test_a_row_wider_than_the_buffers_can_be_copied_and_evicted(store: Store) ->
 
 
 def test_a_deleted_row_is_gone_and_comes_back_empty(store: Store) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     for number in range(200):
         change(table, load(table, 0, [number])[0], 28, 1)
@@ -483,7 +484,7 @@ def test_a_deleted_row_is_gone_and_comes_back_empty(store: Store) -> None:
 
 
 def test_a_row_that_was_never_stored_is_deleted_without_a_trace(store: Store) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 5)
     change(table, load(table, 0, [1])[0], 5, 1)
     table.delete(np.array(load(table, 0, [1, 2]), np.int64))
@@ -491,7 +492,7 @@ def test_a_row_that_was_never_stored_is_deleted_without_a_trace(store: Store) ->
 
 
 def test_many_rows_are_deleted_at_once(store: Store) -> None:
-    table = EntityTable(1024 * KIB, store)
+    table = EntityTable(1024 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 5)
     for row in load(table, 0, range(5000)):
         change(table, row, 5, 1)
@@ -532,7 +533,7 @@ def test_many_rows_are_deleted_at_once(store: Store) -> None:
 def test_a_stored_row_that_cannot_be_read_is_an_error_naming_it(
     store: Store, value: bytes, error: type[StoreError]
 ) -> None:
-    table = EntityTable(64 * KIB, store)
+    table = EntityTable(64 * KIB, store, salt=SALT)
     table.set_layout(0, 1, 5)
     store._database[keys.row_key(0, 2, 77)] = value
     with pytest.raises(error, match=keys.row_key(0, 2, 77).hex()):
@@ -542,7 +543,7 @@ def test_a_stored_row_that_cannot_be_read_is_an_error_naming_it(
 
 
 def test_after_a_failed_write_the_table_raises_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = EntityTable(16 * KIB, store, 4 * KIB)
+    table = EntityTable(16 * KIB, store, 4 * KIB, salt=SALT)
     table.set_layout(0, 1, 28)
     failure = StoreError(store.folder, "write", "IO error: No space left on device", "")
     monkeypatch.setattr(store, "_failed", failure)

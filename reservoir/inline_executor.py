@@ -1,0 +1,119 @@
+"""An executor without threads, for tests and simulators: the same calls run the same work in the same order."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from reservoir.executor import Job, Queued, cancel_all, run_job
+
+T = TypeVar("T")
+
+
+def _first(_: int) -> int:
+    return 0
+
+
+class InlineExecutor:
+    """Runs work when `run_next` is called, and while somebody waits. One thread uses it.
+
+    choose: given n, a number below n. It picks the lane that runs next among those that have work: with a seeded
+    source of numbers many orders come up, each of them again from its seed.
+    """
+
+    def __init__(self, choose: Callable[[int], int] = _first) -> None:
+        self._choose = choose
+        self._lanes: list[InlineLane] = []
+
+    def lane(self, name: str) -> "InlineLane":
+        """See `Executor`."""
+        lane = InlineLane(name, self)
+        self._lanes.append(lane)
+        return lane
+
+    def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:
+        """See `Executor`. No time passes: all of them end."""
+        for job in jobs:
+            self.run_until(job)
+
+    def run_next(self) -> bool:
+        """Run one job. False: there is none, but in lanes that are amid a job already."""
+        ready = [lane for lane in self._lanes if lane.is_ready]
+        if not ready:
+            return False
+        ready[self._choose(len(ready))].run_next()
+        return True
+
+    def run_until(self, job: Job[object]) -> None:
+        """Run work until a job has ended. Raises RuntimeError for one that waits for itself."""
+        while not job.done():
+            if not self.run_next():
+                running = ", ".join(lane.name for lane in self._lanes if lane.is_running)
+                raise RuntimeError(
+                    f"what is waited for cannot run: jobs of these lanes wait for it: {running}"
+                )
+
+    def forget(self, lane: "InlineLane") -> None:
+        """The lane is closed."""
+        if lane in self._lanes:
+            self._lanes.remove(lane)
+
+
+class InlineLane:
+    """See `Lane`."""
+
+    def __init__(self, name: str, executor: InlineExecutor) -> None:
+        self.name = name
+        self.is_running = False
+        self._executor = executor
+        self._queue: deque[Queued] = deque()
+        self._leisurely: deque[Queued] = deque()
+        self._is_closed = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has work that can begin."""
+        return not self.is_running and bool(self._queue or self._leisurely)
+
+    def submit(self, work: Callable[[], T], *, at_leisure: bool = False) -> "InlineJob[T]":
+        """See `Lane`. Raises RuntimeError for a closed lane."""
+        if self._is_closed:
+            raise RuntimeError(f"the lane {self.name} is closed")
+        job: InlineJob[T] = InlineJob(self._executor)
+        (self._leisurely if at_leisure else self._queue).append((job, work))
+        return job
+
+    def run_next(self) -> None:
+        """Run the job that is next."""
+        job, work = (self._queue or self._leisurely).popleft()
+        self.is_running = True
+        try:
+            run_job(job, work)
+        finally:
+            self.is_running = False
+
+    def close(self) -> None:
+        """See `Lane`."""
+        assert not self.is_running, "a lane cannot be closed from within its own work"
+        self._is_closed = True
+        self._executor.forget(self)
+        cancel_all(self._queue)
+        cancel_all(self._leisurely)
+
+
+class InlineJob(Future[T]):
+    """A job whose waiting runs what is waited for."""
+
+    def __init__(self, executor: InlineExecutor) -> None:
+        super().__init__()
+        self._executor = executor
+
+    def result(self, timeout: float | None = None) -> T:
+        """See `Job`."""
+        self._executor.run_until(self)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """See `Job`."""
+        self._executor.run_until(self)
+        return super().exception(timeout)

@@ -1,0 +1,83 @@
+"""The executor of a process: every lane has a thread of its own."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent import futures
+from concurrent.futures import Future
+from typing import TypeVar, cast
+
+from reservoir.executor import Job, Queued, cancel_all, run_job
+
+T = TypeVar("T")
+
+# A lane rests behind what it does at leisure: a multiple of what that took, within bounds. Where many jobs wait the
+# rests are shorter, about so long in all: whoever waits for the last of them does not give up.
+_REST_SHARE, _REST_MOST_S, _REST_ALL_S = 3.0, 0.01, 0.2
+
+
+class ThreadExecutor:
+    """See `Executor`."""
+
+    def lane(self, name: str) -> "ThreadLane":
+        """A lane whose thread has this name."""
+        return ThreadLane(name)
+
+    def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:
+        """See `Executor`."""
+        futures.wait(cast("Iterable[Future[object]]", jobs), timeout_s)
+
+
+class ThreadLane:
+    """See `Lane`. The thread starts at once: a process that can have no more threads fails here, not amid events."""
+
+    def __init__(self, name: str) -> None:
+        self._changed = threading.Condition()
+        self._queue: deque[Queued] = deque()
+        self._leisurely: deque[Queued] = deque()
+        self._is_closing = False
+        self._rest_until_s = 0.0
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], T], *, at_leisure: bool = False) -> Future[T]:
+        """See `Lane`. Raises RuntimeError for a closed lane."""
+        job: Future[T] = Future()
+        with self._changed:
+            if self._is_closing:
+                raise RuntimeError(f"the lane {self._thread.name} is closed")
+            (self._leisurely if at_leisure else self._queue).append((job, work))
+            self._changed.notify()
+        return job
+
+    def close(self) -> None:
+        """See `Lane`."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join()
+        cancel_all(self._queue)
+        cancel_all(self._leisurely)
+
+    def _run(self) -> None:
+        while self._run_next():
+            pass
+
+    def _run_next(self) -> bool:
+        """Wait for the next job and run it; False: the lane closes. No variable holds the job afterwards."""
+        with self._changed:
+            rest_s = self._rest_until_s - time.monotonic()
+            if rest_s > 0:
+                self._changed.wait_for(lambda: self._queue or self._is_closing, rest_s)
+            self._changed.wait_for(lambda: self._queue or self._leisurely or self._is_closing)
+            if self._is_closing:
+                return False
+            is_leisurely = not self._queue
+            job, work = (self._queue or self._leisurely).popleft()
+        begun_s = time.monotonic()
+        run_job(job, work)
+        if is_leisurely:
+            now_s, most_s = time.monotonic(), min(_REST_MOST_S, _REST_ALL_S / (1 + len(self._leisurely)))
+            self._rest_until_s = now_s + min(_REST_SHARE * (now_s - begun_s), most_s)
+        return True
