@@ -2,10 +2,13 @@
 
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from reservoir.errors import StorageFailedError
+from reservoir.executor import Executor
+from reservoir.inline_executor import InlineExecutor
 from reservoir.reservoir import Settings
 from tests.reservoir.event_log import AMOUNT, NAME, EventLog
 from tests.reservoir.failing_files import FailingFiles
@@ -26,14 +29,17 @@ def a_log() -> EventLog:
 class Run:
     """A log through a reservoir with a checkpoint every few batches; `saved` is the last that is durable."""
 
-    def __init__(self, log: EventLog, files: FailingFiles | MemoryFiles) -> None:
+    def __init__(
+        self, log: EventLog, files: FailingFiles | MemoryFiles, executor: Executor | None = None
+    ) -> None:
+        self.executor = executor
         self.driver: LogDriver | None = None
         self.saved: Checkpoint | None = None
         self.log, self.files = log, files
 
     def to_the_end(self) -> None:
         if self.saved is None:
-            self.driver = LogDriver(FOLDER, self.log, SETTINGS, self.files)
+            self.driver = LogDriver(FOLDER, self.log, SETTINGS, self.files, self.executor)
             self.driver.set_hot(HOT)
             for delta in (25, 40):
                 self.driver.add_edge(delta)
@@ -80,17 +86,31 @@ def whole_run() -> tuple[int, dict[str, bytes]]:
 def test_the_kth_call_fails(how: str, sticky: bool, step: int) -> None:
     calls, wanted = whole_run()
     for k in range(0, calls, step):
-        files = MemoryFiles()
-        failing = FailingFiles(files, k, how, sticky=sticky)
-        run = Run(a_log(), failing)
-        with suppress(StorageFailedError):
-            run.to_the_end()
-            assert how == "short" or not failing.harmful
-        run.again(files)
-        assert failing.misuse == [], f"k={k}"
-        assert run.driver is not None
-        run.driver.reservoir.close()
-        assert files_of(files) == wanted, f"k={k}"
+        check_kth_call(k, how, sticky, wanted, None)
+
+
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.torture)])
+def test_the_kth_call_fails_in_any_order(step: int) -> None:
+    """Where nothing runs by itself: what is written, and what is decoded ahead, is left until somebody waits for it."""
+    calls, wanted = whole_run()
+    for k in range(0, calls, step):
+        check_kth_call(k, "EIO", False, wanted, InlineExecutor(Random(k).randrange))
+
+
+def check_kth_call(
+    k: int, how: str, sticky: bool, wanted: dict[str, bytes], executor: Executor | None
+) -> None:
+    files = MemoryFiles()
+    failing = FailingFiles(files, k, how, sticky=sticky)
+    run = Run(a_log(), failing, executor)
+    with suppress(StorageFailedError):
+        run.to_the_end()
+        assert how == "short" or not failing.harmful
+    run.again(files)
+    assert failing.misuse == [], f"k={k}"
+    assert run.driver is not None
+    run.driver.reservoir.close()
+    assert files_of(files) == wanted, f"k={k}"
 
 
 def run_with_checkpoints(driver: LogDriver) -> None:

@@ -19,6 +19,22 @@ _BY_MASKED_ARRAYS = frozenset(
     )
 )
 
+# What a task and its files are handed by their host, so that a simulator can hand them its own. Locks are free to use.
+_BELOW_THE_HOST = frozenset(
+    {"reservoir", *(f"railgun/{room}" for room in ["state", "task", "interpreter", "plan", "aggregators"])}
+)
+_MODULES_HANDED_IN = frozenset(
+    {"time", "random", "secrets", "uuid", "asyncio", "multiprocessing", "sched", "subprocess"}
+)
+_NAMES_HANDED_IN = re.compile(
+    r"os\.(urandom|getrandom|fork|times)"
+    r"|threading\.(Thread|Timer|Event|Condition|Barrier|Semaphore|BoundedSemaphore)"
+    r"|concurrent\.futures\.(ThreadPoolExecutor|ProcessPoolExecutor|wait|as_completed)"
+    r"|datetime\.(.*\.)?(now|utcnow|today)"
+)
+# The threads of a process, the defaults of `TaskEnvironment`, and the folder of compiled kernels.
+_HANDING_IN = frozenset({"thread_executor", "environment", "kernel_cache"})
+
 BANNED_NAME_PARTS = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
 
 # Written in pieces, so that this file does not break its own rules.
@@ -75,6 +91,29 @@ def masked_arrays(tree: Tree) -> Iterator[str]:
                 continue
             if not {each.arg for each in node.keywords} & {"return_index", "return_inverse"}:
                 yield f"{path}:{node.lineno}: {ast.unparse(node.func)}; take reservoir.distinct"
+
+
+def handed_in(tree: Tree) -> Iterator[str]:
+    """A task and its files start no thread, read no clock and take no randomness of their own."""
+    for path in tree.python():
+        room = path.parts[0] if path.parts[0] == "reservoir" else "/".join(path.parts[:2])
+        if room not in _BELOW_THE_HOST or path.stem in _HANDING_IN:
+            continue
+        for node in ast.walk(ast.parse(tree.read(path))):
+            if not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute):
+                continue
+            for name in _handed_in_names(node):
+                yield f"{path}:{node.lineno}: {name}; take it from what the task is handed"
+
+
+def _handed_in_names(node: ast.Import | ast.ImportFrom | ast.Attribute) -> list[str]:
+    """What a line imports, or the dotted name that it uses, where a task is to be handed that."""
+    if isinstance(node, ast.Attribute):
+        found, modules = [ast.unparse(node)], frozenset[str]()
+    else:
+        module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        found, modules = [f"{module}{each.name}" for each in node.names], _MODULES_HANDED_IN
+    return [name for name in found if name.split(".")[0] in modules or _NAMES_HANDED_IN.fullmatch(name)]
 
 
 def open_ends(tree: Tree) -> Iterator[str]:
