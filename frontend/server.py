@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -74,7 +75,7 @@ def open_engine(
         gc.enable()
         with compiling_alone():
             compile_and_link()
-    engine = configured.open_engine(settings, LoggedStart())
+    engine = configured.open_engine(settings, LoggedStart(time.monotonic))
     try:
         if definitions is not None:
             engine.apply(definitions, wait=False)

@@ -83,7 +83,7 @@ class EngineStreams:
         self._turn = 0
         self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
-        self._lanes = HostLanes(environment.executor, _AT_ONCE)
+        self._now, self._lanes = environment.now, HostLanes(environment.executor, _AT_ONCE)
         self.deepenings = Deepenings(self._folder, self._log, environment.randomness)
         self._opening = Opening(
             self._folder,
@@ -343,7 +343,7 @@ class EngineStreams:
 
     def read(self) -> EngineReading:
         """How all tasks stand."""
-        return read_tasks(host.task for host in self._hosts)
+        return read_tasks((host.task for host in self._hosts), self._now())
 
     def work(self) -> bool:
         """A brief step of background work. True: there is more to do now."""

@@ -25,7 +25,7 @@ class DirectReplies:
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
         """Nobody waits for what is read from the log."""
 
-    def note(self, fetched: Fetched, begun_s: float, now_ms: float) -> None:
+    def note(self, fetched: Fetched, took_s: float) -> None:
         """The callers count."""
 
     def replied(self, position: int) -> int:

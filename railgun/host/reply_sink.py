@@ -14,8 +14,8 @@ class ReplySink(Protocol):
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
         """Send the replies to a batch. They hold until this returns."""
 
-    def note(self, fetched: Fetched, begun_s: float, now_ms: float) -> None:
-        """Count a batch that was processed. begun_s: by `perf_counter`.  now_ms: the wall clock at its begin."""
+    def note(self, fetched: Fetched, took_s: float) -> None:
+        """Count a batch that was just processed. took_s: seconds that this took."""
 
     def replied(self, position: int) -> int:
         """The offset before which no answer is owed, of a task at a position. Raises TransportError."""

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 from railgun.logs.formats import fields
@@ -27,7 +26,7 @@ class Start:
 class LoggedStart(Start):
     """Says what is done when it begins, and every few seconds how far it is."""
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s, self._next_s = now_s, 0.0
         self._lock = threading.Lock()
         self._tasks = self._restored = self._records = self._done = 0

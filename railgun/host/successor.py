@@ -1,7 +1,6 @@
 """A task built with older history that follows the log of the one it is to take the place of. Nobody waits for it."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 
 from railgun.host.faults import OF_A_SUCCESSOR
@@ -57,13 +56,13 @@ class Successor:
     def step(self) -> bool:
         """A brief step, or twice as many records as have come since the last one. True: there is more to do now."""
         # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
-        first, begun_s = self.task.position, time.perf_counter()
+        first, begun_s = self.task.position, self.task.now()
         until = first + min(self._step_records(), self.behind)
         while self.task.position < until and not self.is_filling:
             self._process(until - self.task.position)
             if self.task.position < until:
                 self.task.work(brief=True)
-        self._learn(self.task.position - first, time.perf_counter() - begun_s)
+        self._learn(self.task.position - first, self.task.now() - begun_s)
         return self.task.work(brief=True) or self.behind > 0
 
     @property

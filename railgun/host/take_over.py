@@ -5,7 +5,6 @@ docs/decisions/0012 says why; railgun/history/FORMAT.md has the folders.
 
 import logging
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -102,9 +101,9 @@ class TakeOver:
             self._move(task, *self._moving)
         if self._opening is not None and self._opening.done():
             self._take_opened()
-        if time.monotonic() < self._look_s:
+        if self._log.environment.now() < self._look_s:
             return
-        self._look_s = time.monotonic() + _LOOK_S
+        self._look_s = self._log.environment.now() + _LOOK_S
         try:
             if is_ready and not self._is_cleared:
                 self._is_cleared = True
@@ -190,7 +189,7 @@ class TakeOver:
                 # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
                 # task may have started anew since, and not have come to the record again.
                 self._let_go()
-        wanted = None if offer is None or time.monotonic() < self._again_s else offer.history
+        wanted = None if offer is None or self._log.environment.now() < self._again_s else offer.history
         if self._successor is None and wanted is not None and not self.is_moving and self._has_one(wanted):
             self._opening = self._lane.submit(partial(self._opened, wanted))
 
@@ -214,7 +213,7 @@ class TakeOver:
     def _failed(self, error: Exception) -> None:
         """It is tried again later, or when it is offered anew."""
         self.failure, self.error = one_line(error), error
-        self._again_s = time.monotonic() + _AGAIN_S
+        self._again_s = self._log.environment.now() + _AGAIN_S
         _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
     def _has_one(self, history: str) -> bool:
@@ -296,7 +295,9 @@ class TakeOver:
             if not task.checkpointer.is_in_flight:
                 task.checkpoints.begin()
             return
-        if time.monotonic() < self._again_s or (self._leaving is not None and not self._leaving.done()):
+        if self._log.environment.now() < self._again_s or (
+            self._leaving is not None and not self._leaving.done()
+        ):
             return
         try:
             move_to(self._place.folder, history)

@@ -3,10 +3,8 @@
 import contextlib
 import logging
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -187,7 +185,7 @@ class TaskHost:
 
     def take(self, fetched: Fetched) -> None:
         """Process what has come from the log, and send the replies. Raises what tasks raise, TransportError."""
-        begun_s, now_ms = perf_counter(), time.time() * 1000
+        begun_s = self.log.environment.now()
         self._check_gapless(fetched)
         if not len(fetched):
             return
@@ -197,7 +195,7 @@ class TaskHost:
         except HistoryMissingError as missing:
             self._go_on_with(missing)
             return
-        self.sink.note(fetched, begun_s, now_ms)
+        self.sink.note(fetched, self.log.environment.now() - begun_s)
         # Reading the log a second time, for the successor alone, would cost more.
         self.take_over.feed(records, first)
 

@@ -1,7 +1,7 @@
 """The replies of one task of a unit: sent to front-ends, counted until they are acknowledged; dead letters kept."""
 
 import math
-from time import perf_counter
+import time
 
 import numpy as np
 
@@ -30,14 +30,15 @@ class TaskReplies:
         stream = self._place.key.stream
         self._sending.answer(self._outstanding, stream, replies.first_offset, task.encode(replies))
 
-    def note(self, fetched: Fetched, begun_s: float, now_ms: float) -> None:
+    def note(self, fetched: Fetched, took_s: float) -> None:
         who = self._place.key
         notes = self._sending.noted.stream(who.stream)
         notes.records[who.partitioner] += len(fetched)
         notes.batches.add(len(fetched))
-        notes.stages["process"].add(perf_counter() - begun_s)
+        notes.stages["process"].add(took_s)
         if fetched.appended_ms:
-            notes.stages["waiting"].add(max(0.0, now_ms - fetched.appended_ms) / 1000)
+            waited_s = time.time() - took_s - fetched.appended_ms / 1000
+            notes.stages["waiting"].add(max(0.0, waited_s))
 
     def replied(self, position: int) -> int:
         return self._outstanding.replied(position)

@@ -42,7 +42,7 @@ class UnitTelemetry(Collector):
         hosts = list(hosts)
         self._reading = UnitReading(
             is_ready,
-            read_tasks(host.task for host in hosts if host.is_running),
+            read_tasks((host.task for host in hosts if host.is_running), self._now_s()),
             tuple((_labels(host), reported(host), host.lag, _replied(host)) for host in hosts),
         )
 

@@ -24,7 +24,7 @@ def test_a_folder_is_taken_in_and_moved_to(tmp_path: Path) -> None:
     place, ready = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0")
     assert current_folder(place) == place
     take_in(ready, place, "h1")
-    assert sorted(path.name for path in ready.rglob("*")) == ["history", "manifest.json"]
+    assert sorted(path.name for path in ready.iterdir()) == sorted(OWN), "others may take it too"
     assert current_folder(place) == place
     move_to(place, "h1")
     assert current_folder(place) == beside(place, "h1")
@@ -63,21 +63,27 @@ def test_a_pointer_to_nowhere_is_damage(tmp_path: Path, text: bytes) -> None:
         current_folder(place)
 
 
-def test_a_folder_of_another_file_system_is_copied_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("links", [True, False])
+def test_what_is_written_to_is_copied_and_all_else_where_nothing_can_be_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
-    place, ready, rename = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0"), Path.rename
+    place, ready = made_task(tmp_path / "0"), made_task(tmp_path / "ready" / "0")
+    names = ("reservoir/1.seg", "reservoir/2.seg", "state/7.sst", "state/MANIFEST-1")
+    for name in names:
+        (ready / name).write_text(name)
 
-    def renamed(self: Path, to: Path) -> Path:
-        if self == ready:
-            raise OSError(errno.EXDEV, "it is in another file system")
-        assert (self / MANIFEST_PLACE).is_file()
-        return rename(self, to)
+    def refused(self: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "it is in another file system")
 
-    monkeypatch.setattr(Path, "rename", renamed)
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", refused)
     # Left by one that was cut off.
     (place / "h1.coming").mkdir()
     take_in(ready, place, "h1")
-    assert sorted(path.name for path in beside(place, "h1").iterdir()) == sorted(OWN)
-    assert sorted(path.name for path in ready.rglob("*")) == ["history", "manifest.json"]
+    taken = beside(place, "h1")
+    assert [(taken / name).read_text() for name in names] == list(names)
+    shared = [name for name in names if (taken / name).stat().st_ino == (ready / name).stat().st_ino]
+    assert shared == (["reservoir/1.seg", "state/7.sst"] if links else [])
+    (taken / "reservoir" / "2.seg").write_text("more rows")
+    assert (ready / "reservoir" / "2.seg").read_text() == "reservoir/2.seg"
     assert not (place / "h1.coming").exists()

@@ -1,6 +1,7 @@
 """What a long start says: at once what it does, then now and then how far it is."""
 
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, int]]:
 
 def test_how_far_a_start_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "railgun.engine")
-    engine = Engine(tmp_path / "data", durability="os", start=LoggedStart())
+    engine = Engine(tmp_path / "data", durability="os", start=LoggedStart(time.monotonic))
     engine.apply(DEFINITIONS)
     for number in range(10):
         engine.score("s", {"id": number, "k": number})

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import pytest
 
-import railgun.host.successor as successor_module
 from railgun.host.successor import Successor
 
 
@@ -24,6 +23,9 @@ class _Follower:
 
     def work(self, *, brief: bool) -> bool:
         return False
+
+    def now(self) -> float:
+        return self.now_s
 
 
 class _Steps(Successor):
@@ -45,10 +47,8 @@ class _Ahead:
 
 
 @pytest.fixture
-def follower(monkeypatch: pytest.MonkeyPatch) -> _Follower:
-    task = _Follower(record_s=9.99e-6)
-    monkeypatch.setattr(successor_module, "time", SimpleNamespace(perf_counter=lambda: task.now_s))
-    return task
+def follower() -> _Follower:
+    return _Follower(record_s=9.99e-6)
 
 
 def _stepped(task: _Follower, successor: Successor, steps: int, came: int = 0) -> list[int]:

@@ -20,8 +20,11 @@ _BY_MASKED_ARRAYS = frozenset(
 )
 
 # What a task and its files are handed by their host, so that a simulator can hand them its own. Locks are free to use.
-_BELOW_THE_HOST = frozenset(
-    {"reservoir", *(f"railgun/{room}" for room in ["state", "task", "interpreter", "plan", "aggregators"])}
+_HOST_AND_BELOW = frozenset(
+    {
+        "reservoir",
+        *(f"railgun/{room}" for room in ["host", "state", "task", "interpreter", "plan", "aggregators"]),
+    }
 )
 _MODULES_HANDED_IN = frozenset(
     {"time", "random", "secrets", "uuid", "asyncio", "multiprocessing", "sched", "subprocess"}
@@ -33,7 +36,7 @@ _NAMES_HANDED_IN = re.compile(
     r"|datetime\.(.*\.)?(now|utcnow|today)"
 )
 # The threads of a process, the defaults of `TaskEnvironment`, and the folder of compiled kernels.
-_HANDING_IN = frozenset({"thread_executor", "environment", "kernel_cache"})
+_HANDING_IN = frozenset({"thread_executor", "environment"})
 
 BANNED_NAME_PARTS = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
 
@@ -97,7 +100,8 @@ def handed_in(tree: Tree) -> Iterator[str]:
     """A task and its files start no thread, read no clock and take no randomness of their own."""
     for path in tree.python():
         room = path.parts[0] if path.parts[0] == "reservoir" else "/".join(path.parts[:2])
-        if room not in _BELOW_THE_HOST or path.stem in _HANDING_IN:
+        is_toolchain = path.parts[:2] == ("reservoir", "native")
+        if room not in _HOST_AND_BELOW or is_toolchain or path.stem in _HANDING_IN:
             continue
         for node in ast.walk(ast.parse(tree.read(path))):
             if not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute):
