@@ -9,6 +9,7 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.history.open_records import with_history
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
@@ -54,7 +55,13 @@ class SmallLog:
         """The task as its last checkpoint left it. clocks: `now` and `used_s` of its environment."""
         environment = TaskEnvironment(**clocks)
         return open_task(
-            folder, IDENTITY, DiskFiles(), self.read, settings, log_start=log_start, environment=environment
+            folder,
+            IDENTITY,
+            DiskFiles(),
+            with_history(folder, self.read),
+            settings,
+            log_start=log_start,
+            environment=environment,
         )
 
     def feed(self, task: TaskProcessor, batch: int = 64) -> list[bool]:
