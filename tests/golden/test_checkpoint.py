@@ -10,6 +10,7 @@ import pytest
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
 from railgun.state.stored import StoredState
+from railgun.task.environment import TaskEnvironment
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
@@ -108,7 +109,8 @@ def no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A task's folder with one checkpoint. No clock runs: nothing is put off, nothing is done sooner."""
-    task = open_task(tmp_path, IDENTITY, DiskFiles(), no_log, SETTINGS, now=lambda: 0.0, used_s=lambda: 0.0)
+    still = TaskEnvironment(now=lambda: 0.0, used_s=lambda: 0.0)
+    task = open_task(tmp_path, IDENTITY, DiskFiles(), no_log, SETTINGS, environment=still)
     try:
         task.history = HISTORY
         feed(task, log())

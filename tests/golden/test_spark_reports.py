@@ -9,7 +9,7 @@ from railgun.spark.backfill.report import BackfillReport
 from railgun.spark.backfill.rows import Counts, Refused
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.tasks import COUNTS
-from railgun.spark.validation.report import Example, MetricCheck, ReadHistory, Report
+from railgun.spark.validation.report import Example, MetricCheck, NotCompared, ReadHistory, Report
 from railgun.spark.validation.time_range import TimeRange
 from tests.golden.promises import expected, held, held_bytes
 from tests.golden.stream import CUT_MS, HISTORY
@@ -51,7 +51,18 @@ def test_the_report_of_a_validation() -> None:
     of_run = Report("payments", 100, 2, 4.0, [wrong, near, left])
     history = ReadHistory(HISTORY, ("lake/a.csv",), CUT_MS, 1_000, 990, 10)
     of_service = Report(
-        "payments", 100, 0, 0.0, [near], 0.25, TimeRange(CUT_MS, CUT_MS + 9), 50, 48, 2, history
+        "payments",
+        100,
+        0,
+        0.0,
+        [near],
+        0.25,
+        TimeRange(CUT_MS, CUT_MS + 9),
+        50,
+        48,
+        2,
+        [NotCompared.of_mixed_ids("card", 3)],
+        history,
     )
     held("validation_reports.json", {"of a run": of_run.as_json(), "of a service": of_service.as_json()})
 

@@ -139,7 +139,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         unit.front_end = seen_by_a_front_end(unit)
         (deepening_folder(rig.data, "s") / OFFER).unlink()
         unit.say("stopped", last=True)
-        rig.host.failed(HistoryDamagedError("a folder", "it is damaged"))
+        rig.host.fail(HistoryDamagedError("a folder", "it is damaged"))
         unit.say("failed")
         unit.beat("failed")
         unit.positions = masked(unit.positions, "failure")
