@@ -50,6 +50,7 @@ def test_the_report_of_a_validation() -> None:
     left = MetricCheck("y", not_checked="Spark cannot express it")
     of_run = Report("payments", 100, 2, 4.0, [wrong, near, left])
     history = ReadHistory(HISTORY, ("lake/a.csv",), CUT_MS, 1_000, 990, 10)
+    left_out = NotCompared.of_mixed_ids("card", 3)
     of_service = Report(
         "payments",
         100,

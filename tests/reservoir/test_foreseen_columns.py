@@ -11,8 +11,8 @@ import pytest
 
 from reservoir.columns import HotColumn, Kind
 from reservoir.cursors import held_frame as held_frame_module
-from reservoir.cursors.held_frame import HeldFrame
-from reservoir.cursors.prefetch import Ahead
+from reservoir.cursors.held_frame import Ahead, HeldFrame
+from reservoir.layout import OPEN_NEED_BYTES, OPEN_NEED_ROWS
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
@@ -303,19 +303,27 @@ def test_frames_stay_as_columns_come(seed: int, monkeypatch: pytest.MonkeyPatch)
     driver.reservoir.close()
 
 
-def test_open_rows_get_strings_where_the_rings_have_to_grow_for_them() -> None:
+def test_open_rows_get_strings_where_the_rings_have_to_grow_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have other slots then."""
     log = EventLog(2_000)
-    for k in range(600):
-        log.add(Record(k * 10, True, k, f"{k} " + "x" * 600, k % 5))
+    for k in range(900):
+        log.add(Record(k * 10, True, k, f"name {k}", k % 5))
     driver = driver_of(log)
     driver.set_hot((AMOUNT,))
-    driver.add_edge(1_000)
-    driver.run_all_until(400, [7])
+    driver.run_all_until(600, [7])
     region = driver.reservoir._open
-    before = region._generation
-    driver.set_hot((AMOUNT, NAME))
-    assert region._generation > before
+    reserve = region._reserve
+
+    def growing(size_bytes: int) -> int:
+        region._words[OPEN_NEED_ROWS], region._words[OPEN_NEED_BYTES] = 4 * region.rows, 0
+        region._grow()
+        return reserve(size_bytes)
+
+    slots = region.all_rows().slots
+    with monkeypatch.context() as patch:
+        patch.setattr(region, "_reserve", growing)
+        driver.set_hot((AMOUNT, NAME))
+    assert (region.all_rows().slots != slots).any()
     driver.add_edge(1_500)
     # Each row that crosses an edge is compared with the log.
     driver.run_all([10])

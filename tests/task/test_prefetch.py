@@ -20,9 +20,9 @@ _EVENTS = 60_000
 class Prefetching:
     """A task whose events fill some chunks, and its log."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, window: str) -> None:
         fields = 'k = "string"\nx = "long"\n'
-        text = stream_text(window="SLIDING 20 SECONDS").replace('k = "string"\n', fields, 1)
+        text = stream_text(window=window).replace('k = "string"\n', fields, 1)
         self.log = SmallLog(text)
         self.task: TaskProcessor = self.log.open(folder, TaskSettings())
         self.place = 100
@@ -51,17 +51,18 @@ class Prefetching:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Prefetching]:
-    found = Prefetching(tmp_path)
+    found = Prefetching(tmp_path, "SLIDING 20 SECONDS")
     yield found
     found.task.close()
 
 
-def test_the_chunk_that_a_new_edge_begins_in_is_decoded_before(made: Prefetching) -> None:
-    one, before = made.metric("count(*)", 40), made.prefetched
-    made.task.prefetch([one])
-    assert made.prefetched == before + 1
-    made.task.prefetch([made.metric("max(t)", 20)])
-    assert made.prefetched == before + 1, "this edge is there"
+def test_the_chunk_that_a_new_edge_begins_in_is_decoded_before(tmp_path: Path) -> None:
+    made = Prefetching(tmp_path, "INFINITE")
+    assert made.prefetched == 0
+    assert len(made.task.prefetch([made.metric("count(*)", 40), made.metric("max(t)", 40)])) == 1
+    assert len(made.task.prefetch([made.metric("max(t)", 10_000)])) == 2, "the first one there is"
+    assert len(made.task.prefetch([made.metric("count(*)", 1)])) == 2, "no chunk holds this one's rows yet"
+    made.task.close()
 
 
 @pytest.mark.parametrize(
