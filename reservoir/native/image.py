@@ -1,7 +1,7 @@
 """All kernels that Python calls, as one object of machine code: a process that has it needs no Numba.
 
 Importing Numba and loading the kernels from its cache one by one takes most of a second of processor time, at every
-start of a process.  So once all are compiled they are linked into one object (`kernel_image_build`), each with a
+start of a process.  So once all are compiled they are linked into one object (`image_build`), each with a
 function that Python calls directly; loading that takes milliseconds.  An image is of one state of the sources, one
 place of them, one Python, one Numba and one processor: for any other there is none.
 

@@ -1,4 +1,4 @@
-"""Links kernels that Numba compiled into an image: see `kernel_image`.
+"""Links kernels that Numba compiled into an image: see `image`.
 
 The code of each is taken from Numba's cache, optimised as it is there, so that an image computes what Numba's own
 kernels do.  What is added is how Python calls it: integers in, an integer, a truth value or a few of them out.

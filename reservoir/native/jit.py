@@ -4,7 +4,7 @@ Kernels take a few integers (addresses of numpy arrays) instead of dozens of arr
 costs Numba about 0.2 µs, which at one event per batch would be most of the time.  An address is a plain
 `int64`; the Python object that made the array keeps it alive for as long as the address is in use.
 
-Where this process has an image of all kernels that Python calls (`kernel_image`), `jit` gives what is in the image;
+Where this process has an image of all kernels that Python calls (`image`), `jit` gives what is in the image;
 Numba is not imported.  Should another kernel be called after all, all are made by Numba from then on (`use_numba`).
 
 Numba's cache does not notice that a function imported from another file has changed, so the cache folder
@@ -172,7 +172,7 @@ def use_numba() -> None:
         if _is_numba:
             return
         intrinsics, numba_jit = (
-            importlib.import_module(f"reservoir.{name}") for name in ("intrinsics", "numba_jit")
+            importlib.import_module(f"reservoir.native.{name}") for name in ("intrinsics", "numba")
         )
         made = {}
         for name, value in list(globals().items()):

@@ -63,7 +63,7 @@ def test_a_temporary_folder_is_removed(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_folder_that_cannot_be_used_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(offline, "open_task", lambda *_: 1 / 0)
+    monkeypatch.setattr(offline, "open_task", lambda *_, **__: 1 / 0)
     known = parse_definitions(case(1, 1).definitions)
     with pytest.raises(ZeroDivisionError):
         OfflineRun(known.streams[STREAM], known.metrics_of(STREAM))

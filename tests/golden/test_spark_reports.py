@@ -62,7 +62,7 @@ def test_the_report_of_a_validation() -> None:
         50,
         48,
         2,
-        [NotCompared.of_mixed_ids("card", 3)],
+        [left_out],
         history,
     )
     held("validation_reports.json", {"of a run": of_run.as_json(), "of a service": of_service.as_json()})
