@@ -29,7 +29,7 @@ from tests.frontend.serving_process import process
 
 Event = Callable[..., dict[str, Any]]
 EVENTS = "/v1/streams/payments/events"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 # --- in this process -------------------------------------------------------------------------------

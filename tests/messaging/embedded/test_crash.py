@@ -13,7 +13,7 @@ import pytest
 from railgun.messaging.embedded.log import EmbeddedLog
 
 WRITER = Path(__file__).with_name("log_writer.py")
-ROOT = WRITER.parents[2]
+ROOT = WRITER.parents[3]
 
 
 def start_writer(folder: Path, durability: str, limit_bytes: int = 0) -> subprocess.Popen[str]:

@@ -13,7 +13,7 @@ from reservoir.native import sources as kernel_sources
 from reservoir.native.jit import use_numba
 from reservoir.native.sources import digest, sources
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def globals_of(function: FunctionType) -> set[str]:
