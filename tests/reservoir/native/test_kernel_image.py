@@ -226,7 +226,7 @@ def test_where_no_kernel_can_be_kept_none_is_in_the_sources(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     environment = {**os.environ, "RAILGUN_KERNEL_CACHE": str(tmp_path / "file" / "kernels")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    code = "import os; from reservoir import numba_jit; print(os.environ['NUMBA_CACHE_DIR'])"
+    code = "import os; from reservoir.native import numba; print(os.environ['NUMBA_CACHE_DIR'])"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=280, check=True
     )
