@@ -43,6 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("torture"):
             # Before the marks of its module, so that this one counts.
             item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
+    items.sort(key=lambda item: item.get_closest_marker("real_time") is None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -16,6 +16,7 @@ from frontend.exchange.streams import Doors
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.broker_wait import BrokerWait
 from frontend.kafka.changes import Changes, unfinished
+from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.glance import at_a_glance
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_deepening import NoDeepening
@@ -51,9 +52,6 @@ from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
 T = TypeVar("T")
-OVER_WITHIN_S, AWAY_OVER_WITHIN_S, LOST_OVER_WITHIN_S = 60.0, 20.0, 5.0
-"""How long the end may take once no request is under way; where the broker is known not to answer; where it cannot. A
-call to one that is away can take longer than there is."""
 _log = logging.getLogger("railgun.frontend")
 _STARTING = Readiness(False, "starting: kernels are loaded, or compiled where this is the first start")
 _READING = Readiness(False, "starting: the catalogue is being read from the broker")
@@ -76,6 +74,7 @@ class Cluster:
     log_retention_ms: int | None = None
     input: InputSettings = field(default_factory=InputSettings)
     schemas: Schemas | None = None
+    deadlines: Deadlines = DEADLINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,12 @@ class KafkaBackend(InThread, NoDeepening):
                 )
             )
             transport = opening.enter_context(KafkaTransport(cluster.kafka))
-            positions = Positions(transport, registry.topics, lambda: self._wait.reason is not None)
+            positions = Positions(
+                transport,
+                registry.topics,
+                lambda: self._wait.reason is not None,
+                cluster.deadlines.silent_s,
+            )
             opening.callback(positions.close)
             exchange = opening.enter_context(
                 Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
@@ -306,9 +310,10 @@ class KafkaBackend(InThread, NoDeepening):
     async def close(self) -> None:
         if not self._standing.failed:
             self._standing = STOPPING
-        within_s = AWAY_OVER_WITHIN_S if self._wait.reason is not None else OVER_WITHIN_S
+        deadlines = self._cluster.deadlines
+        within_s = deadlines.away_over_s if self._wait.reason is not None else deadlines.over_s
         if self._watchdog.reason is not None:
-            within_s = LOST_OVER_WITHIN_S
+            within_s = deadlines.lost_over_s
         self._wait.stop()
         self._watchdog.stop()
         parts, self._parts = self._parts, None

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from frontend.kafka.deadlines import DEADLINES
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -20,8 +21,6 @@ _RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
-# Units say everything again every 5 s: a task of which nothing is heard for so long does not run.
-_SILENT_S = 15.0
 NOT_RUN = ("unknown", "stopped")
 """States of tasks that no unit runs."""
 TaskName = tuple[str, str, int]
@@ -34,14 +33,20 @@ _log = logging.getLogger("railgun.frontend")
 
 class Positions:
     """Reads in a thread of its own. is_away: whether the broker is known not to answer: it is not asked then.
+    silent_s: a task of which nothing is heard for so long does not run.
 
     newest: by task, the last thing said of it.
     """
 
     def __init__(
-        self, transport: KafkaTransport, topics: Topics, is_away: Callable[[], bool] = lambda: False
+        self,
+        transport: KafkaTransport,
+        topics: Topics,
+        is_away: Callable[[], bool] = lambda: False,
+        silent_s: float = DEADLINES.silent_s,
     ) -> None:
         self._transport, self._topics, self._is_away = transport, topics, is_away
+        self._silent_s = silent_s
         self._where = TopicPartition(topics.positions, 0)
         self.newest: dict[TaskName, dict[str, Any]] = {}
         # When: by the clock here. What was said before this front-end began may be of any time.
@@ -140,7 +145,7 @@ class Positions:
 
     def _state(self, task: TaskName, said: Mapping[str, Any]) -> str:
         state = str(said.get("state", "unknown"))
-        is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - _SILENT_S
+        is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - self._silent_s
         return "unknown" if is_silent and state not in NOT_RUN else state
 
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int] | None:

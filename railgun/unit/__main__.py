@@ -15,7 +15,7 @@ from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
 from railgun.state.errors import StateError
-from railgun.unit.ending import Ending
+from railgun.unit.ending import DEADLINES, Deadlines, Ending
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit, stop_when_asked
 from reservoir.errors import ReservoirError
@@ -39,7 +39,7 @@ def settings_of(config: str | None, broker: str | None) -> Settings:
     return load_settings(config, os.environ, flags)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -> int:
     """Run until asked to stop; 1 where it has to be started again."""
     arguments = _arguments(words)
     settings = settings_of(arguments.config, arguments.broker)
@@ -49,9 +49,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parent = Parent(stopped)
     place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
     with logging_as(settings.logging):
-        ending = Ending(stopped, place.index)
+        ending = Ending(stopped, place.index, deadlines.over_s)
         try:
-            run_unit(settings, place, stopped, parent)
+            run_unit(settings, place, stopped, parent, deadlines)
         except _FAILED as error:
             logging.getLogger("railgun.unit").error("unit %d ends: %s", place.index, error)
             return 1

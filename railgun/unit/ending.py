@@ -7,14 +7,26 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-
-ACKNOWLEDGED_WITHIN_S = 20.0
-"""For replies that are on their way to the broker."""
-OVER_WITHIN_S = 50.0
-CLOSED_WITHIN_S = 2.0
-"""For what is still on its way to a broker that was given up."""
+from dataclasses import dataclass
 
 _log = logging.getLogger("railgun.unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a unit that was asked to stop waits, in seconds.
+
+    acknowledged_s: for replies that are on their way to the broker.  closed_s: for what is still on its way to a
+    broker that was given up.  over_s: until the process is ended, whatever holds it up.
+    """
+
+    acknowledged_s: float = 20.0
+    closed_s: float = 2.0
+    over_s: float = 50.0
+
+
+DEADLINES = Deadlines()
+"""The ones in use; tests hand in shorter ones."""
 
 
 class Ending:
@@ -25,7 +37,7 @@ class Ending:
         self,
         stopped: threading.Event,
         unit: int,
-        within_s: float = OVER_WITHIN_S,
+        within_s: float = DEADLINES.over_s,
         leave: Callable[[int], object] = os._exit,
     ) -> None:
         self._stopped, self._unit, self._within_s, self._leave = stopped, unit, within_s, leave

@@ -26,7 +26,7 @@ from railgun.registry.snapshot import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
-from railgun.unit.ending import ACKNOWLEDGED_WITHIN_S
+from railgun.unit.ending import DEADLINES
 from railgun.unit.hosts import UnitHosts, stop_alone
 from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
@@ -118,7 +118,7 @@ class UnitLoop:
         self._positions.note(self.hosts.values())
         self._remove_doomed()
 
-    def stop(self, within_s: float = ACKNOWLEDGED_WITHIN_S) -> None:
+    def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, all in all for so long, take a checkpoint of every task, let them go. Whatever fails,
         all are let go; the first failure is raised."""
         failures: list[Exception] = []

@@ -26,14 +26,22 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Positions:
-    """Writes what has changed, at most every `interval_s`. node, unit: who says so; generation: ms at its start."""
+    """Writes what has changed, at most every `interval_s`, and everything every `again_s`. node, unit: who says so;
+    generation: ms at its start."""
 
     def __init__(
-        self, transport: Transport, topics: Topics, node: str, unit: int, generation: int, interval_s: float
+        self,
+        transport: Transport,
+        topics: Topics,
+        node: str,
+        unit: int,
+        generation: int,
+        interval_s: float,
+        again_s: float = AGAIN_S,
     ) -> None:
         self._transport, self._where = transport, TopicPartition(topics.positions, 0)
         self._who = {"version": VERSION, "node": node, "unit": unit, "generation": generation}
-        self._interval_s = interval_s
+        self._interval_s, self._repeat_s = interval_s, again_s
         self._said: dict[TopicPartition, dict[str, Any]] = {}
         self._due_s = self._again_s = 0.0
         self._sent: Future[list[int]] | None = None
@@ -71,7 +79,7 @@ class Positions:
         time_s = time.monotonic()
         bodies = {host.place.where: self._body(host, last=last) for host in hosts}
         if time_s >= self._again_s:
-            self._said, self._again_s = {}, time_s + AGAIN_S
+            self._said, self._again_s = {}, time_s + self._repeat_s
         changed = [where for where, body in bodies.items() if self._said.get(where) != body]
         self._said = bodies
         if changed:

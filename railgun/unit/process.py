@@ -21,7 +21,7 @@ from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
-from railgun.unit.ending import CLOSED_WITHIN_S
+from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -56,7 +56,13 @@ def node_name(settings: Settings) -> str:
     return machine if cluster.node_count == 1 else f"{machine}-{cluster.node_index}"
 
 
-def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, parent: Parent) -> None:
+def run_unit(
+    settings: Settings,
+    place: UnitPlace,
+    stopped: threading.Event,
+    parent: Parent,
+    deadlines: Deadlines = DEADLINES,
+) -> None:
     """Run tasks until asked to stop; then every reply is sent and every task checkpointed. Raises TransportError,
     RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
     cluster, kafka = settings.cluster, kafka_settings(settings)
@@ -99,9 +105,9 @@ def run_unit(settings: Settings, place: UnitPlace, stopped: threading.Event, par
                 raise TransportFailedError(
                     cluster.broker, watchdog.reason, "It goes on from the last checkpoints"
                 )
-            loop.stop()
+            loop.stop(deadlines.acknowledged_s)
         except TransportError:
-            transport.close(CLOSED_WITHIN_S)
+            transport.close(deadlines.closed_s)
             raise
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
 

@@ -23,6 +23,8 @@ from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
 from railgun.unit.waiting import Waiting
 
+# Whoever looks at how units stand learns soon that one is gone.
+SAID_AGAIN_S = 0.5
 QUICK = {"fetch.wait.max.ms": 30}
 # Of tasks of which many are open at a time, with checkpoints among the events of a short test.
 SMALL = TaskSettings(
@@ -68,7 +70,7 @@ class LocalUnit:
             self.transport,
             topics,
             Spread(index, units),
-            Positions(self.transport, topics, "test", index, 1, 0.01),
+            Positions(self.transport, topics, "test", index, 1, 0.01, SAID_AGAIN_S),
             self.sending.noted,
             UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None),
             folder,

@@ -68,11 +68,17 @@ reconnect.backoff.max.ms = 200
 
 @contextmanager
 def unit_process(
-    folder: Path, config: Path, index: int = 0, units: int = 1, before: Sequence[str] = ()
+    folder: Path,
+    config: Path,
+    index: int = 0,
+    units: int = 1,
+    before: Sequence[str] = (),
+    module: str = "railgun.unit",
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """One unit; killed at the end of the block, if it still runs. before: words to put before its command."""
+    """One unit; killed at the end of the block, if it still runs. before: words to put before its command.
+    module: what runs it."""
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
-    command = [*before, sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
+    command = [*before, sys.executable, "-m", module, *place, "--config", str(config)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT
     )

@@ -13,16 +13,18 @@ import pytest
 
 from frontend.kafka import serving
 from railgun.broker.local import LocalBroker
-from railgun.unit import ending, supervisor
-from railgun.unit.ending import Ending
+from railgun.unit import supervisor
+from railgun.unit.ending import DEADLINES, Deadlines, Ending
 from tests.broker.quick_broker import unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import awaited
 from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
+from tests.unit.quick_unit import QUICK
 
 _EVENTS = 3_000
+_QUICK = "tests.unit.quick_unit"
 
 
 def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
@@ -38,8 +40,8 @@ def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
 
 
 def test_the_limits_lie_within_one_another() -> None:
-    assert ending.ACKNOWLEDGED_WITHIN_S + ending.CLOSED_WITHIN_S < ending.OVER_WITHIN_S
-    assert ending.OVER_WITHIN_S < supervisor.STOP_S < serving._NODE_STOP_S
+    assert DEADLINES.acknowledged_s + DEADLINES.closed_s < DEADLINES.over_s
+    assert DEADLINES.over_s < supervisor.STOP_S < serving._NODE_STOP_S
 
 
 @pytest.mark.timeout(400)
@@ -50,7 +52,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
     player = ClusterPlayer(status.address, prefix)
     try:
         player.apply(DEFINITIONS)
-        with unit_process(tmp_path / "data", config) as process:
+        with unit_process(tmp_path / "data", config, module=_QUICK) as process:
             cut_off(player, status.pid, 300)
             process.send_signal(signal.SIGTERM)
             code = process.wait(supervisor.STOP_S)
@@ -96,7 +98,13 @@ def test_a_node_whose_broker_and_parent_are_gone_goes_too(broker: LocalBroker, t
 
 
 @pytest.mark.timeout(400)
-def test_a_unit_whose_broker_and_node_are_gone_goes_too(broker: LocalBroker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "deadlines"),
+    [(_QUICK, QUICK), pytest.param("railgun.unit", DEADLINES, marks=pytest.mark.real_time)],
+)
+def test_a_unit_whose_broker_and_node_are_gone_goes_too(
+    broker: LocalBroker, tmp_path: Path, module: str, deadlines: Deadlines
+) -> None:
     """Nobody is left who would kill it."""
     status = broker.start(0, unheard)
     prefix = f"p{uuid.uuid4().hex[:12]}"
@@ -104,11 +112,13 @@ def test_a_unit_whose_broker_and_node_are_gone_goes_too(broker: LocalBroker, tmp
     player = ClusterPlayer(status.address, prefix)
     try:
         player.apply(DEFINITIONS)
-        with unit_process(tmp_path / "data", config) as process:
+        with unit_process(tmp_path / "data", config, module=module) as process:
             cut_off(player, status.pid, 1)
             assert process.stdin is not None
+            begun_s = time.monotonic()
             process.stdin.close()
             process.wait(supervisor.STOP_S)
+            assert time.monotonic() - begun_s >= deadlines.acknowledged_s
             process.stdin = None
     finally:
         player.transport.close(0.0)

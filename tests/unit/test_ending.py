@@ -3,9 +3,12 @@
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from railgun.unit.ending import DEADLINES
 from tests.unit.processes import ROOT
 
 _HELD_UP = """
@@ -56,3 +59,34 @@ def test_a_process_that_a_broker_holds_up_ends_in_time(by: str) -> None:
             assert pipe is not None
             pipe.close()
         process.wait()
+
+
+_UNIT_HELD_UP = """
+import time
+from railgun.unit import __main__
+
+def run_unit(*given):
+    print("up", flush=True)
+    time.sleep(600)
+
+__main__.run_unit = run_unit
+__main__.main()
+"""
+
+
+@pytest.mark.real_time
+def test_a_unit_has_as_long_as_is_said(tmp_path: Path) -> None:
+    place = ["--node-folder", str(tmp_path), "--index", "0", "--units", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _UNIT_HELD_UP, *place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"up\n"
+            begun_s = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(DEADLINES.over_s + 30.0) == 1
+            assert time.monotonic() - begun_s >= DEADLINES.over_s
+        finally:
+            process.kill()

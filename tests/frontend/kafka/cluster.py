@@ -11,6 +11,7 @@ import httpx
 
 from frontend.exchange.exchange import Limits
 from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import Service, listen
 from frontend.topics.schemas import schemas_of
@@ -64,8 +65,14 @@ def front_end(
 class LocalCluster:
     """Topics of its own on the broker, and units of one node's folder."""
 
-    def __init__(self, broker: str, folder: Path, settings: TaskSettings | None = None) -> None:
-        self.broker, self.folder = broker, folder
+    def __init__(
+        self,
+        broker: str,
+        folder: Path,
+        settings: TaskSettings | None = None,
+        deadlines: Deadlines = DEADLINES,
+    ) -> None:
+        self.broker, self.folder, self.deadlines = broker, folder, deadlines
         self.settings = settings or TaskSettings()
         self.prefix = f"c{uuid.uuid4().hex[:12]}"
         self.units: list[LocalUnit] = []
@@ -86,7 +93,7 @@ class LocalCluster:
 
     @property
     def where(self) -> Cluster:
-        return Cluster(quick_settings(self.broker), self.prefix)
+        return Cluster(quick_settings(self.broker), self.prefix, deadlines=self.deadlines)
 
     def start_units(self, count: int) -> None:
         self.units = [

@@ -1,5 +1,6 @@
 """What a front-end says of tasks that no unit runs any more, and of metrics that some tasks answer already."""
 
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from frontend.kafka import positions
+from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -19,6 +21,7 @@ from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_se
 from tests.frontend.serving import until
 from tests.frontend.topics.test_input_topic import define
 from tests.golden.promises import held, kind_of
+from tests.unit.local_units import SAID_AGAIN_S
 
 EVENTS = "/v1/streams/payments/events"
 Event = Callable[..., dict[str, Any]]
@@ -36,13 +39,22 @@ def _names(served: RunningFrontEnd) -> dict[str, Any]:
     return status
 
 
-@pytest.mark.parametrize(("is_killed", "state"), [(False, "stopped"), (True, "unknown")])
+# Units of tests say how they stand every half second.
+QUICK = Deadlines(silent_s=3.0)
+
+
+@pytest.mark.parametrize(
+    ("is_killed", "state", "deadlines"),
+    [
+        (False, "stopped", QUICK),
+        (True, "unknown", QUICK),
+        pytest.param(True, "unknown", DEADLINES, marks=pytest.mark.real_time),
+    ],
+)
 def test_of_units_that_are_gone(
-    kafka: str, tmp_path: Path, event: Event, monkeypatch: pytest.MonkeyPatch, is_killed: bool, state: str
+    kafka: str, tmp_path: Path, event: Event, is_killed: bool, state: str, deadlines: Deadlines
 ) -> None:
-    # Units say how they stand every 5 s at the least.
-    monkeypatch.setattr(positions, "_SILENT_S", 7.0)
-    with LocalCluster(kafka, tmp_path) as cluster:
+    with LocalCluster(kafka, tmp_path, deadlines=deadlines) as cluster:
         define(cluster, PAYMENTS)
         cluster.start_units(1)
         served = cluster.serve()
@@ -50,8 +62,11 @@ def test_of_units_that_are_gone(
         until(lambda: set(_cluster(served)[0]) == {"running"} and _cluster(served)[2] == 0)
         held("kafka_status.json", _names(served))
         tasks = _cluster(served)[0]["running"]
+        begun_s = time.monotonic()
         cluster.stop_units(checkpoint=not is_killed)
         until(lambda: _cluster(served)[0] == {state: tasks})
+        # The last thing that they said may be some time ago.
+        assert not is_killed or time.monotonic() - begun_s > deadlines.silent_s - 4 * SAID_AGAIN_S
         assert served.post(f"{EVENTS}?reply=none", [event() for _ in range(3)]).status_code == 202
         until(lambda: _cluster(served)[1:] == (0, 3 * len({"card", "*"})))
         later = cluster.serve()

@@ -1,17 +1,21 @@
 """A front-end whose clients do not come back to the broker, or whose broker does not come back, ends in time."""
 
+import asyncio
 import logging
 import os
 import signal
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from frontend.kafka import backend, serving
-from frontend.kafka.backend import Cluster
+from frontend.kafka import serving
+from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.broker.local import LocalBroker
 from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import Client, brokers_of, clients
@@ -45,14 +49,10 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
 
 
 def test_one_whose_broker_is_away_ends_in_time(
-    broker: LocalBroker,
-    event: Callable[..., dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    broker: LocalBroker, event: Callable[..., dict[str, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(backend, "AWAY_OVER_WITHIN_S", 3.0)
     status = broker.start(0, unheard)
-    with front_end(Cluster(quick_settings(status.address))) as served:
+    with front_end(Cluster(quick_settings(status.address), deadlines=Deadlines(away_over_s=1.0))) as served:
         define(served.client, PAYMENTS)
         place, query = "/v1/streams/payments/events", {"reply": "none", "timeout_ms": "30000"}
         assert served.post(place, event(), params=query).status_code == 202
@@ -71,10 +71,46 @@ def test_one_whose_broker_is_away_ends_in_time(
     [said] = [each for each in caplog.records if "it ends as it is" in each.msg]
     assert said.levelno == logging.ERROR
     # One for each of two partitioners.
-    assert "3 s after the last request" in said.getMessage()
+    assert "1 s after the last request" in said.getMessage()
     assert "Of 6 records" in said.getMessage()
 
 
 def test_the_limits_lie_within_one_another() -> None:
-    assert backend.LOST_OVER_WITHIN_S < backend.AWAY_OVER_WITHIN_S < backend.OVER_WITHIN_S
-    assert backend.OVER_WITHIN_S < serving._NODE_STOP_S
+    assert DEADLINES.lost_over_s < DEADLINES.away_over_s < DEADLINES.over_s < serving._NODE_STOP_S
+
+
+@pytest.mark.real_time
+def test_the_end_may_take_as_long_as_is_said() -> None:
+    """By what is known of the broker: nothing, that it is away, that it is lost for good."""
+    reasons = ((None, None), ("away", None), ("away", "lost"))
+    took_s = asyncio.run(_ends_held_up(reasons))
+    for took, limit in zip(took_s, (DEADLINES.over_s, DEADLINES.away_over_s, DEADLINES.lost_over_s)):
+        assert limit <= took < limit + 5.0
+
+
+async def _ends_held_up(reasons: Sequence[tuple[str | None, str | None]]) -> list[float]:
+    """How long each of several back ends takes that something holds up, all at once."""
+    let_go = threading.Event()
+
+    async def end(away: str | None, lost: str | None) -> float:
+        held_up = KafkaBackend(Cluster(KafkaSettings("127.0.0.1:1")))
+        held_up._open.callback(let_go.wait)
+        held_up._wait, held_up._lost = _Known(away), _Known(lost)  # type: ignore[assignment]
+        begun_s = time.monotonic()
+        await held_up.close()
+        return time.monotonic() - begun_s
+
+    try:
+        return await asyncio.gather(*(end(*each) for each in reasons))
+    finally:
+        let_go.set()
+
+
+@dataclass
+class _Known:
+    """What is known of a broker."""
+
+    reason: str | None
+
+    def stop(self) -> None:
+        """Nothing runs."""
