@@ -43,7 +43,6 @@ demo-kafka: kernels  ## the same through topics of a local Kafka broker (Java 17
 
 test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
-	@$(BIN)/python -m pytest -n 0 -m "spark and not torture" tests/spark
 
 torture: kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build
