@@ -38,6 +38,7 @@ from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import deepening_folder
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
+from railgun.host.place import Place
 from railgun.host.reading import filled, read_tasks
 from railgun.host.start import Start
 from railgun.host.task_host import TaskHost
@@ -381,10 +382,11 @@ class EngineStreams:
         if failures:
             raise failures[0]
 
-    def _write_warm(self, host: TaskHost, due: Sequence[Warm]) -> None:
+    def _write_warm(self, place: Place, due: Sequence[Warm]) -> None:
         records = [encode_control(change_to_json(each)) for each in due if self._may_warm(each)]
         if records:
-            self._live[host.place.key.stream].hosts.control([host], records)
+            hosts, key = self._live[place.key.stream].hosts, place.key
+            hosts.control([hosts.at(key.partitioner, key.partition)], records)
 
     def _finish_pending(self, start: Start) -> None:
         """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""

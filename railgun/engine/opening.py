@@ -14,8 +14,9 @@ from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
 from railgun.host.start import Start
-from railgun.host.task_host import TaskHost, WarmWriter
+from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
+from railgun.host.warm_writer import WarmWriter
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of

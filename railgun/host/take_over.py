@@ -4,33 +4,26 @@ docs/decisions/0012 says why; railgun/history/FORMAT.md has the folders.
 """
 
 import logging
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
-from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
 from railgun.history.plan_file import PLAN, history_of
 from railgun.history.request_files import Asked
-from railgun.history.task_folder import beside, current_folder, move_to, remove_others, take_in
+from railgun.history.task_folder import current_folder, move_to, remove_others
+from railgun.host.built_task import BuiltTask, Offered
 from railgun.host.faults import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.host.successor import Successor, close_all, close_task
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.processor import TaskProcessor
-from railgun.task.settings import MIB, TaskSettings
+from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
 from reservoir.executor import Job, Lane
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
-# The successor's share of the caches of the task that answers: both are open for a while.
-_CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
 _log = logging.getLogger("railgun.unit")
-
-Offered = Callable[[], Asked | None]
-"""Which successor is built for a task, if any. Raises OSError."""
 
 
 class TakeOver:
@@ -50,8 +43,8 @@ class TakeOver:
         offered: Offered,
         lane: Lane,
     ) -> None:
-        self._place, self._log, self._sync_log, self._position = place, log, sync_log, position
-        self._settings, self._offered, self._lane = _smaller(settings), offered, lane
+        self._place, self._log, self._lane = place, log, lane
+        self._built = BuiltTask(place, log, settings, sync_log, position, offered)
         self._successor: Successor | None = None
         self._opening: Job[Successor | None] | None = None
         self._leaving: Job[None] | None = None
@@ -60,7 +53,7 @@ class TakeOver:
         self._look_s = self._again_s = 0.0
         self.failure: str | None = None
         self.error: Exception | None = None
-        self._is_cleared = self._is_closed = False
+        self._is_cleared = False
 
     @property
     def successor(self) -> Successor | None:
@@ -129,9 +122,9 @@ class TakeOver:
             self._take_opened()
         if self._successor is None or self._successor.task.history != missing.history:
             self._let_go()
-            if not self._has_one(missing.history):
+            if not self._built.is_there(missing.history):
                 raise missing
-            self._successor = self._follow(self._open(missing.history))
+            self._successor = self._built.open(missing.history)
         successor, self._successor = self._successor, None
         try:
             successor.catch_up()
@@ -170,7 +163,7 @@ class TakeOver:
 
     def close(self) -> None:
         """Let go of what is open; what is being opened is closed as soon as it is."""
-        self._is_closed = True
+        self._built.is_wanted = False
         self._close_opening()
         if self._leaving is not None:
             self._leaving.result()
@@ -181,7 +174,7 @@ class TakeOver:
         """Is something built for this task, or given up?"""
         if self._opening is not None:
             return
-        offer = self._current_offer()
+        offer = self._built.offer()
         if offer != self.offer:
             before, self.offer = self.offer, offer
             self.failure, self.error, self._again_s = None, None, 0.0
@@ -190,13 +183,13 @@ class TakeOver:
                 # task may have started anew since, and not have come to the record again.
                 self._let_go()
         wanted = None if offer is None or self._log.environment.now() < self._again_s else offer.history
-        if self._successor is None and wanted is not None and not self.is_moving and self._has_one(wanted):
-            self._opening = self._lane.submit(partial(self._opened, wanted))
-
-    def _current_offer(self) -> Asked | None:
-        """What is built for this task, not for one of another stream that had the name."""
-        offer = self._offered()
-        return offer if offer is not None and offer.created == self._place.key.created else None
+        if (
+            self._successor is None
+            and wanted is not None
+            and not self.is_moving
+            and self._built.is_there(wanted)
+        ):
+            self._opening = self._lane.submit(partial(self._built.open_unless_given_up, wanted))
 
     def _close_opening(self) -> None:
         """What is being opened is closed once it is open: nobody waits for it."""
@@ -216,57 +209,6 @@ class TakeOver:
         self._again_s = self._log.environment.now() + _AGAIN_S
         _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
-    def _has_one(self, history: str) -> bool:
-        made = beside(self._place.folder, history)
-        if made.is_dir():
-            return current_folder(self._place.folder) != made
-        return (self._place.history / MANIFEST_PLACE).is_file()
-
-    def _opened(self, history: str) -> Successor | None:
-        """Run in the lane. None where it was given up meanwhile: then nothing is left of it."""
-        made = beside(self._place.folder, history)
-        is_new = not made.is_dir()
-        successor: Successor | None = None
-        try:
-            successor = self._follow(self._open(history))
-            successor.read_ahead()
-        except BaseException:
-            close_all([] if successor is None else [successor])
-            successor = None
-            raise
-        finally:
-            # Whoever gave it up may have seen nothing of it yet. Where all have taken over it was here before.
-            if is_new and self._is_given_up(history):
-                close_all([] if successor is None else [successor])
-                successor = None
-                shutil.rmtree(made, ignore_errors=True)
-        return successor
-
-    def _is_given_up(self, history: str) -> bool:
-        if self._is_closed:
-            return True
-        try:
-            offer = self._current_offer()
-        except OSError:
-            return False
-        return offer is None or offer.history != history
-
-    def _open(self, history: str) -> TaskProcessor:
-        place = self._place
-        made = beside(place.folder, history)
-        if not made.is_dir():
-            manifest = verified_manifest(place.history, place.identity, place.key.created)
-            if manifest.history != history:
-                raise HistoryDamagedError(
-                    str(place.history), f"it was built for another deepening, {manifest.history}"
-                )
-            take_in(place.history, place.folder, history)
-        try:
-            return self._log.recover(made, place.identity, self._settings, self._sync_log)
-        except BaseException:
-            self._log.release_beside()
-            raise
-
     def _take_opened(self) -> None:
         """Wait for what is being opened, where it is not open yet."""
         opening, self._opening = self._opening, None
@@ -276,9 +218,6 @@ class TakeOver:
             self.failure = self.error = None
         except Exception as error:  # noqa: BLE001 - whoever waits for it is told
             self._failed(error)
-
-    def _follow(self, task: TaskProcessor) -> Successor:
-        return Successor(task, self._log, self._position)
 
     def _guarded(self, do: Callable[[Successor], object]) -> None:
         """The task that answers has nothing to do with what goes wrong here."""
@@ -329,14 +268,3 @@ class TakeOver:
 def _close_opened(opening: Job[Successor | None]) -> None:
     successor = None if opening.exception() is not None else opening.result()
     close_all([] if successor is None else [successor])
-
-
-def _smaller(settings: TaskSettings) -> TaskSettings:
-    names = ("row_cache_bytes", "page_cache_bytes", "chunk_cache_bytes", "block_cache_bytes")
-    return replace(
-        settings,
-        **{
-            name: max(_CACHE_BYTES_MIN, getattr(settings, name) // _CACHE_SHARE)
-            for name in (*names, "write_buffer_bytes")
-        },
-    )

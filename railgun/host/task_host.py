@@ -2,25 +2,23 @@
 
 import contextlib
 import logging
-import shutil
-from collections.abc import Callable, Sequence
-from enum import StrEnum
-from typing import Protocol
+from collections.abc import Callable
 
-import numpy as np
-
-from railgun.catalog.changes import BeginDeepening, Warm
-from railgun.history.manifest import verified_manifest
-from railgun.history.task_folder import copy_folder, current_folder
+from railgun.catalog.changes import BeginDeepening
+from railgun.history.task_folder import current_folder
 from railgun.host.accepted_events import AcceptedEventsExport
+from railgun.host.built_task import Offered
+from railgun.host.history_taking import check_history, take_history
+from railgun.host.host_state import HostState
 from railgun.host.place import Place
 from railgun.host.reply_sink import ReplySink
 from railgun.host.start import Start
-from railgun.host.take_over import Offered, TakeOver
+from railgun.host.take_over import TakeOver
 from railgun.host.task_log import TaskLog
+from railgun.host.warm_writer import WarmWriter
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryDamagedError, HistoryMissingError, LogGapError
+from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
@@ -28,23 +26,6 @@ from railgun.wire.encode import Records
 from reservoir.executor import Lane
 
 _log = logging.getLogger("railgun.unit")
-
-
-class HostState(StrEnum):
-    """What a host does. recovering: until the task has come to where its log ended when it was opened."""
-
-    CLOSED = "closed"
-    OPENING = "opening"
-    RECOVERING = "recovering"
-    ANSWERING = "answering"
-    CLOSING = "closing"
-    FAILED = "failed"
-
-
-class WarmWriter(Protocol):
-    """Writes `warm` records to the log of a host's task; called again until the task has met them there."""
-
-    def __call__(self, host: "TaskHost", due: Sequence[Warm]) -> None: ...
 
 
 class TaskHost:
@@ -186,7 +167,7 @@ class TaskHost:
     def take(self, fetched: Fetched) -> None:
         """Process what has come from the log, and send the replies. Raises what tasks raise, TransportError."""
         begun_s = self.log.environment.now()
-        self._check_gapless(fetched)
+        self.log.check_gapless(fetched, self.position)
         if not len(fetched):
             return
         first, records = self.position, Records(fetched.buffer, fetched.bounds)
@@ -242,8 +223,6 @@ class TaskHost:
             )
             raise
         self._trim()
-
-    # --- within ------------------------------------------------------------------------------------
 
     def _make_take_over(self) -> TakeOver:
         return TakeOver(
@@ -301,39 +280,16 @@ class TaskHost:
     def _take_history(self, missing: HistoryMissingError) -> None:
         """The log says that history lies before it: a copy of the folder made ready takes the place of the task's own,
         and the log is read again from its beginning. Cut off half-way, the next start comes here again."""
-        place = self.place
-        if not place.history.is_dir():
-            raise missing
-        manifest = verified_manifest(place.history, place.identity, place.key.created)
-        if manifest.history != missing.history:
-            raise missing
+        check_history(self.place, missing)
         self.take_over.close()
         self._close_task()
-        try:
-            shutil.rmtree(place.folder)
-            copy_folder(place.history, place.folder)
-        except OSError as error:
-            # A shared folder's, or a full disk's: as where the history is missing, the other tasks go on.
-            raise HistoryDamagedError(str(place.history), f"it cannot be taken: {error}") from error
+        take_history(self.place)
         self.take_over = self._make_take_over()
         ready_at = self._ready_at
         self._recover()
         self._ready_at = max(ready_at, self._ready_at)
         self._state = HostState.RECOVERING
-        _log.info("%s begins anew behind history %s", place.identity, missing.history)
-
-    def _check_gapless(self, fetched: Fetched) -> None:
-        offsets, position = fetched.offsets, self.position
-        if not len(offsets):
-            reached = fetched.next_offset
-        elif offsets[0] == position and offsets[-1] == position + len(offsets) - 1:
-            return
-        else:
-            gap = np.flatnonzero(offsets != position + np.arange(len(offsets)))
-            reached = int(offsets[gap[0]])
-        if reached > position:
-            reason = f"offset {position} is next, the log has nothing before {reached}"
-            raise LogGapError(str(self.place.where), reason)
+        _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _deliver(self, replies: Replies) -> None:
         self.sink.deliver(self.task, replies)
@@ -342,7 +298,7 @@ class TaskHost:
         """Have the `warm` records written that are due; the task meets them in its log."""
         due = self.task.ready_to_warm()
         if due:
-            self._write_warm(self, due)
+            self._write_warm(self.place, due)
 
     def _trim(self) -> None:
         """Let the log go as far as no recovery of the task can need it any more."""

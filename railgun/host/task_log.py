@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from railgun.history.open_records import with_history
 from railgun.host.start import Start
 from railgun.messaging.errors import TransportError
-from railgun.messaging.transport import TopicPartition, Transport
+from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.environment import TaskEnvironment
+from railgun.task.errors import LogGapError
 from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
@@ -85,6 +88,20 @@ class TaskLog:
                 return
             yield first, Records(fetched.buffer, fetched.bounds)
             first = fetched.next_offset
+
+    def check_gapless(self, fetched: Fetched, position: int) -> None:
+        """Raise LogGapError where what has come does not go on from a position without a gap."""
+        offsets = fetched.offsets
+        if not len(offsets):
+            reached = fetched.next_offset
+        elif offsets[0] == position and offsets[-1] == position + len(offsets) - 1:
+            return
+        else:
+            gap = np.flatnonzero(offsets != position + np.arange(len(offsets)))
+            reached = int(offsets[gap[0]])
+        if reached > position:
+            reason = f"offset {position} is next, the log has nothing before {reached}"
+            raise LogGapError(str(self.where), reason)
 
     def release_beside(self) -> None:
         """Hold nothing for whoever read what came before, behind the task that answers."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from railgun.host.host_state import HostState
 from railgun.host.reading import filled
-from railgun.host.task_host import HostState, TaskHost
+from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics

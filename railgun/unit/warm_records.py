@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from railgun.catalog.changes import Warm, change_to_json
-from railgun.host.task_host import TaskHost
+from railgun.host.place import Place
 from railgun.messaging.transport import Entry, Transport
 from railgun.wire.encode import encode_control
 
@@ -16,9 +16,9 @@ class WarmRecords:
         self._transport = transport
         self._written: dict[Warm, Future[list[int]]] = {}
 
-    def __call__(self, host: TaskHost, due: Sequence[Warm]) -> None:
+    def __call__(self, place: Place, due: Sequence[Warm]) -> None:
         for warm in due:
             written = self._written.get(warm)
             if written is None or (written.done() and written.exception() is not None):
                 record = encode_control(change_to_json(warm))
-                self._written[warm] = self._transport.submit([Entry(host.place.where, [record])])
+                self._written[warm] = self._transport.submit([Entry(place.where, [record])])

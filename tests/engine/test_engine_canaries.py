@@ -41,7 +41,7 @@ def late_forgotten(partitioner: str, replies: Replies, into: Any) -> None:
         reply.pop("late", None)
 
 
-def never_warm(self: EngineStreams, host: Any, due: Any) -> None:
+def never_warm(self: EngineStreams, place: Any, due: Any) -> None:
     """Metrics that have filled are left warming."""
 
 

@@ -14,7 +14,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.history.manifest import HISTORY, MANIFEST, read_manifest
-from railgun.host import task_host
+from railgun.host import history_taking
 from railgun.registry import catalog_log
 from railgun.task.errors import HistoryMissingError
 from railgun.task.processor import TaskProcessor
@@ -252,7 +252,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_ready(tmp_path, definitions(), history_rows(), before=60)
-    whole = task_host.copy_folder
+    whole = history_taking.copy_folder
 
     def crash(*_: object) -> None:
         raise OSError("the power is gone")
@@ -274,7 +274,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     opened = engine(tmp_path)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(task_host, *points[point])
+            patch.setattr(history_taking, *points[point])
             with pytest.raises(FolderError, match="the power is gone"):
                 opened.add_history("s")
     finally:

@@ -17,8 +17,8 @@ from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
 from railgun.history.plan_file import deepening_folder
 from railgun.history.request_files import OFFER
+from railgun.host.built_task import BuiltTask
 from railgun.host.faults import OF_ONE_TASK
-from railgun.host.take_over import TakeOver
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.task.errors import HistoryDamagedError
@@ -114,7 +114,7 @@ def follow_nothing(rig: DeepenedHost) -> None:
     rig.begin()
     rig.offer()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TakeOver, "_open", damaged)
+        patch.setattr(BuiltTask, "open", damaged)
         rig.work_until("failure", "a folder: it is damaged")
 
 

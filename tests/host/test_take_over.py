@@ -15,7 +15,8 @@ from railgun.history.manifest import HistoryManifest
 from railgun.history.plan_file import deepening_folder, read_own
 from railgun.history.request_files import OFFER
 from railgun.history.task_folder import POINTER
-from railgun.host import take_over
+from railgun.host import built_task
+from railgun.host.built_task import BuiltTask
 from railgun.host.successor import Successor
 from railgun.host.take_over import TakeOver
 from railgun.host.task_log import TaskLog
@@ -146,7 +147,7 @@ def test_whatever_is_wrong_with_what_follows_the_task_goes_on(
         rig.begin()
         rig.offer()
         with monkeypatch.context() as patch:
-            patch.setattr(TakeOver, "_open", wrong)
+            patch.setattr(BuiltTask, "open", wrong)
             rig.work_until("failure", "streams: not to be used")
         assert rig.host.is_running
         rig.close()
@@ -374,7 +375,7 @@ def test_given_up_while_it_is_opened_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
 ) -> None:
     """Who gives it up has looked before anything was there."""
-    verified = take_over.verified_manifest
+    verified = built_task.verified_manifest
 
     def given_up(*arguments: Any) -> HistoryManifest:
         found = verified(*arguments)
@@ -385,11 +386,13 @@ def test_given_up_while_it_is_opened_nothing_is_left(
 
     with deepened_host(tmp_path) as rig:
         rig.begin()
-        monkeypatch.setattr(take_over, "verified_manifest", given_up)
+        monkeypatch.setattr(built_task, "verified_manifest", given_up)
         rig.offer()
-        opening = TakeOver._opened
+        opening = BuiltTask.open_unless_given_up
         ended: list[bool] = []
-        monkeypatch.setattr(TakeOver, "_opened", lambda *each: (opening(*each), ended.append(True))[0])
+        monkeypatch.setattr(
+            BuiltTask, "open_unless_given_up", lambda *each: (opening(*each), ended.append(True))[0]
+        )
         awaited(lambda: (rig.work(), ended)[1])
         assert not (rig.place.folder / HISTORY).exists()
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)

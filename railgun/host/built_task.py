@@ -1,0 +1,113 @@
+"""The task that was built for a place with older history: whether there is one, and opening it as a successor."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
+from railgun.history.request_files import Asked
+from railgun.history.task_folder import beside, current_folder, take_in
+from railgun.host.place import Place
+from railgun.host.successor import Successor, close_all
+from railgun.host.task_log import TaskLog
+from railgun.task.errors import HistoryDamagedError
+from railgun.task.processor import TaskProcessor
+from railgun.task.settings import MIB, TaskSettings
+
+# A successor's share of the caches of the task that answers: both are open for a while.
+_CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
+
+Offered = Callable[[], Asked | None]
+"""Which successor is built for a task, if any. Raises OSError."""
+
+
+class BuiltTask:
+    """settings, sync_log, position: of the task that answers.  is_wanted: False once nobody takes what is opened."""
+
+    def __init__(
+        self,
+        place: Place,
+        log: TaskLog,
+        settings: TaskSettings,
+        sync_log: Callable[[int], None],
+        position: Callable[[], int],
+        offered: Offered,
+    ) -> None:
+        self._place, self._log, self._settings = place, log, _smaller(settings)
+        self._sync_log, self._position, self._offered = sync_log, position, offered
+        self.is_wanted = True
+
+    def offer(self) -> Asked | None:
+        """What is built for this task, not for one of another stream that had the name. Raises OSError."""
+        offer = self._offered()
+        return offer if offer is not None and offer.created == self._place.key.created else None
+
+    def is_there(self, history: str) -> bool:
+        """Is a task with this history built, and not the one that answers? Raises HistoryDamagedError, OSError."""
+        made = beside(self._place.folder, history)
+        if made.is_dir():
+            return current_folder(self._place.folder) != made
+        return (self._place.history / MANIFEST_PLACE).is_file()
+
+    def open(self, history: str) -> Successor:
+        """Open it, from a copy in the task's place. Raises what tasks raise, TransportError, OSError."""
+        return Successor(self._recovered(history), self._log, self._position)
+
+    def open_unless_given_up(self, history: str) -> Successor | None:
+        """The same, with what it will read first at hand; None where it was given up meanwhile: then nothing is left.
+
+        Runs beside the thread that answers.
+        """
+        made = beside(self._place.folder, history)
+        is_new = not made.is_dir()
+        successor: Successor | None = None
+        try:
+            successor = self.open(history)
+            successor.read_ahead()
+        except BaseException:
+            close_all([] if successor is None else [successor])
+            successor = None
+            raise
+        finally:
+            # Whoever gave it up may have seen nothing of it yet. Where all have taken over it was here before.
+            if is_new and self._is_given_up(history):
+                close_all([] if successor is None else [successor])
+                successor = None
+                shutil.rmtree(made, ignore_errors=True)
+        return successor
+
+    def _is_given_up(self, history: str) -> bool:
+        if not self.is_wanted:
+            return True
+        try:
+            offer = self.offer()
+        except OSError:
+            return False
+        return offer is None or offer.history != history
+
+    def _recovered(self, history: str) -> TaskProcessor:
+        place = self._place
+        made = beside(place.folder, history)
+        if not made.is_dir():
+            manifest = verified_manifest(place.history, place.identity, place.key.created)
+            if manifest.history != history:
+                raise HistoryDamagedError(
+                    str(place.history), f"it was built for another deepening, {manifest.history}"
+                )
+            take_in(place.history, place.folder, history)
+        try:
+            return self._log.recover(made, place.identity, self._settings, self._sync_log)
+        except BaseException:
+            self._log.release_beside()
+            raise
+
+
+def _smaller(settings: TaskSettings) -> TaskSettings:
+    names = ("row_cache_bytes", "page_cache_bytes", "chunk_cache_bytes", "block_cache_bytes")
+    return replace(
+        settings,
+        **{
+            name: max(_CACHE_BYTES_MIN, getattr(settings, name) // _CACHE_SHARE)
+            for name in (*names, "write_buffer_bytes")
+        },
+    )
