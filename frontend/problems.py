@@ -59,11 +59,18 @@ def uncertain(detail: str) -> ProblemError:
     return ProblemError(problem(503, detail))
 
 
-def wrong_method(method: str, path: str, allowed: Sequence[str]) -> str:
-    """The detail of a 405."""
+def no_route(method: str, path: str) -> ProblemError:
+    """The exception for a path that there is not."""
+    slash = ": no route ends in a slash" if path.endswith("/") else ""
+    return refusal(404, f"there is no {method} {path[:200]}{slash}; /docs lists what there is")
+
+
+def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError:
+    """The exception for a path that takes other methods."""
     *most, last = allowed
     listed = f"{', '.join(most)} or {last}" if most else last
-    return f"{path[:200]} takes {listed}, not {method[:40]}"
+    detail = f"{path[:200]} takes {listed}, not {method[:40]}"
+    return ProblemError(problem(405, detail), [(b"allow", ", ".join(allowed).encode())])
 
 
 def of_defect() -> ProblemError:

@@ -17,11 +17,13 @@ from frontend.http.asgi import (
 )
 from frontend.http.in_flight import InFlight
 from frontend.http.request_body import Body, GoneError, check_length
-from frontend.http.scoring_route import ScoringRoute, stream_of
+from frontend.http.routes import ROUTES, ServedBy
+from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
-from frontend.problems import ProblemError, of_defect, problem, refusal, uncertain, wrong_method
+from frontend.problems import ProblemError, no_route, of_defect, refusal, uncertain, wrong_method
 from frontend.scoring.backend import Backend
 from railgun.config.settings import HttpSettings
+from railgun.wire.http_routes import Found, Route
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
@@ -53,7 +55,9 @@ class Application:
         self.single_events = SingleEvents(backend, settings, self.in_flight)
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
-        self._plain = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+        self._probes = ROUTES.bind(
+            ServedBy.PROBES, {"alive": self._alive, "ready": self._ready, "metrics": self._metrics}
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -84,18 +88,15 @@ class Application:
                 self._pages = pages_of(self._backend)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        stream = stream_of(path)
-        if stream is not None:
-            _check_method(scope, "POST")
-            await self._scoring(stream, scope, receive, send)
-            return
-        plain = self._plain.get(path)
-        if plain is None:
-            await self._page(scope, receive, send)
-            return
-        _check_method(scope, "GET", "HEAD")
-        await plain(scope, send)
+        found = ROUTES.find(scope["method"], scope["path"])
+        match found.served_by:
+            case ServedBy.EVENTS:
+                _check_route(found, scope)
+                await self._scoring(found.parameters["stream"], scope, receive, send)
+            case ServedBy.PROBES:
+                await self._probes[_check_route(found, scope)](scope, send)
+            case _:
+                await self._page(found, scope, receive, send)
 
     async def _alive(self, scope: Scope, send: Send) -> None:
         await answer(send, 200, b'{"status":"alive"}')
@@ -113,8 +114,10 @@ class Application:
             raise refusal(503, standing.reason)
         await answer(send, 200, b'{"status":"ready"}')
 
-    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The routes of the framework, which reads bodies of any length: it gets one that is read already."""
+    async def _page(self, found: Found, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a page, or refuse what is no route. The framework reads bodies of any length, so it is given one
+        that has been read.
+        """
         limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
         check_length(scope, limit_bytes)
         body = Body(receive, self.in_flight, limit_bytes)
@@ -122,6 +125,7 @@ class Application:
             whole: list[Message] = [
                 {"type": "http.request", "body": await body.read(self._settings.timeout_ms / 1000)}
             ]
+            _check_route(found, scope)
 
             async def replay() -> Message:
                 return whole.pop() if whole else await receive()
@@ -132,11 +136,12 @@ class Application:
             await self._pages(scope, replay, send)
 
 
-def _check_method(scope: Scope, *allowed: str) -> None:
-    """Raise ProblemError (405) for another method."""
-    if scope["method"] not in allowed:
-        shown = wrong_method(scope["method"], scope["path"], allowed)
-        raise ProblemError(problem(405, shown), [(b"allow", ", ".join(allowed).encode())])
+def _check_route(found: Found, scope: Scope) -> Route:
+    """The row of a request. Raises ProblemError (404, 405) if it has none."""
+    if found.route is not None:
+        return found.route
+    method, path = scope["method"], scope["path"]
+    raise wrong_method(method, path, sorted(found.rows)) if found.rows else no_route(method, path)
 
 
 class _Answering:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontend.http.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
-from frontend.http.single_events import SingleEvents, Target
+from frontend.http.single_events import METHOD, SingleEvents, Target
 from frontend.problems import RETRY_AFTER_S, problem
 
 HEAD_BYTES_MAX = 64 << 10
@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._enter(_Stage.BODY)
-        if self._is_free() and self.parser.get_method() == b"POST":
+        if self._is_free() and self.parser.get_method() == METHOD:
             self._target = self.single_events.target(self.url, self.headers)
         if self._target is None:
             super().on_headers_complete()

@@ -1,10 +1,11 @@
-"""The OpenAPI description: FastAPI's of the registration routes, and what it cannot know of the raw ones."""
+"""The OpenAPI description: FastAPI's of the pages, and what it cannot know of the other routes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 
+from frontend.http.routes import ROUTES, ServedBy
 from frontend.registry import models
 
 _MODELS = (
@@ -25,18 +26,27 @@ def describe(app: FastAPI) -> dict[str, Any]:
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= schema.pop("$defs", {})
         schemas[model.__name__] = schema
-    made["paths"]["/v1/streams/{stream}/events"] = {"post": _scoring()}
-    for path, says in _PLAIN.items():
-        made["paths"][path] = {"get": {"summary": says, "responses": {"200": {"description": "yes"}}}}
-    made["paths"]["/readyz"]["get"]["responses"]["503"] = _problem("not yet, or no more")
+    raw = _raw()
+    for route in (*ROUTES.rows_of(ServedBy.EVENTS), *ROUTES.rows_of(ServedBy.PROBES)):
+        # A HEAD is answered as the GET of its path, which is described.
+        if route.method != "HEAD":
+            made["paths"][route.path] = {route.method.lower(): raw[route.handler]}
     return made
 
 
-_PLAIN = {
-    "/healthz": "The process is alive",
-    "/readyz": "It has recovered and takes events",
-    "/metrics": "For Prometheus",
-}
+def _raw() -> dict[str, Any]:
+    """What the framework does not know of, by the name of the handler."""
+    return {
+        "score": _scoring(),
+        "alive": _probe("The process is alive"),
+        "ready": _probe("It has recovered and takes events", {"503": _problem("not yet, or no more")}),
+        "metrics": _probe("For Prometheus"),
+    }
+
+
+def _probe(says: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """more: answers beside a 200."""
+    return {"summary": says, "responses": {"200": {"description": "yes"}, **(more or {})}}
 
 
 def _scoring() -> dict[str, Any]:

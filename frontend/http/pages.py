@@ -1,4 +1,4 @@
-"""The pages: what the framework routes, which is all but scoring and the probes.
+"""The pages: what the framework answers, which is all but scoring and the probes.
 
 Imported once events are taken, or when the first of them is asked for (`Application.prepare`): the framework takes a
 third of the time of all that a server imports.
@@ -11,14 +11,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from starlette.exceptions import HTTPException
-from starlette.routing import Match
 
 import railgun
 from frontend.http.asgi import Message, encoder
 from frontend.http.docs_page import docs_page
 from frontend.http.openapi import describe
-from frontend.problems import ProblemError, problem, wrong_method
+from frontend.http.routes import ROUTES, ServedBy
+from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.problems import ProblemError
 from frontend.registry.live_backfill import deepening
 from frontend.registry.routes import registry
 from frontend.scoring.backend import Backend
@@ -29,7 +29,7 @@ warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarnin
 
 
 def pages_of(backend: Backend) -> FastAPI:
-    """The routes as an application of the framework's. Not on a thread with an event loop."""
+    """The pages as an application of the framework. Not on a thread with an event loop."""
     pages = FastAPI(
         title="Railgun",
         version=railgun.__version__,
@@ -40,25 +40,31 @@ def pages_of(backend: Backend) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    pages.include_router(registry(backend))
-    pages.include_router(deepening(backend))
+    handlers = registry(backend) | deepening(backend) | _descriptions(pages)
+    for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
+        pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)
-    pages.add_exception_handler(HTTPException, _on_http_error)
+    asyncio.run(_tried(pages))
+    return pages
+
+
+def _descriptions(pages: FastAPI) -> dict[str, PageHandler]:
+    """The handlers of the pages that describe all routes."""
+    page = PageHandlers(include_in_schema=False)
 
     @cache
     def description() -> dict[str, Any]:
         return describe(pages)
 
-    @pages.get("/openapi.json", include_in_schema=False)
+    @page()
     async def openapi() -> JSONResponse:
         return JSONResponse(description())
 
-    @pages.get("/docs", include_in_schema=False)
+    @page()
     async def docs() -> HTMLResponse:
         return HTMLResponse(docs_page(description()))
 
-    asyncio.run(_tried(pages))
-    return pages
+    return page.by_name
 
 
 async def _tried(pages: FastAPI) -> None:
@@ -87,32 +93,3 @@ async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ProblemError)
     headers = {name.decode(): value.decode() for name, value in error.headers}
     return Response(encoder.encode(error.problem), error.problem.status, headers, "application/problem+json")
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: routes and methods that there are not."""
-    assert isinstance(error, HTTPException)
-    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
-    shown, detail = f"{request.method} {request.url.path[:200]}", str(error.detail)
-    if error.status_code == 404:
-        detail = f"there is no {shown}; /docs lists what there is"
-        if request.url.path.endswith("/"):
-            detail = f"there is no {shown}: no route ends in a slash; /docs lists what there is"
-    elif error.status_code == 405:
-        # The framework names the methods of one route; the same path may have others.
-        methods = sorted(_methods(request))
-        headers["allow"] = ", ".join(methods)
-        detail = wrong_method(request.method, request.url.path, methods)
-    body = problem(error.status_code, detail)
-    return Response(encoder.encode(body), body.status, headers, "application/problem+json")
-
-
-def _methods(request: Request) -> set[str]:
-    """The methods that a path has."""
-    tried = ("GET", "POST", "PATCH", "DELETE")
-    routes = request.app.routes
-    return {
-        method
-        for method in tried
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
-    }

@@ -31,15 +31,6 @@ from railgun.config.settings import HttpSettings
 _log = logging.getLogger("railgun.frontend")
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _SPACE = b" \t\r\n"
-_STREAMS, _EVENTS = "/v1/streams/", "/events"
-
-
-def stream_of(path: str) -> str | None:
-    """The stream whose events are sent to a path; None for other paths."""
-    if not (path.startswith(_STREAMS) and path.endswith(_EVENTS)):
-        return None
-    stream = path[len(_STREAMS) : -len(_EVENTS)]
-    return stream if stream and "/" not in stream else None
 
 
 class ScoringRoute:

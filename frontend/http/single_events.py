@@ -13,12 +13,13 @@ import httptools
 
 from frontend.http.asgi import JSON_TYPE, PROBLEM_TYPE, Header, encoder
 from frontend.http.in_flight import InFlight
+from frontend.http.routes import ROUTES, SCORE
 from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
-from frontend.http.scoring_route import stream_of
 from frontend.problems import Problem, ProblemError, of_defect
 from frontend.scoring.backend import Answer, Backend
 from railgun.config.settings import HttpSettings
 
+METHOD = SCORE.method.encode()
 BODY_BYTES_MAX = 16 << 10
 """Of those that are taken here: a connection may hold so much that is not counted in flight yet."""
 _JSON_TYPES = frozenset({JSON_TYPE, b"application/json; charset=utf-8", b"application/json;charset=utf-8"})
@@ -45,7 +46,7 @@ class SingleEvents:
         self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
 
     def target(self, url: bytes, headers: Sequence[Header]) -> Target | None:
-        """Where a POST with such a head goes, if its body may be an event; None: it is the application's.
+        """Where a `METHOD` with such a head goes, if its body may be an event; None: it is the application's.
 
         headers: their names in lower case.
         """
@@ -113,8 +114,10 @@ def _target(url: bytes) -> Target | None:
         options = read_options(parsed.query or b"")
     except (httptools.HttpParserInvalidURLError, UnicodeDecodeError, ProblemError):
         return None
-    stream = None if "%" in path else stream_of(path)
-    return None if stream is None or not options.reply else Target(stream, options)
+    if "%" in path or not options.reply:
+        return None
+    found = ROUTES.find(SCORE.method, path)
+    return Target(found.parameters["stream"], options) if found.route is SCORE else None
 
 
 _known_target = lru_cache(maxsize=1024)(_target)

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
+from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.registry.models import Deepening, DeepeningStart
 from frontend.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
 from frontend.scoring.backend import Backend
@@ -11,34 +12,32 @@ from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
 
-def deepening(backend: Backend) -> APIRouter:
-    """The routes."""
-    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(no_parameters)])
+def deepening(backend: Backend) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
-    @router.post(
-        "/streams/{stream}/deepening", response_model=Deepening, openapi_extra=body_of(DeepeningStart)
-    )
+    @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))
     async def begin_deepening(stream: str, request: Request) -> dict[str, Any]:
         """Let older history be built for a stream; the same again where that has begun."""
         return await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
 
-    @router.post("/streams/{stream}/deepening/install", status_code=202, response_model=Deepening)
+    @page(status_code=202, response_model=Deepening)
     async def install_deepening(stream: str) -> dict[str, Any]:
         """Let the tasks that were built take over, once they have followed the log to its end."""
         return await backend.install_deepening(stream)
 
-    @router.get("/streams/{stream}/deepening", response_model=Deepening)
+    @page(response_model=Deepening)
     async def show_deepening(stream: str) -> dict[str, Any]:
         """How the deepening of a stream stands."""
         return await backend.deepening(stream)
 
-    @router.delete("/streams/{stream}/deepening", status_code=204)
+    @page(status_code=204)
     async def give_up_deepening(stream: str) -> Response:
         """Let go of what there is of a deepening; nothing happens where none is under way."""
         await backend.give_up_deepening(stream)
         return Response(status_code=204)
 
-    return router
+    return page.by_name
 
 
 def _cut(body: object) -> int | None:

@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
+from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import of_no_json, refusal
 from frontend.registry.models import Metric, MetricList, Query, Stream, StreamChange, StreamList
 from frontend.scoring.backend import Backend
@@ -37,17 +38,16 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def registry(backend: Backend) -> APIRouter:
-    """The routes."""
-    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[Depends(no_parameters)])
-    _add_streams(router, backend)
-    _add_metrics(router, backend)
-    return router
+def registry(backend: Backend) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
+    _add_streams(page, backend)
+    _add_metrics(page, backend)
+    return page.by_name
 
 
-def _add_streams(router: APIRouter, backend: Backend) -> None:
-    @router.post(
-        "/streams",
+def _add_streams(page: PageHandlers, backend: Backend) -> None:
+    @page(
         status_code=201,
         response_model=Stream,
         response_model_exclude_none=True,
@@ -60,18 +60,17 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
             response.status_code = 200
         return stream_to_json(definition)
 
-    @router.get("/streams", response_model=StreamList, response_model_exclude_none=True)
+    @page(response_model=StreamList, response_model_exclude_none=True)
     async def list_streams() -> dict[str, Any]:
         """All streams."""
         return {"streams": [stream_to_json(each) for each in await backend.streams()]}
 
-    @router.get("/streams/{stream}", response_model=Stream, response_model_exclude_none=True)
+    @page(response_model=Stream, response_model_exclude_none=True)
     async def show_stream(stream: str) -> dict[str, Any]:
         """A stream."""
         return stream_to_json(backend.view(stream).definition)
 
-    @router.patch(
-        "/streams/{stream}",
+    @page(
         response_model=Stream,
         response_model_exclude_none=True,
         openapi_extra=body_of(StreamChange),
@@ -81,17 +80,15 @@ def _add_streams(router: APIRouter, backend: Backend) -> None:
         settings = checked(_evolution, await read_json(request))
         return stream_to_json(await backend.evolve_stream(stream, settings))
 
-    @router.delete("/streams/{stream}", status_code=204)
+    @page(status_code=204)
     async def drop_stream(stream: str) -> Response:
         """Remove a stream, its metrics and its events."""
         await backend.drop_stream(stream)
         return Response(status_code=204)
 
 
-def _add_metrics(router: APIRouter, backend: Backend) -> None:
-    @router.post(
-        "/streams/{stream}/metrics", status_code=201, response_model=MetricList, openapi_extra=body_of(Query)
-    )
+def _add_metrics(page: PageHandlers, backend: Backend) -> None:
+    @page(status_code=201, response_model=MetricList, openapi_extra=body_of(Query))
     async def add_metrics(stream: str, request: Request, response: Response) -> dict[str, Any]:
         """Register the metrics of a query; 200 where the same are registered already."""
         metrics, is_new = await backend.add_metrics(stream, checked(_sql, await read_json(request)))
@@ -99,28 +96,28 @@ def _add_metrics(router: APIRouter, backend: Backend) -> None:
             response.status_code = 200
         return {"metrics": [asdict(each) for each in metrics]}
 
-    @router.get("/streams/{stream}/metrics", response_model=MetricList)
+    @page(response_model=MetricList)
     async def list_metrics(stream: str) -> dict[str, Any]:
         """A stream's metrics, in the order added."""
         return {"metrics": [asdict(each) for each in await backend.metrics(stream)]}
 
-    @router.get("/streams/{stream}/metrics/{name}", response_model=Metric)
+    @page(response_model=Metric)
     async def show_metric(stream: str, name: str) -> dict[str, Any]:
         """A metric, and how it stands."""
         return asdict(_named(stream, name, await backend.metrics(stream)))
 
-    @router.delete("/streams/{stream}/metrics/{name}", status_code=204)
+    @page(status_code=204)
     async def drop_metric(stream: str, name: str) -> Response:
         """End a metric."""
         await backend.drop_metric(stream, name)
         return Response(status_code=204)
 
-    @router.post("/streams/{stream}/explain", openapi_extra=body_of(Query))
+    @page(openapi_extra=body_of(Query))
     async def explain(stream: str, request: Request) -> dict[str, Any]:
         """The plan of the stream as it would be with a query's metrics; nothing is registered."""
         return await backend.explain(stream, checked(_sql, await read_json(request)))
 
-    @router.get("/status")
+    @page()
     async def status() -> dict[str, Any]:
         """Streams, metrics and tasks: positions, fills, disk."""
         return await backend.status()

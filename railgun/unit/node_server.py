@@ -9,6 +9,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from railgun.wire.http_routes import Route, Routes
+
+_NODE = "node"
+ROUTES = Routes(
+    (
+        Route("GET", "/metrics", "metrics", _NODE),
+        Route("GET", "/healthz", "alive", _NODE),
+        Route("GET", "/readyz", "ready", _NODE),
+    )
+)
+"""All that a node answers; `frontend/routes.py` has those of the service."""
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -19,20 +30,12 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-            self._answer(200, content_type, encode(self.registry))
-        elif path == "/healthz":
-            self._answer(200, _TEXT, b"alive\n")
-        elif path == "/readyz":
-            waits_for = type(self).waits_for()
-            if waits_for is None:
-                self._answer(200, _TEXT, b"ready\n")
-            else:
-                self._answer(503, _TEXT, f"starting: {waits_for}\n".encode())
+        route = ROUTES.find(self.command, self.path.partition("?")[0]).route
+        if route is None:
+            *most, last = (each.path for each in ROUTES)
+            self._answer(404, _TEXT, f"there are {', '.join(most)} and {last}\n".encode())
         else:
-            self._answer(404, _TEXT, b"there are /metrics, /healthz and /readyz\n")
+            self._handlers[route](self)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as http.server names it
         """Requests are not logged."""
@@ -43,6 +46,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _metrics(self) -> None:
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        self._answer(200, content_type, encode(self.registry))
+
+    def _alive(self) -> None:
+        self._answer(200, _TEXT, b"alive\n")
+
+    def _ready(self) -> None:
+        waits_for = type(self).waits_for()
+        if waits_for is None:
+            self._answer(200, _TEXT, b"ready\n")
+        else:
+            self._answer(503, _TEXT, f"starting: {waits_for}\n".encode())
+
+    _handlers = ROUTES.bind(_NODE, {"metrics": _metrics, "alive": _alive, "ready": _ready})
 
 
 @contextmanager

@@ -1,0 +1,28 @@
+"""Functions that answer for pages, by the names that the table of routes has for them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class PageHandler(NamedTuple):
+    """A function that the framework calls. described: arguments of the framework's `add_api_route`."""
+
+    function: Callable[..., Any]
+    described: dict[str, Any]
+
+
+class PageHandlers:
+    """Collects functions; a decorator. described: what holds for all of them."""
+
+    def __init__(self, **described: Any) -> None:
+        self.by_name: dict[str, PageHandler] = {}
+        self._described = described
+
+    def __call__(self, **described: Any) -> Callable[[_Function], _Function]:
+        def collect(function: _Function) -> _Function:
+            self.by_name[function.__name__] = PageHandler(function, {**self._described, **described})
+            return function
+
+        return collect
