@@ -17,7 +17,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.definitions import metrics_from_sql
 from railgun.catalog.errors import CatalogError
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.catalog.stream_reading import stream_to_json
+from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
@@ -174,7 +174,8 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
     Streams and metrics that the file lacks are left alone, and so is what differs; a field that a registered
     stream lacks is added at its end.  Places follow the catalogue's last one.
 
-    Raises DefinitionError for a metric that does not fit its stream as registered.
+    Raises DefinitionError for a metric that does not fit its stream as registered, and for partitioners of a new stream
+    whose tasks could not be told apart.
     """
     place = catalog.last_place
     changes: list[Change] = []
@@ -183,6 +184,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
     for name, wanted in definitions.streams.items():
         entry = catalog.streams.get(name)
         if entry is None:
+            check_partitioner_names(wanted, ())
             place += 1
             changes.append(PutStream(place, wanted, FIRST_VERSION))
             streams[name] = wanted

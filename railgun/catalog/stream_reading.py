@@ -5,7 +5,7 @@ from typing import Any
 
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.model import ALL, FieldDefinition, LatePolicy, StreamDefinition
-from railgun.catalog.names import check_name, check_stream_name
+from railgun.catalog.names import check_name, check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
 from railgun.language.duration import format_duration
 from railgun.language.types import Kind, Type, TypeTextError, parse_type
@@ -35,7 +35,9 @@ _DEFAULT = StreamDefinition("", ())
 
 def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
     """A stream from its table, every key checked. Raises DefinitionError."""
-    return _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
+    stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
+    check_partitioner_names(stream, loc)
+    return stream
 
 
 def stream_from_json(body: object) -> StreamDefinition:
@@ -132,6 +134,20 @@ def check_stream(stream: StreamDefinition, loc: Location) -> None:
             (*loc, "retention"),
             f"{format_duration(stream.retention_ms)} is shorter than the lateness, {lateness}",
             "keep events at least as long as they may be late",
+        )
+
+
+def check_partitioner_names(stream: StreamDefinition, loc: Location) -> None:
+    """Raise DefinitionError if two partitioners have one name in topics, folders and columns.
+
+    Only new streams are checked: a catalogue that has such a stream is still read, with all others in it.
+    """
+    name = column_name(ALL)
+    if ALL in stream.partitioners and name in stream.partitioners:
+        raise DefinitionError(
+            (*loc, "partitioners"),
+            f"the field {name} cannot be a partitioner beside {ALL}, which has that name in folders and columns",
+            f"rename the field, or leave out {ALL}",
         )
 
 

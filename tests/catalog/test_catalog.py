@@ -102,6 +102,20 @@ def test_a_new_metric_must_fit_the_registered_stream() -> None:
         missing_changes(catalog, parse_definitions(text))
 
 
+def test_a_new_stream_is_checked_and_one_in_a_catalogue_is_read() -> None:
+    """Such as one that an earlier version registered."""
+    fields = (FieldDefinition("all", STRING),)
+    stream = dataclasses.replace(CLICKS, fields=fields, partitioners=("all", "*"))
+    with pytest.raises(DefinitionError, match="cannot be a partitioner beside") as caught:
+        missing_changes(Catalog(), Definitions({"clicks": stream}))
+    assert caught.value.loc == ("partitioners",)
+    change = change_from_json(change_to_json(PutStream(1, stream, 1)), {})
+    catalog = Catalog([change])  # type: ignore[list-item]
+    assert missing_changes(catalog, Definitions({"clicks": stream})) == ([], [])
+    catalog.apply(DropStream(2, "clicks"))
+    assert not catalog.streams
+
+
 def test_settings_change_without_a_schema_version() -> None:
     catalog = applied(DEFINITIONS)
     later = dataclasses.replace(CLICKS, lateness_ms=60_000)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from railgun.catalog.definitions import load_definitions, metrics_from_sql, parse_definitions
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import FieldDefinition, LatePolicy, StreamDefinition, home_partitioner
+from railgun.catalog.names import column_name
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.language.types import DOUBLE, LONG, STRING, TIMESTAMP, decimal
 
@@ -176,6 +177,25 @@ def test_errors_have_a_place_and_a_remedy(old: str, new: str, place: str, words:
     assert ".".join(map(str, caught.value.loc)) == place
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+WITH_ALL = "[streams.s]\npartitioners = {}\nfields = {{all = 'string', card = 'string'}}\n"
+
+
+@pytest.mark.parametrize("partitioners", ["['all', '*']", "['*', 'card', 'all']"])
+def test_a_field_named_as_all_events_are(partitioners: str) -> None:
+    """Tasks of both would have one folder, and replies two columns of one name."""
+    with pytest.raises(DefinitionError) as caught:
+        parse_definitions(WITH_ALL.format(partitioners))
+    assert caught.value.loc == ("streams", "s", "partitioners")
+    assert "rename the field, or leave out *" in str(caught.value)
+
+
+@pytest.mark.parametrize("partitioners", ["['all']", "['all', 'card']", "['*', 'card']"])
+def test_a_field_named_as_all_events_are_alone(partitioners: str) -> None:
+    stream = parse_definitions(WITH_ALL.format(partitioners)).streams["s"]
+    assert "all" in stream.types
+    assert len({column_name(each) for each in stream.partitioners}) == len(stream.partitioners)
 
 
 def test_metrics_alone_are_no_definitions() -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import railgun
+from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.engine.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
@@ -22,6 +23,7 @@ from railgun.engine.errors import (
     FolderVersionError,
     UnknownNameError,
 )
+from railgun.language.types import STRING
 from railgun.task.processor import TaskProcessor
 
 STREAM = """
@@ -162,6 +164,10 @@ def test_unknown_names(engine: railgun.Engine, wrong, message: str) -> None:
         lambda e: e.set_retention("payments", "1s"),
         lambda e: e.apply("[streams.x]\nfoo = 1\n"),
         lambda e: e.apply("streams = 1\n"),
+        lambda e: e.apply("[streams.x]\npartitioners = ['all', '*']\nfields.all = 'string'\n"),
+        lambda e: e.create_stream(
+            StreamDefinition("x", (FieldDefinition("all", STRING),), partitioners=("all", "*"))
+        ),
     ],
 )
 def test_definitions_that_are_refused_change_nothing(engine: railgun.Engine, wrong) -> None:
@@ -171,6 +177,23 @@ def test_definitions_that_are_refused_change_nothing(engine: railgun.Engine, wro
     assert "\n" not in str(refused.value)
     assert (engine.streams(), engine.metrics("payments")) == before
     assert engine.score("payments", event(1))["metrics"]["n"] == 1
+
+
+def test_a_partitioner_named_all(tmp_path: Path) -> None:
+    """As `*` is in the names of folders and columns: alone it can be one."""
+    definitions = "[streams.s]\npartitioners = ['all']\nfields.all = 'string'\n"
+    query = "SELECT count(*) AS n FROM s GROUP BY all OVER INFINITE"
+    with railgun.Engine(tmp_path / "data") as engine:
+        engine.apply(definitions)
+        engine.register_metrics("s", query)
+        assert [engine.score("s", {"all": each})["metrics"]["n"] for each in "aba"] == [1, 1, 2]
+        assert engine.score("s", {"all": None})["metrics"]["n"] is None
+    with railgun.Engine(tmp_path / "data") as engine:
+        assert engine.score("s", {"all": "a"})["metrics"]["n"] == 3
+        engine.drop_stream("s")
+        engine.apply(definitions.replace("all", "*", 1))
+        engine.register_metrics("s", query)
+        assert engine.score("s", {"all": "a"})["metrics"]["n"] == 1
 
 
 def test_a_folder_keeps_everything(tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ def test_a_time_beyond_sparks(tmp_path: Path) -> None:
     [
         ({}, OptionError, "has the partitioners card, shop"),
         ({"partitioner": "crad"}, OptionError, "did you mean card?"),
+        ({"partitioner": "*"}, OptionError, "no partitioner '*'; there are card, shop"),
         ({"partitioner": "card", "stream": "payment"}, OptionError, "did you mean payments?"),
         ({"partitioner": "card", "colums": "id"}, OptionError, "did you mean columns?"),
         ({"partitioner": "card", "columns": "id,amont"}, ColumnError, "did you mean amount?"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from railgun.catalog.catalog import FIRST_VERSION
 from railgun.catalog.definitions import load_definitions
 from railgun.catalog.errors import DefinitionError
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.language.errors import nearest
 from railgun.spark.errors import OptionError
@@ -47,8 +47,8 @@ def chosen_partitioner(stream: StreamDefinition, wanted: str | None) -> str:
             f"stream {stream.name} has the partitioners {', '.join(names)}, each with all events; say which one's to "
             "read: option partitioner"
         )
-    if wanted == ALL or wanted in names:
-        return names.get(wanted, ALL)
+    if wanted in names or wanted in stream.partitioners:
+        return names.get(wanted, wanted)
     near = nearest(wanted, names)
     hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
     raise OptionError(f"stream {stream.name} has no partitioner {wanted[:80]!r}; {hint}")

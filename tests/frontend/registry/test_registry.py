@@ -61,6 +61,7 @@ def test_a_stream_that_is_there_otherwise(shared: Server) -> None:
         ({"lateness": "soon"}, ["lateness"], "soon"),
         ({"latenes": "1s"}, ["latenes"], "lateness"),
         ({"partitioners": ["card"]}, ["partitioners"], "card"),
+        ({"partitioners": ["all", "*"], "fields": {**FIELDS, "all": "string"}}, ["partitioners"], "rename"),
         ({"fields": {**FIELDS, "y": "longer"}}, ["fields", "y"], "longer"),
         ({"name": "1"}, ["name"], "1"),
         ({"name": "replies"}, ["name"], "replies"),
