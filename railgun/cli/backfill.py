@@ -227,7 +227,8 @@ BACKFILL = Command(
         "it less (docs/spark.md has the command lines), and leave cores to the server with --cores.\n\n"
         "Without --deepen stop the server of the data folder while the stream is created and while the\n"
         "history is installed, which takes moments; it may run while tasks are built. A run that was cut\n"
-        "off goes on where it was: give the same arguments. Needs Java 17 and pip install 'railgun[spark]'."
+        "off goes on where it was: give the same arguments. Needs Java 17 and, in Railgun's folder,\n"
+        "pip install '.[spark]'."
     ),
     example="railgun backfill definitions.toml 'lake/*.parquet' --data data --until 2024-02-01T00:00:00Z",
     configure=configure,

@@ -35,7 +35,8 @@ def needing_spark(what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"{what} needs Spark, and {error.name} is not installed: pip install 'railgun[spark]', and Java 17"
+            f"{what} needs Spark, and {error.name} is not installed: pip install '.[spark]' in Railgun's folder, and "
+            "Java 17"
         ) from error
 
 

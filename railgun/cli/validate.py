@@ -198,7 +198,8 @@ VALIDATE = Command(
         "order can; everything else must be equal. The exit code is 1 where anything differs.\n\n"
         "A service's logs must be whole. Where the stream got history (railgun backfill, also --deepen),\n"
         "name with --history what was read then: replies behind it are computed again with it, and what was\n"
-        "not installed as it was read is found. Needs Java 17 and pip install 'railgun[spark]'."
+        "not installed as it was read is found. Needs Java 17 and, in Railgun's folder,\n"
+        "pip install '.[spark]'."
     ),
     example=(
         "railgun validate definitions.toml events.parquet --out scores.parquet\n"

@@ -78,7 +78,7 @@ def check_spark(version: str | None = None) -> None:
         found = version or importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         raise SetupError(
-            "PySpark is not installed; install it with pip install 'railgun[spark]', or use spark-submit's own"
+            "PySpark is not installed; run pip install '.[spark]' in Railgun's folder, or use spark-submit's own"
         ) from None
     numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if numbers < SPARK_LEAST:

@@ -13,6 +13,7 @@ from tests.tidy.tree import Tree
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) \\$", re.MULTILINE)
 _PROJECT = Path("pyproject.toml")
 _PAGE = Path("docs/dependencies.md")
+_INSTALLED_BY_NAME = re.compile(r"pip3? install [^\n`]*?(?<![\w./-])railgun(?:-engine)?(?![\w./-])")
 
 
 def pins(tree: Tree) -> Iterator[str]:
@@ -43,6 +44,14 @@ def reasons(tree: Tree) -> Iterator[str]:
         yield f"{_PAGE}: no line for {name}"
     for name in sorted(named - asked):
         yield f"{_PAGE}: {name} is no dependency"
+
+
+def installed_by_path(tree: Tree) -> Iterator[str]:
+    """No hint installs Railgun by a name: on the package index `railgun` is another project's."""
+    for path in tree.texts():
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            if found := _INSTALLED_BY_NAME.search(line):
+                yield f"{path}:{number}: {found[0]}; name the folder"
 
 
 def _requirements(tree: Tree, extras: tuple[str, ...]) -> list[Requirement]:

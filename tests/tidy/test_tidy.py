@@ -26,6 +26,7 @@ RULES: list[Rule] = [
     dependency_rules.pins,
     dependency_rules.locks_are_portable,
     dependency_rules.reasons,
+    dependency_rules.installed_by_path,
 ]
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +121,16 @@ PLANTED: list[tuple[Rule, dict[str, str], str]] = [
         dependency_rules.reasons,
         {"docs/dependencies.md": _PAGE + "| `scipy` | more |\n"},
         "scipy is no dependency",
+    ),
+    (
+        dependency_rules.installed_by_path,
+        {"room/a.py": _HEAD + "x = \"pip install 'rail" + "gun[spark]'\"\n"},
+        "room/a.py:2",
+    ),
+    (
+        dependency_rules.installed_by_path,
+        {"docs/page.md": "# The way in\n\n    pip install -U rail" + "gun-engine\n"},
+        "docs/page.md:3",
     ),
 ]
 
