@@ -33,6 +33,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
+from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of
 
@@ -267,7 +268,9 @@ def test_what_a_shadow_read_is_released_with_it_and_whoever_follows_goes_on(
     where, task = TopicPartition(t, 0), Task()
     transport.append(t, 0, [b"%d" % number for number in range(5_000)])
     assert transport.wait({where: 4_990}, 30.0)
-    successor = Successor(cast(TaskProcessor, task), TaskLog(transport, where), lambda: 4_990)
+    successor = Successor(
+        cast(TaskProcessor, task), TaskLog(transport, where, TaskEnvironment()), lambda: 4_990
+    )
     successor.read_ahead()
     following, beside = transport._consumers
     assert beside._consumer.assignment()
