@@ -246,7 +246,7 @@ def test_an_empty_history_is_refused_and_times_without_a_zone_are_told(
         assert engine.history("payments") is None
     table = payments(0, 40)
     zoneless = pc.cast(table.column("ts"), pa.timestamp("ms")).cast(pa.timestamp("us"))
-    words[4] = str(parquet(tmp_path / "some", table.set_column(1, "ts", zoneless)))
+    words[2] = str(parquet(tmp_path / "some", table.set_column(1, "ts", zoneless)))
     assert main([*words, *options]) == 0
     assert capsys.readouterr().out.count("times without a zone were taken as UTC: ts") == 1
     with Engine(tmp_path / "data") as engine:
