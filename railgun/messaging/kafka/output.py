@@ -89,7 +89,7 @@ class PlainOutput:
         self._client_errors = ClientErrors()
         configuration = {
             **settings.producer(),
-            # Records go out with `flush`, all of a request at once (`kafka_batching` says why).
+            # Records go out with `flush`, all of a request at once (`batching` says why).
             **LINGERING,
             "delivery.report.only.error": True,
             "on_delivery": self._report,

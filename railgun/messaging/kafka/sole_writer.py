@@ -47,7 +47,7 @@ class KafkaSoleWriter:
             "transactional.id": name,
             "transaction.timeout.ms": _TRANSACTION_MS,
             "message.timeout.ms": _TRANSACTION_MS,
-            # All records of an append go out with its commit (`kafka_batching` says why).
+            # All records of an append go out with its commit (`batching` says why).
             **LINGERING,
             "error_cb": self._client_errors,
             # Being fenced is expected here, but librdkafka would log it as fatal.
