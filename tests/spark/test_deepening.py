@@ -162,7 +162,7 @@ def test_what_adds_nothing_is_told_and_leaves_nothing(
     with Engine(data) as engine:
         assert engine.deepening("payments") is None
         assert engine.history("payments") is None
-    words[4] = str(parquet(tmp_path / "older", payments(0, CUT)))
+    words[2] = str(parquet(tmp_path / "older", payments(0, CUT)))
     assert main([*words, *options]) == 0
     text = capsys.readouterr().out
     assert sum(int(line.split()[3]) for line in text.splitlines() if line.startswith("card/")) == BEGIN
