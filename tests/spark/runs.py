@@ -2,9 +2,12 @@
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from railgun.cli.main import main
 from railgun.spark.validation.run_source import RunFiles
@@ -45,16 +48,22 @@ FIELDS = ("amount", "count", "price", "note", "ok", "ts")
 START_MS = 1_700_000_000_000
 
 
-def definitions(policy: str, windows: Iterable[int] = range(len(WINDOWS)), *, full: bool = False) -> str:
-    """Every aggregate over windows of every kind, with a predicate here and there; with `full` of every type too."""
+def definitions(
+    policy: str, windows: Iterable[int] = range(len(WINDOWS)), *, full: bool = False, few: bool = False
+) -> str:
+    """Every aggregate over windows of every kind, with a predicate here and there.
+
+    full: of every type too.  few: `sum` and `last`, beside the numbers of all events and of values.
+    """
     parts = [STREAM.format(policy=policy)]
+    numeric_names, any_names = (("sum",), ("count", "last")) if few else (NUMERIC, ANY)
     for number in windows:
         window = WINDOWS[number]
         numeric = FIELDS[:3] if full else FIELDS[number % 3 : number % 3 + 1]
-        items = ["count(*)"] + [f"{name}({field})" for name in NUMERIC for field in numeric]
+        items = ["count(*)"] + [f"{name}({field})" for name in numeric_names for field in numeric]
         items += [
             f"{name}({field})"
-            for place, name in enumerate(ANY)
+            for place, name in enumerate(any_names)
             for field in (FIELDS if full else [FIELDS[(number + place) % len(FIELDS)]])
         ]
         items += ["count_distinct(note)"] if full or number in (0, 2, 3) else []
@@ -91,12 +100,29 @@ def events(seed: int, n: int) -> list[dict[str, Any]]:
     return made
 
 
-def run(folder: Path, definition: str, rows: list[dict[str, Any]], suffix: str = ".parquet") -> RunFiles:
+def run(
+    folder: Path,
+    definition: str,
+    rows: list[dict[str, Any]],
+    suffix: str = ".parquet",
+    *,
+    skip_bad: bool = False,
+) -> RunFiles:
     """Run the engine over rows; what it read and wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     places = [folder / "d.toml", folder / "events.ndjson", folder / f"out{suffix}"]
     places[0].write_text(definition, encoding="utf-8")
     places[1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = [str(each) for each in places]
-    assert main(["run", words[0], words[1], "--out", words[2]]) == 0
-    return RunFiles(words[0], "s", (words[1],), words[2])
+    assert main(["run", *words[:2], "--out", words[2], *(["--skip-bad"] if skip_bad else [])]) == 0
+    return RunFiles(words[0], "s", (words[1],), words[2], skip_bad)
+
+
+def add_to_replies(files: RunFiles, name: str, added: Mapping[int, Any]) -> None:
+    """Plant errors in a column of a Parquet file of replies: by row, what is added to its value."""
+    table = pq.read_table(files.out)
+    values = table.column(name).to_pylist()
+    for row, more in added.items():
+        values[row] = type(values[row])(values[row] + more)
+    place, type_ = table.schema.get_field_index(name), table.schema.field(name).type
+    pq.write_table(table.set_column(place, name, pa.array(values).cast(type_)), files.out)

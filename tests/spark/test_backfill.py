@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 import fastavro
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -27,7 +28,9 @@ from railgun.cli.main import main
 from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
+from railgun.spark.backfill.build import Backfill, check_source
 from railgun.spark.backfill.engine import BackfillOfEngine
+from railgun.spark.backfill.rows import ROWS_SQL, Counts, RowRules, routing
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import BackfillFailedError, ColumnError, HistoryError
@@ -149,11 +152,12 @@ def test_work_that_was_cut_off_goes_on(
     assert reply.column("duplicate_card").to_pylist() == [True]
 
 
-def test_a_killed_job_is_run_again(spark: SparkSession, tmp_path: Path) -> None:
-    place, data = parquet(tmp_path, payments(0, 60_000)), tmp_path / "data"
+@pytest.mark.parametrize("n", [12_000, pytest.param(60_000, marks=pytest.mark.torture)])
+def test_a_killed_job_is_run_again(spark: SparkSession, tmp_path: Path, n: int) -> None:
+    place, data = parquet(tmp_path, payments(0, n)), tmp_path / "data"
     (tmp_path / "d.toml").write_text(METRICS)
     words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(data)]
-    words += ["--until", str(START_MS + 60_000 * STEP_MS), "--cores", "1"]
+    words += ["--until", str(START_MS + n * STEP_MS), "--cores", "1"]
     command = [sys.executable, "-m", "railgun", *words]
     job = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -176,19 +180,25 @@ def test_a_killed_job_is_run_again(spark: SparkSession, tmp_path: Path) -> None:
     finished = [each.parent.parent for each in work.glob("*/[0-9]/history/manifest.json")]
     assert 0 < len(finished) < 4
     before = {each: (each / "history" / "manifest.json").stat().st_mtime_ns for each in finished}
-    made = backfill(data, place, cut_ms=START_MS + 60_000 * STEP_MS, settings=None)
+    made = backfill(data, place, cut_ms=START_MS + n * STEP_MS, settings=None)
     report = made.build(lambda: spark)
     assert report.built == 4 - len(finished)
     assert before == {each: (each / "history" / "manifest.json").stat().st_mtime_ns for each in finished}
     made.install()
     with Engine(data) as engine, Engine(tmp_path / "log") as reference:
         reference.apply(METRICS)
-        reference.score_table("payments", payments(0, 60_000))
-        later = payments(59_990, 100)
+        reference.score_table("payments", payments(0, n))
+        later = payments(n - 10, 100)
         assert engine.score_table("payments", later).equals(reference.score_table("payments", later))
 
 
-def test_rows_are_refused_by_reason(
+def zoneless(table: pa.Table) -> pa.Table:
+    """With times that have no zone."""
+    times = pc.cast(table.column("ts"), pa.timestamp("ms")).cast(pa.timestamp("us"))
+    return table.set_column(table.schema.get_field_index("ts"), "ts", times)
+
+
+def test_rows_are_refused_by_reason_and_times_without_a_zone_are_told(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = payments(0, 60).to_pylist()
@@ -201,7 +211,7 @@ def test_rows_are_refused_by_reason(
     rows[13]["price"] = "1.234"
     rows[14]["price"], rows[14]["amount"] = "x", float("inf")
     rows[15]["card"] = rows[15]["shop"] = None
-    place = parquet(tmp_path, pa.Table.from_pylist(rows, payments(0, 60).schema))
+    place = parquet(tmp_path, zoneless(pa.Table.from_pylist(rows, payments(0, 60).schema)))
     (tmp_path / "d.toml").write_text(METRICS)
     words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(tmp_path / "data")]
     words += ["--until", "2023-11-14T22:14:00Z"]
@@ -228,29 +238,26 @@ def test_rows_are_refused_by_reason(
     text = capsys.readouterr().out
     assert "refused, id: null: 1 rows" in text
     assert "0 of 4 tasks built now" in text
+    assert text.count("times without a zone were taken as UTC: ts") == 1
     with Engine(tmp_path / "data") as engine:
         # The one event of the log came before the cut too.
         reply = engine.score("payments", {"id": "y", "ts": START_MS + 59_000, "card": "c1"})
     assert reply["metrics"]["n"] == 8 + 1
 
 
-def test_an_empty_history_is_refused_and_times_without_a_zone_are_told(
+def test_an_empty_history_is_refused(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "d.toml").write_text(METRICS)
-    words = ["backfill", str(tmp_path / "d.toml"), str(parquet(tmp_path / "none", payments(0, 1).slice(1)))]
-    options = ["--data", str(tmp_path / "data"), "--until", str(START_MS + 40 * STEP_MS)]
-    assert main([*words, *options]) == 1
+    place, data = parquet(tmp_path / "none", payments(0, 1).slice(1)), tmp_path / "data"
+    words = ["backfill", str(tmp_path / "d.toml"), str(place), "--data", str(data)]
+    assert main([*words, "--until", str(START_MS + 40 * STEP_MS)]) == 1
     assert "the history has no event before the cut: nothing was installed" in capsys.readouterr().err
-    with Engine(tmp_path / "data") as engine:
+    # The folder is free for a backfill of something else.
+    left = sorted(each.name for each in (data / "backfill" / "payments").rglob("*"))
+    assert not {"backfill.json", "tasks"} & set(left), left
+    with Engine(data) as engine:
         assert engine.history("payments") is None
-    table = payments(0, 40)
-    zoneless = pc.cast(table.column("ts"), pa.timestamp("ms")).cast(pa.timestamp("us"))
-    words[2] = str(parquet(tmp_path / "some", table.set_column(1, "ts", zoneless)))
-    assert main([*words, *options]) == 0
-    assert capsys.readouterr().out.count("times without a zone were taken as UTC: ts") == 1
-    with Engine(tmp_path / "data") as engine:
-        assert engine.history("payments") is not None
 
 
 def as_csv(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
@@ -297,19 +304,32 @@ def as_other_columns(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str
     return parquet(folder, shaped.append_column("cents", cents)), {"ts": "`when`", "amount": "cents / 100D"}
 
 
-@pytest.mark.parametrize("form", [as_csv, as_json, as_avro, as_other_columns])
-def test_whatever_spark_reads(spark: SparkSession, tmp_path: Path, form: object) -> None:
-    assert callable(form)
-    place, columns = form(tmp_path, payments(0, 160))
-    made = backfill(tmp_path / "data", place, columns=columns)
-    report = made.build(lambda: spark, now_ms=NOW_MS)
-    assert (report.counts.read, report.counts.refused) == (160, {})
-    made.install()
-    with small_engine(tmp_path / "data") as engine, small_engine(tmp_path / "log") as reference:
-        reference.apply(METRICS)
-        reference.score_table("payments", payments(0, 160))
-        later = payments(160, 100)
-        assert engine.score_table("payments", later).equals(reference.score_table("payments", later))
+def as_parquet(folder: Path, table: pa.Table) -> tuple[Path, dict[str, str]]:
+    return parquet(folder / "plain", table), {}
+
+
+def event_of(record: bytes) -> list[object]:
+    """All that a record holds, but for its place in the batch that it was read in."""
+    held = msgspec.msgpack.decode(record[1:])
+    return [*held[:5], *held[6:]]
+
+
+def test_whatever_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """The records that tasks are built of hold the same."""
+    stream = parse_definitions(METRICS).streams["payments"]
+    tasks = {task: number for number, task in enumerate(stream.tasks)}
+    found = []
+    for form in (as_parquet, as_csv, as_json, as_avro, as_other_columns):
+        place, columns = form(tmp_path, payments(0, 160))
+        job = Backfill(HistorySource.of([str(place)]), columns, tmp_path / "work")
+        rules = RowRules(stream, stream.schema(1), NOW_MS, CUT_MS, job.source.is_text, tasks, len(tasks))
+        rows = check_source(spark, job, stream).mapInArrow(routing(rules), ROWS_SQL).collect()
+        counts = [Counts.from_json(json.loads(row["record"])) for row in rows if row["task"] == len(tasks)]
+        assert (sum(each.read for each in counts), sum(each.refused_rows for each in counts)) == (160, 0)
+        rows = [row for row in rows if row["task"] < len(tasks)]
+        found.append(sorted((row["task"], row["id"], event_of(row["record"])) for row in rows))
+    assert len(found[0]) == 160 + sum(1 for row in range(160) if row % 7)
+    assert all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +365,7 @@ def test_history_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def cut_short(folder: Path) -> Path:
-    place = parquet(folder, payments(0, 10_000))
+    place = parquet(folder, payments(0, 100))
     place.write_bytes(place.read_bytes()[:-100])
     return place
 
@@ -370,7 +390,7 @@ def test_history_that_is_damaged_is_told_before_work_starts(
 
 def test_damage_within_the_history_is_told_by_its_file(spark: SparkSession, tmp_path: Path) -> None:
     """Where it is met, what was begun is kept; with the file put right the job goes on."""
-    place = parquet(tmp_path / "lake", payments(0, 10_000))
+    place = parquet(tmp_path / "lake", payments(0, 1_000))
     whole = place.read_bytes()
     place.write_bytes(whole[:4] + b"\0" * 2_000 + whole[2_004:])
     made = backfill(tmp_path / "data", place)
@@ -380,7 +400,7 @@ def test_damage_within_the_history_is_told_by_its_file(spark: SparkSession, tmp_
         made.build(lambda: spark, now_ms=NOW_MS)
     assert "\n" not in str(failed.value)
     place.write_bytes(whole)
-    assert backfill(tmp_path / "data", place).build(lambda: spark, now_ms=NOW_MS).counts.read == 10_000
+    assert backfill(tmp_path / "data", place).build(lambda: spark, now_ms=NOW_MS).counts.read == 1_000
 
 
 def test_what_is_refused_before_work_starts_registers_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -439,8 +459,10 @@ def compare(
         assert got.column(column).equals(wanted.column(column)), column
 
 
-def test_a_year_of_flights(spark: SparkSession, tmp_path: Path) -> None:
-    table = pa.Table.from_pylist([asdict(flight) for flight in read_flights()])
+@pytest.mark.parametrize("n", [30_000, pytest.param(None, marks=pytest.mark.torture)])
+def test_flights(spark: SparkSession, tmp_path: Path, n: int | None) -> None:
+    """Those of a month, and of a year."""
+    table = pa.Table.from_pylist([asdict(flight) for flight in read_flights()[:n]])
     cut_ms = table.column("scheduled")[-3_000].as_py()
     text = resources.files("railgun.demo").joinpath("flights.toml").read_text("utf-8")
     compare(spark, tmp_path, text, "flights", table, ("scheduled", "departure"), cut_ms)
@@ -468,9 +490,10 @@ sql = '''SELECT stddev(amount) AS spread, count_distinct(card) AS cards FROM pay
 """
 
 
-def test_payments(spark: SparkSession, tmp_path: Path) -> None:
-    made = Payments(events=40_000, cards=500, merchants=50)
+@pytest.mark.parametrize("n", [8_000, pytest.param(40_000, marks=pytest.mark.torture)])
+def test_payments(spark: SparkSession, tmp_path: Path, n: int) -> None:
+    made = Payments(events=n, cards=500, merchants=50)
     table = pa.Table.from_batches(list(blocks(made)))
     table = table.set_column(1, "ts", pc.cast(table.column("ts"), pa.int64()))
-    cut_ms = table.column("ts")[36_000].as_py()
+    cut_ms = table.column("ts")[n * 9 // 10].as_py()
     compare(spark, tmp_path, PAYMENTS, "payments", table, ("ts", "tx_id"), cut_ms)

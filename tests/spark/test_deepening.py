@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
 from railgun.engine.engine import Engine
+from railgun.history.build import HistoryPlan
 from railgun.spark.backfill.engine import DeepeningOfEngine
 from railgun.spark.backfill.service import DeepeningOfService
 from railgun.spark.backfill.source import HistorySource
@@ -85,41 +86,32 @@ def test_it_answers_as_if_history_had_come_through_the_log(
     assert not (data / "backfill" / "payments").exists()
 
 
-def test_two_jobs_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
-    data, work = tmp_path / "data", tmp_path / "work"
+def test_what_another_job_builds_is_not_given_up(spark: SparkSession, tmp_path: Path) -> None:
+    """It has found what this one had begun, and was first to build: in the same folder two would be in each other's
+    way."""
+    data, work, begun = tmp_path / "data", tmp_path / "work", list[tuple[HistoryPlan, FolderLock]]()
     with small_engine(data) as engine:
         engine.apply(METRICS)
-        engine.score_table("payments", own_rows())
+        engine.score_table("payments", payments(BEGIN, 100))
     work.mkdir()
     asked = replace(request(data, parquet(tmp_path, payments(0, CUT)), METRICS), work=work)
-    other = FolderLock(work)
-    with pytest.raises(HistoryError, match=f"{work}: process {os.getpid()} builds there already"):
-        DeepeningOfEngine(asked).build(lambda: spark, now_ms=NOW_MS)
-    other.release()
-    assert DeepeningOfEngine(asked).build(lambda: spark, now_ms=NOW_MS).built == 4
-
-
-@pytest.mark.parametrize("columns", [{}, {"amount": "nonsense(1)"}])
-def test_what_another_job_builds_is_not_given_up(
-    spark: SparkSession, tmp_path: Path, columns: dict[str, str]
-) -> None:
-    """It has found what this one had begun, and was first to build."""
-    data, begun = tmp_path / "data", []
-    with small_engine(data) as engine:
-        engine.apply(METRICS)
-        engine.score_table("payments", own_rows())
-    asked = request(data, parquet(tmp_path, payments(0, CUT)), METRICS)
     other = DeepeningOfEngine(asked)
 
     def session() -> SparkSession:
-        begun.append((other.plan(), FolderLock(other.ready.parent)))
+        begun.append((other.plan(), FolderLock(work)))
         return spark
 
-    with pytest.raises(ColumnError if columns else HistoryError):
-        DeepeningOfEngine(replace(asked, columns=columns)).build(session, now_ms=NOW_MS)
-    ((plan, lock),) = begun
-    assert other.plan() == plan
-    lock.release()
+    wrong = replace(asked, columns={"amount": "nonsense(1)"})
+    taken = f"{work}: process {os.getpid()} builds there already"
+    for mine, error, said in ((wrong, ColumnError, "nonsense"), (asked, HistoryError, taken)):
+        if begun:
+            assert other.give_up()
+        with pytest.raises(error, match=said):
+            DeepeningOfEngine(mine).build(session, now_ms=NOW_MS)
+        plan, lock = begun[-1]
+        assert other.plan() == plan
+        lock.release()
+    assert len(begun) == 2
     assert other.build(lambda: spark, now_ms=NOW_MS).built == 4
     other.install()
     with small_engine(data) as engine:

@@ -6,7 +6,6 @@ import sys
 
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -15,8 +14,10 @@ import os, signal, sys, threading, time
 from pyspark.errors import PySparkException
 from railgun.spark.environment import local_session
 from railgun.spark.errors import SetupError
+
+children = lambda: os.popen(f"pgrep -P {os.getpid()} -a").read()
 """
-_REFUSED = """
+_ONE_LIFE = """
 spark = local_session(1)
 for query in ("SELECT nonsense(1)", "SELECT raise_error('of a worker')"):
     try:
@@ -25,16 +26,17 @@ for query in ("SELECT nonsense(1)", "SELECT raise_error('of a worker')"):
         print("of a worker" in str(error), file=sys.stderr)
 spark._jvm.java.lang.System.err.println("of Java")
 spark.stop()
-"""
-# The second call to Spark is answered as itself only where the one that was interrupted is over for Python too.
-_INTERRUPTED = """
+
 spark = local_session(1)
-def interrupt_the_job():
+print(spark.range(3).count(), file=sys.stderr)
+print(children().count("SparkSubmit"), file=sys.stderr)
+
+def interrupt():
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
-        time.sleep(0.1)
-    time.sleep(1)
+        time.sleep(0.02)
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt_the_job).start()
+
+threading.Thread(target=interrupt).start()
 try:
     spark.range(1 << 50).selectExpr("sum(hash(id))").collect()
 except KeyboardInterrupt:
@@ -48,18 +50,20 @@ for memory in ("1x", "100m", "600m"):
     except SetupError as error:
         print(error, file=sys.stderr)
 """
-_AGAIN = """
-for _ in range(2):
-    spark = local_session(1)
-    print(spark.range(3).count(), file=sys.stderr)
-    spark.stop()
-print(len(os.popen(f"pgrep -P {os.getpid()} java").read().split()), file=sys.stderr)
-"""
 _ENDED_EARLY = """
 class Asked(KeyboardInterrupt): ...
 def handler(*_): raise Asked
 signal.signal(signal.SIGTERM, handler)
-threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+def ask():
+    if sys.argv[1][0].isdigit():
+        time.sleep(float(sys.argv[1]))
+    else:
+        while sys.argv[1] not in children():
+            time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=ask).start()
 try:
     local_session(1)
 except Asked:
@@ -77,15 +81,26 @@ def said(script: str, *words: str) -> list[str]:
     return done.stderr.splitlines()
 
 
-def test_what_is_raised_is_said_once(spark: SparkSession) -> None:
-    assert said(_REFUSED) == ["False", "True", "of Java"]
+@pytest.fixture(scope="module")
+def one_life(java: None) -> list[str]:
+    """What a process says whose one Java runs two Sparks, the second of which is interrupted."""
+    return said(_ONE_LIFE)
 
 
-def test_an_interrupt_leaves_no_traces(spark: SparkSession) -> None:
-    assert said(_INTERRUPTED) == [pyspark.__version__, "True"]
+def test_what_is_raised_is_said_once(one_life: list[str]) -> None:
+    assert one_life[:3] == ["False", "True", "of Java"]
 
 
-def test_a_java_that_does_not_start_is_told(spark: SparkSession) -> None:
+def test_one_java_runs_one_spark_after_the_other(one_life: list[str]) -> None:
+    assert one_life[3:5] == ["3", "1"]
+
+
+def test_an_interrupt_leaves_no_traces(one_life: list[str]) -> None:
+    # The second call to Spark is answered as itself only where the one that was interrupted is over for Python too.
+    assert one_life[5:] == [pyspark.__version__, "True"]
+
+
+def test_a_java_that_does_not_start_is_told(java: None) -> None:
     lines = said(_NOT_STARTED)
     assert lines[0] == "Invalid maximum heap size: -Xmx1x"
     assert lines[-2].startswith("Java ended before Spark ran in it, it says above why; look at --memory")
@@ -95,11 +110,14 @@ def test_a_java_that_does_not_start_is_told(spark: SparkSession) -> None:
     assert not [line for line in lines if "at org.apache" in line]
 
 
-def test_one_java_runs_one_spark_after_the_other(spark: SparkSession) -> None:
-    assert said(_AGAIN) == ["3", "3", "1"]
-
-
-@pytest.mark.parametrize("after_s", ["0.4", "0.8", "1.6"])
-def test_who_is_asked_to_end_while_java_starts_leaves_none(spark: SparkSession, after_s: str) -> None:
+@pytest.mark.parametrize(
+    "when",
+    [
+        "SparkSubmit",
+        *(pytest.param(each, marks=pytest.mark.torture) for each in ("pyspark-shell", "0.4", "0.8", "1.6")),
+    ],
+)
+def test_who_is_asked_to_end_while_java_starts_leaves_none(java: None, when: str) -> None:
+    """Once there is a process with that in its command, or so many seconds after the start."""
     # Java holds this process's stderr until it has ended, and is waited for by that.
-    assert said(_ENDED_EARLY, after_s) == ["asked True"]
+    assert said(_ENDED_EARLY, when) == ["asked True"]

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError, ReplyFileError
-from railgun.spark.validation.run_source import RunFiles
+from railgun.spark.sessions import own_session
+from railgun.spark.validation.run_source import RunFiles, _RunReading
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.spark.validation.validate_run import ValidationError, check_files, validate_run
-from tests.spark.runs import START_MS, definitions, events, run
+from tests.spark.runs import START_MS, add_to_replies, definitions, events, run
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
@@ -45,10 +46,20 @@ def payments(n: int) -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize(("policy", "windows"), [("rewrite", (0, 1, 3, 6)), ("discard", (2, 4, 5))])
+@pytest.mark.parametrize(
+    ("policy", "windows", "is_compiled"), [("rewrite", (0, 1, 3, 6), False), ("discard", (2, 4, 5), True)]
+)
 def test_everything_is_equal(
-    spark: SparkSession, tmp_path: Path, policy: str, windows: tuple[int, ...]
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    policy: str,
+    windows: tuple[int, ...],
+    is_compiled: bool,
 ) -> None:
+    if is_compiled:
+        request.getfixturevalue("as_in_production")
+    assert own_session(spark).conf.get("spark.sql.codegen.wholeStage") == str(is_compiled).lower()
     report = validate_run(spark, run(tmp_path, definitions(policy, windows), events(len(policy), 300)))
     assert report.mismatches == 0, report.as_text()
     assert report.events == 300
@@ -68,14 +79,29 @@ def test_of_the_fields_those_that_metrics_need_are_read(spark: SparkSession, tmp
     assert [row["f_amount"] for row in rows.collect()] == [0, 1 / 7, 2 / 7]
 
 
-def test_names_may_differ_in_their_case_alone(spark: SparkSession, tmp_path: Path) -> None:
-    alike = CENTS.replace('card = "string"', 'card = "string"\nCard = "string"')
-    alike = alike.replace("avg(price) AS mean", "avg(price) AS TOTAL").replace("BY card", "BY card, Card")
-    files = run(tmp_path, alike, [row | {"Card": f"{n % 2}"} for n, row in enumerate(payments(20))])
+def test_what_is_odd_but_right_is_no_error(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names that differ in their case alone; a row that is no event; sums that doubles cannot decide."""
+    odd = CENTS.replace('id = "string"', 'id = "long"\nshop = "long"')
+    odd = odd.replace('card = "string"', 'card = "string"\nCard = "string"')
+    odd = odd.replace("avg(price) AS mean", "avg(price) AS TOTAL").replace("BY card", "BY card, Card")
+    odd = odd.replace('["card"]', '["card", "shop"]')
+    odd += "[[metrics]]\nsql = 'SELECT sum(amount) AS vast FROM s GROUP BY shop OVER INFINITE'"
+    amounts: list[object] = [*(n / 7 for n in range(15)), "no number", 1.0, 1.7e308, 1.7e308, 2.0]
+    rows = [
+        row | {"id": n - 9, "Card": f"{n % 2}", "shop": min(n, 16), "amount": amount}
+        for n, (row, amount) in enumerate(zip(payments(20), amounts))
+    ]
+    files = run(tmp_path, odd, rows, ".csv", skip_bad=True)
     before = SparkSession.getActiveSession()
-    report = validate_run(spark, files)
-    assert not report.mismatches, report.as_text()
-    assert {"total", "TOTAL"} <= {check.name for check in report.checks if check.compared}
+    assert main(["validate", files.definitions, *files.events, "--out", files.out, "--skip-bad"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    compared = {words[0]: int(words[1]) for words in map(str.split, lines) if words[1].isdigit()}
+    assert compared["total"] == compared["TOTAL"] == compared["vast"] == 20
+    values = sum(compared.values())
+    said = f"19 events (1 rows refused), {values} values compared: {values - 2} equal, 2 undecided"
+    assert last == said
     assert SparkSession.getActiveSession() is before
 
 
@@ -90,21 +116,14 @@ def test_a_planted_cent_is_found(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = run(tmp_path, CENTS, payments(90))
+    add_to_replies(files, "total", {41: 0.01})
+    add_to_replies(files, "exact_total", {7: Decimal("0.01")})
+    add_to_replies(files, "duplicate_card", {3: True})
     words = ["validate", files.definitions, *files.events, "--out", files.out]
-    assert main([*words, "--sample", "0.9"]) == 0
-    assert "all equal" in capsys.readouterr().out
-    table = pq.read_table(files.out)
-    for name, row, cent in (("total", 41, 0.01), ("exact_total", 7, Decimal("0.01"))):
-        values = table.column(name).to_pylist()
-        values[row] += cent
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
-    late = table.column("duplicate_card").to_pylist()
-    late[3] = True
-    table = table.set_column(table.schema.get_field_index("duplicate_card"), "duplicate_card", pa.array(late))
-    pq.write_table(table, files.out)
-    assert main([*words, "--json"]) == 1
+    # All three cards are in the sample.
+    assert main([*words, "--sample", "0.9", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
+    assert (report["sample"], report["events"]) == (0.9, 90)
     wrong = {each["name"]: each for each in report["metrics"] if each["mismatches"]}
     assert {name: each["mismatches"] for name, each in wrong.items()} == {
         "total": 1,
@@ -116,37 +135,21 @@ def test_a_planted_cent_is_found(
     [example] = wrong["duplicate_card"]["examples"]
     assert (example["row"], example["got"]) == (3, "true")
     [example] = wrong["exact_total"]["examples"]
+    assert example["row"] == 7
     assert Decimal(example["got"]) - Decimal(example["expected"]) == Decimal("0.01")
 
 
-def test_what_cannot_be_decided_is_not_said_to_be_equal(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    amounts = (1.0, 1.7e308, 1.7e308, 2.0)
-    rows: list[dict[str, object]] = [
-        {"id": f"e{i}", "ts": START_MS + i * 900, "card": "c", "amount": amount}
-        for i, amount in enumerate(amounts)
-    ]
-    sums = CENTS[: CENTS.index("[[metrics]]")] + (
-        "[[metrics]]\nsql = 'SELECT sum(amount) AS total FROM s GROUP BY card OVER INFINITE'"
-    )
-    files = run(tmp_path, sums, rows)
-    words = ["validate", files.definitions, *files.events, "--out", files.out]
-    assert main([*words, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["equal"], report["undecided"]) == (True, 2)
-    assert main(words) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    said = f"4 events, {report['values']} values compared: {report['values'] - 2} equal, 2 undecided"
-    assert last == said
+def read(files: RunFiles) -> pa.Table:
+    """The rows of a run, as a worker of Spark's reads them."""
+    return pa.Table.from_batches(_RunReading(files, *files.defined(), 1 << 62).of_one(iter([None])))
 
 
 def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path) -> None:
     files = run(tmp_path, CENTS, payments(20))
     table = pq.read_table(files.out)
     pq.write_table(table.slice(0, 19), files.out)
-    with pytest.raises(Exception, match="ends after 19 replies"):
-        validate_run(spark, files)
+    with pytest.raises(ReplyFileError, match="ends after 19 replies"):
+        read(files)
     pq.write_table(table.drop_columns(["spread"]), files.out)
     with pytest.raises(ReplyFileError, match="no column spread"):
         check_files(files)
@@ -156,22 +159,22 @@ def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path
     pq.write_table(table.drop_columns(["id"]), files.out)
     with pytest.raises(ReplyFileError, match="no column id"):
         check_files(files)
-    for wrong in (["e0", "e2", "e1"], ["e0", None, "e2"]):
+    for wrong in (["e0", None, "e2"], ["e0", "e2", "e1"]):
         ids = pa.array(wrong + table["id"].to_pylist()[3:])
         pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", ids), files.out)
-        with pytest.raises(
-            ValidationError, match=rf"row 1 is of id {wrong[1]}, the event there has id e1; is it"
-        ):
-            validate_run(spark, files)
+        said = rf"row 1 is of id {wrong[1]}, the event there has id e1; is it"
+        with pytest.raises(ReplyFileError, match=said):
+            read(files)
+    # Told as what it is where a worker of Spark's raises it.
+    with pytest.raises(ValidationError, match=said):
+        validate_run(spark, files)
     with pytest.raises(OptionError, match="sample"):
         validate_run(spark, files, 0.0)
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".ndjson", ".arrow"])
 @pytest.mark.parametrize("id_type", ["long", "string", ""])
-def test_ids_are_compared_in_every_format(
-    spark: SparkSession, tmp_path: Path, suffix: str, id_type: str
-) -> None:
+def test_replies_are_read_alike_from_every_format(tmp_path: Path, id_type: str) -> None:
+    """With ids, which are compared as they are read; and with a row that is no event."""
     numbered = CENTS.replace('id = "string"', f'id = "{id_type}"')
     if not id_type:
         numbered = CENTS.replace('id = "id"\n', "").replace('id = "string"\n', "")
@@ -179,13 +182,13 @@ def test_ids_are_compared_in_every_format(
     if not id_type:
         rows = [{name: value for name, value in row.items() if name != "id"} for row in rows]
     rows[3]["amount"] = "no number"
-    places = [str(tmp_path / each) for each in ("d.toml", "events.ndjson", f"out{suffix}")]
-    Path(places[0]).write_text(numbered, encoding="utf-8")
-    Path(places[1]).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert main(["run", places[0], places[1], "--out", places[2], "--skip-bad"]) == 0
-    files = RunFiles(places[0], "s", (places[1],), places[2], skip_bad=True)
-    report = validate_run(spark, files)
-    assert (report.events, report.refused, report.mismatches) == (4, 1, 0), report.as_text()
+    found = []
+    for suffix in (".parquet", ".csv", ".ndjson", ".arrow"):
+        files = run(tmp_path, numbered, rows, suffix, skip_bad=True)
+        found.append(read(files))
+    assert [(len(each), each["t"].null_count) for each in found] == [(5, 1)] * 4
+    assert found[0]["r_total"].to_pylist() == [0, 1 / 7, 2 / 7, None, 1 / 7 + 4 / 7]
+    assert all(each.equals(found[0]) for each in found)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +208,7 @@ def test_a_file_of_replies_that_is_damaged_is_told(suffix: str, text: str, tmp_p
 
 
 @pytest.mark.torture
+@pytest.mark.usefixtures("as_in_production")
 @pytest.mark.parametrize("seed", range(20))
 def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     drawn = case(seed, 500, Profile(control_percent=0))
@@ -216,15 +220,13 @@ def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int
 
 
 @pytest.mark.torture
+@pytest.mark.usefixtures("as_in_production")
 def test_a_million_events_are_equal_but_for_one_cent(spark: SparkSession, tmp_path: Path) -> None:
     """Every aggregator over every kind of window, with late, duplicate and null events; one reply is wrong."""
     files = run(tmp_path, definitions("rewrite"), events(1, 1_000_000))
-    table = pq.read_table(files.out)
-    sums = table.column("m0_1").to_pylist()
+    sums = pq.read_table(files.out).column("m0_1").to_pylist()
     row = next(each for each in range(600_000, 1_000_000) if sums[each] is not None)
-    sums[row] += 0.01
-    planted = pa.array(sums, table.schema.field("m0_1").type)
-    pq.write_table(table.set_column(table.schema.get_field_index("m0_1"), "m0_1", planted), files.out)
+    add_to_replies(files, "m0_1", {row: 0.01})
     report = validate_run(spark, files)
     assert (report.mismatches, report.events) == (1, 1_000_000), report.as_text()
     [wrong] = [check for check in report.checks if check.mismatches]

@@ -133,6 +133,8 @@ class Stream:
         self.folder, self.definitions = folder, definitions
         self.data, self.source = folder / "data", folder / "history.parquet"
         self.replies: list[dict[str, Any]] = []
+        # How many replies came before its history.
+        self.before = 0
         self.player = self._open()
 
     def _open(self) -> EnginePlayer:
@@ -154,17 +156,22 @@ class Stream:
         pq.write_table(pa.Table.from_pylist(rows, pa.schema(list(fields.items()))), place or self.source)
         return place or self.source
 
+    def request(self) -> BackfillRequest:
+        """For what was written last."""
+        source = HistorySource.of([str(self.source)])
+        return BackfillRequest(
+            self.data, parse_definitions(self.definitions), source, {}, CUT_MS, settings=KEPT
+        )
+
     def backfill(self, spark: SparkSession, rows: list[dict[str, Any]], *, deepens: bool = False) -> None:
         """Give it history; it is stopped and goes on."""
         self.stop()
-        source = HistorySource.of([str(self.write(rows))])
-        request = BackfillRequest(
-            self.data, parse_definitions(self.definitions), source, {}, CUT_MS, settings=KEPT
-        )
-        target = (DeepeningOfEngine if deepens else BackfillOfEngine)(request)
+        self.write(rows)
+        target = (DeepeningOfEngine if deepens else BackfillOfEngine)(self.request())
         report = target.build(lambda: spark)
         assert report.counts.refused_rows == 0
         target.install()
+        self.before = len(self.replies)
         self.player = self._open()
 
     def validated(
@@ -174,7 +181,6 @@ class Stream:
         source: Path | None = None,
         times: TimeRange = ALL_TIMES,
     ) -> Report:
-        self.stop()
         file = written(self.folder, self.replies if replies is None else replies)
         history = HistoryInput(HistorySource.of([str(source or self.source)]))
         return validate_service(
@@ -191,7 +197,7 @@ def definitions(
 def bootstrapped(
     spark: SparkSession, folder: Path, seed: int, text: str, *, has_long_ids: bool = False
 ) -> Stream:
-    """A stream that answered a little, got history, and lived on through changes."""
+    """A stream that answered a little, got history, and lived on through changes; it is stopped."""
     feed = Feed(seed, has_long_ids)
     stream = Stream(folder, text)
     stream.player.apply(text)
@@ -205,13 +211,14 @@ def bootstrapped(
     stream.player.warm("least")
     stream.player.set_lateness("2s")
     stream.score(feed.live(155, 190))
+    stream.stop()
     return stream
 
 
 def deepened(
     spark: SparkSession, folder: Path, seed: int, text: str, *, has_long_ids: bool = False
 ) -> Stream:
-    """A stream that answered for long, and got older history then."""
+    """A stream that answered for long, and got older history then; it is stopped."""
     feed = Feed(seed, has_long_ids)
     stream = Stream(folder, text)
     stream.player.apply(text)
@@ -226,48 +233,37 @@ def deepened(
     stream.score(feed.live(165, 190))
     stream.player.add_metrics("SELECT max(price) AS most FROM s GROUP BY card OVER SLIDING 3 MINUTES")
     stream.score(feed.live(190, 200))
+    stream.stop()
     return stream
 
 
-def check_equal(report: Report, stream: Stream) -> None:
-    assert report.mismatches == 0, report.as_text()
+def check_complete(report: Report, stream: Stream) -> None:
     assert report.unanswered == 0
     assert report.history is not None
     assert all(check.compared for check in report.checks)
     assert {"late", "duplicate", "partial"} <= {key for each in stream.replies for key in each}
 
 
-def test_replies_before_and_behind_a_history_are_equal(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    """With few metrics, to be looked at."""
+    return bootstrapped(spark, tmp_path_factory.mktemp("stream"), 6, definitions(metrics=ONE_METRIC + EVER))
+
+
+def sole(replies: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Those to ids that came once, with a value of a metric."""
+    ids = Counter(each["id"] for each in replies)
+    return [each for each in replies if ids[each["id"]] == 1 and each["metrics"].get(name)]
+
+
+def test_replies_before_and_behind_a_history_are_equal_but_for_what_is_wrong(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     stream = bootstrapped(spark, tmp_path, 1, definitions())
-    report = stream.validated(spark)
-    check_equal(report, stream)
-    assert any("warming" in each for each in stream.replies)
-    compared = {check.name: check.compared for check in report.checks}
-    assert (compared["installed_card"], compared["installed_all"]) == (2, 1)
-
-
-@pytest.fixture
-def no_trimming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs are kept whole, as on a broker with log_retention = "forever"."""
-    monkeypatch.setattr(EmbeddedLog, "trim", lambda *_: None)
-
-
-@pytest.mark.usefixtures("no_trimming")
-def test_replies_before_and_behind_a_deepening_are_equal(spark: SparkSession, tmp_path: Path) -> None:
-    text = definitions(ids="long", metrics=ONE_METRIC)
-    stream = deepened(spark, tmp_path, 3, text, has_long_ids=True)
-    check_equal(stream.validated(spark), stream)
-
-
-def test_what_is_wrong_in_a_reply_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    feed, stream = Feed(3), Stream(tmp_path, definitions(metrics=ONE_METRIC))
-    stream.player.apply(stream.definitions)
-    stream.score(feed.payment(number) for number in range(100, 110))
-    stream.backfill(spark, feed.history(CUT))
-    stream.score(feed.payment(number) for number in range(110, 130))
     wrong = json.loads(json.dumps(stream.replies))
-    before = next(each for each in wrong[:10] if each["metrics"]["seen"])
-    behind = next(each for each in reversed(wrong) if each["metrics"]["total"])
+    before = next(each for each in sole(wrong, "seen") if each in wrong[: stream.before])
+    behind = sole(wrong, "total")[-1]
+    assert wrong.index(behind) > stream.before
     before["metrics"]["seen"] += 20
     behind["metrics"]["total"] += 0.01
     report = stream.validated(spark, wrong)
@@ -275,18 +271,20 @@ def test_what_is_wrong_in_a_reply_is_found(spark: SparkSession, tmp_path: Path) 
     assert {name: count for name, (count, _) in found.items()} == {"seen": 1, "total": 1}, report.as_text()
     assert [found[name][1][0].id for name in ("seen", "total")] == [before["id"], behind["id"]]
     assert "offset" in str(found["total"][1][0].place)
+    check_complete(report, stream)
+    assert any("warming" in each for each in stream.replies)
+    compared = {check.name: check.compared for check in report.checks}
+    assert (compared["installed_card"], compared["installed_all"]) == (2, 1)
 
 
-def test_a_range_behind_a_history(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_range_behind_a_history(spark: SparkSession, stream: Stream) -> None:
     """Its windows reach back into the history, and an infinite one to its beginning; what is wrong elsewhere is not
     looked at."""
-    stream = bootstrapped(spark, tmp_path, 6, definitions(metrics=ONE_METRIC + EVER))
     times = TimeRange(START_MS + 125_000, START_MS + 165_000)
-    ids = Counter(each["id"] for each in stream.replies)
     wrong = json.loads(json.dumps(stream.replies))
-    sole = [each for each in wrong if ids[each["id"]] == 1 and each["metrics"]["total"] is not None]
-    inside = [each for each in sole if START_MS + 125_000 <= each["time"] < START_MS + 165_000]
-    outside = [each for each in sole if each not in inside]
+    inside, outside = list[dict[str, Any]](), list[dict[str, Any]]()
+    for each in sole(wrong, "total"):
+        (inside if START_MS + 125_000 <= each["time"] < START_MS + 165_000 else outside).append(each)
     assert min(len(inside), len(outside)) > 10
     for each in (inside[5], outside[0], outside[-1]):
         each["metrics"]["total"] += 0.01
@@ -301,15 +299,11 @@ def test_a_range_behind_a_history(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_history_that_was_not_installed_as_it_is_is_found(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    feed, stream = Feed(4), Stream(tmp_path, definitions(metrics=ONE_METRIC))
-    rows = feed.history(CUT)
-    missing = next(row for row in rows if row["card"] == "a" and row["ts"] > CUT_MS - 20_000)
-    stream.player.apply(stream.definitions)
-    stream.backfill(spark, [row for row in rows if row["id"] != missing["id"]])
-    stream.score(feed.payment(number) for number in range(CUT, CUT + 30))
-    stream.stop()
+    """What is named as its history has a row more than what it was built of."""
+    rows = pq.read_table(stream.source).to_pylist()
+    rows.insert(7, {**rows[0], "id": "more", "ts": CUT_MS - 5_000, "card": "a"})
     lake = stream.write(rows, tmp_path / "lake.parquet")
     words = ["validate", "--data", str(stream.data), "--replies", written(tmp_path, stream.replies)]
     assert main([*words, "--history", str(lake), "--json"]) == 1
@@ -321,30 +315,41 @@ def test_history_that_was_not_installed_as_it_is_is_found(
     assert report["history"]["events"] == sum(row["ts"] < CUT_MS for row in rows)
 
 
-@pytest.mark.usefixtures("no_trimming")
-def test_what_cannot_be_computed_again_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    feed, stream = Feed(5), Stream(tmp_path, definitions(metrics=ONE_METRIC))
-    stream.player.apply(stream.definitions)
-    stream.backfill(spark, feed.history(CUT))
-    stream.score([feed.payment(number) for number in range(CUT - 10, CUT + 10)])
-    stream.stop()
-    place, file = {"path": str(stream.data)}, written(tmp_path, stream.replies)
+def test_what_cannot_be_computed_again_is_said(spark: SparkSession, stream: Stream, tmp_path: Path) -> None:
+    file = written(tmp_path, stream.replies)
     with pytest.raises(PlaceError, match="name what the backfill read, --history"):
-        check_recorded(Recorded(place, "s", (file,)))
+        check_recorded(Recorded({"path": str(stream.data)}, "s", (file,)))
+    feed = Feed(6)
     refused = stream.write([feed.payment(0), {**feed.payment(1), "ts": None}], tmp_path / "bad.parquet")
-    stream.player = stream._open()
     with pytest.raises(HistoryError, match=r"1 rows are refused \(ts: null\).* --skip-bad"):
         stream.validated(spark, source=refused)
-    stream.player = stream._open()
-    stream.backfill(spark, feed.history(CUT - 1), deepens=True)
-    with pytest.raises(PlaceError, match="was given history 2 times"):
-        stream.validated(spark)
     alone = EnginePlayer(tmp_path / "alone", "s", KEPT)
     alone.apply(stream.definitions)
     alone.engine.close(checkpoint=False)
     history = HistoryInput(HistorySource.of([str(stream.source)]))
     with pytest.raises(PlaceError, match="has no history: leave out --history"):
         check_recorded(Recorded({"path": str(tmp_path / "alone")}, "s", (file,), history))
+
+
+@pytest.fixture
+def no_trimming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are kept whole, as on a broker with log_retention = "forever"."""
+    monkeypatch.setattr(EmbeddedLog, "trim", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_trimming")
+def test_replies_before_and_behind_a_deepening_are_equal(spark: SparkSession, tmp_path: Path) -> None:
+    """Behind a second one nothing can be computed again."""
+    text = definitions(ids="long", metrics=ONE_METRIC)
+    deep = deepened(spark, tmp_path, 3, text, has_long_ids=True)
+    report = deep.validated(spark)
+    assert report.mismatches == 0, report.as_text()
+    check_complete(report, deep)
+    again = DeepeningOfEngine(deep.request())
+    build_deepening(again.ready, again.plan(), pq.read_table(deep.source), KEPT)
+    again.install()
+    with pytest.raises(PlaceError, match="was given history 2 times"):
+        deep.validated(spark)
 
 
 def test_a_deepening_of_a_cluster_is_computed_again(
@@ -376,17 +381,20 @@ def test_a_deepening_of_a_cluster_is_computed_again(
         replies = player.front_end.replies()
     finally:
         player.close()
-    words = ["validate", "--broker", kafka, "--topic-prefix", prefix, "--history", str(place), "--replies"]
-    assert main([*words, written(tmp_path, replies)]) == 0, capsys.readouterr().out
-    assert f"{len(replies)} replies (0 events without one)" in capsys.readouterr().out
     wrong = next(each for each in reversed(replies) if each["metrics"]["seen"])
     wrong["metrics"]["seen"] -= 1
-    assert main([*words, written(tmp_path, replies), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["mismatches"] == 1
+    words = ["validate", "--broker", kafka, "--topic-prefix", prefix, "--history", str(place), "--replies"]
+    assert main([*words, written(tmp_path, replies)]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    [found] = [line for line in lines if ": recorded " in line]
+    assert found.startswith("seen: ")
+    assert f", id {wrong['id']}: recorded {wrong['metrics']['seen']}, should be " in found
+    assert f"{len(replies)} replies (0 events without one)" in last
+    assert last.endswith(" equal, 1 WRONG")
 
 
 @pytest.mark.torture
-@pytest.mark.usefixtures("no_trimming")
+@pytest.mark.usefixtures("no_trimming", "as_in_production")
 @pytest.mark.parametrize("seed", range(10, 26))
 def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     text = definitions(
