@@ -39,12 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         shared_broker.begin_run()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            # All in one process, which has the one JVM. Before pytest-xdist looks for groups.
-            item.add_marker(pytest.mark.xdist_group("spark"))
         if item.get_closest_marker("torture"):
             # Before the marks of its module, so that this one counts.
             item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
@@ -52,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStealing | None:
-    return GroupStealing(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return GroupStealing(config, log) if config.getvalue("dist") == "worksteal" else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

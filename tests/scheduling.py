@@ -1,16 +1,25 @@
-"""How the workers of a run share its tests: a group stays with one worker and begins first, all others are stolen.
+"""How the workers of a run share its tests: those of one JVM stay with one worker and begin first, all others are
+stolen.
 
 pytest-xdist has each by itself. Its `worksteal` knows no groups. Its `loadgroup` gives every other test to whichever
-worker is free: each worker then sets up the fixtures of every module, and loads the kernels that it needs.
+worker is free: each worker then sets up the fixtures of every module, and loads the kernels that it needs. And from
+pytest 9.2 on its groups are none: it writes them into an attribute that pytest reads no more, and says nothing.
 """
+
+import re
 
 import pytest
 from xdist.scheduler.worksteal import MIN_PENDING, WorkStealingScheduling
 from xdist.workermanage import WorkerController
 
+ONE_JVM = "one_jvm"
+"""A parameter of the tests of a group. The run itself knows tests by their names alone: so it stands in these."""
+
+_GROUPS = re.compile(rf"[\[-]({ONE_JVM})[\]-]")
+
 
 class GroupStealing(WorkStealingScheduling):
-    """Work stealing with groups, made by the mark `xdist_group`.
+    """Work stealing with groups.
 
     A group's worker is given its tests as it runs them. Only what waits at a worker can be stolen: so these cannot.
     """
@@ -65,6 +74,5 @@ class GroupStealing(WorkStealingScheduling):
 
 
 def _group_of(node_id: str) -> str | None:
-    """With --dist=loadgroup, pytest-xdist writes the group behind the test's name."""
-    is_grouped = node_id.rfind("@") > node_id.rfind("]")
-    return node_id.rpartition("@")[2] if is_grouped else None
+    found = _GROUPS.search(node_id)
+    return found and found[1]

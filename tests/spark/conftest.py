@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from railgun.spark.environment import FEW_KEPT, check_environment
 from railgun.spark.errors import SetupError
 from railgun.spark.tables.source import register
+from tests.scheduling import ONE_JVM
 
 # Queries of a few hundred rows are planned, described and compiled for longer than they run. By name what is set in
 # tests, and what is set outside (`as_in_production`).
@@ -31,7 +32,7 @@ def java() -> None:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", params=[ONE_JVM])
 def spark(java: None) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
