@@ -72,13 +72,17 @@ class Child:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}")
         return self._parsed(line)
 
-    def last_answer(self) -> dict[str, Any]:
-        """Wait for its end, and for the last line that the child says. Raises ChildFailedError."""
+    def lines(self) -> list[str]:
+        """Wait for its end; what it said. Raises ChildFailedError."""
         assert self.process.stdout is not None
         lines = self.process.stdout.read().splitlines()
         if code := self.process.wait():
             raise ChildFailedError(f"{self.name}: ended with code {code}")
-        return self._parsed(lines[-1] if lines else "")
+        return lines
+
+    def last_answer(self) -> dict[str, Any]:
+        """Wait for its end; the last line that it said. Raises ChildFailedError."""
+        return self._parsed((self.lines() or [""])[-1])
 
     def tell(self, line: str) -> None:
         """Give it a line to read. Raises ChildFailedError."""

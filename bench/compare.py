@@ -21,7 +21,6 @@ by the revision's). The last line is JSON. The exit code is 1 where something co
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -55,6 +54,16 @@ class Sides:
     each: int
     scale: float
 
+    def compile_kernels(self) -> None:
+        """Have each side's kernels, or say why not: a process that measures would compile them where they lack."""
+        for side, folder in self.folders.items():
+            print(f"kernels of {side}", file=sys.stderr, flush=True)
+            try:
+                with Child("railgun.kernels", [], folder, side) as child:
+                    child.lines()
+            except ChildFailedError as error:
+                print(error, file=sys.stderr, flush=True)
+
     def pairs(self, what: str) -> Iterator[list[Figures]]:
         """What each run measured, the revision's figures first. Raises ChildFailedError."""
         bench, _, case = what.partition(":")
@@ -84,8 +93,6 @@ class Sides:
             measured: dict[str, Figures] = {}
             for side in order:
                 print(f"{bench}:{case}: run {run} of {self.runs}, {side}", file=sys.stderr, flush=True)
-                # The kernel would write what the run before left in the page cache during this one.
-                os.sync()
                 with Child(f"bench.{bench}", arguments, self.folders[side], side) as child:
                     measured[side] = child.last_answer().get("figures", {})
             yield [measured[side] for side in self.folders]
@@ -155,6 +162,7 @@ def main() -> int:
         print(f"{arguments.revision} ({commit[:12]}) -> {_NEW}; {load()}")
         if changed := changed_benches(_TREE, commit):
             print(f"each side runs its own of these files, which differ: {' '.join(changed)}")
+        sides.compile_kernels()
         everything = Pairs(tuple(sides.folders))
         for what in arguments.only or _DEFAULT:
             found = compared(sides, what)

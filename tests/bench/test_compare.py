@@ -67,7 +67,7 @@ class Repository:
     def compare(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
         """The code, the last line and what was said of problems."""
         command = [sys.executable, "-m", "bench.compare", *arguments]
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=250)
         assert not list((self._folder / ".cache" / "compare").glob("*"))
         return done.returncode, json.loads((done.stdout.splitlines() or ["{}"])[-1]), done.stderr
 
@@ -85,8 +85,10 @@ def repository(tmp_path: Path) -> Repository:
         made.write(f"bench/{name}.py", text)
     made.write("bench/e2e.py", _REMOVED)
     made.write("railgun/rooms.py", "RATE = 4\n")
+    made.write("railgun/kernels.py", "print('compiled')\n")
     made.commit()
     made.git("mv", "railgun/rooms.py", "railgun/new_rooms.py")
+    made.git("rm", "--quiet", "railgun/kernels.py")
     made.write("railgun/new_rooms.py", "RATE = 5\n")
     renamed = ("import rooms", "import new_rooms as rooms")
     made.write("bench/unit_child.py", _UNIT_CHILD.replace(*renamed))
@@ -100,6 +102,9 @@ def test_each_side_runs_its_own_bench_on_its_own_modules(repository: Repository)
     assert code == 0, said
     assert last["figures"] == {"quick": 1.25, "quick_per_cpu": 1.0, "batch1_p50_ms": 1.25}
     assert last["medians"]["quick"] == [4.0, 5.0]
+    # The kernels of this side cannot be compiled ahead; that stops nothing.
+    assert "\nthis tree: python -m railgun.kernels: ended with code 1\n" in said
+    assert "HEAD: python -m railgun.kernels" not in said
     assert (last["lower_is_better"], last["not_compared"]) == (["batch1_p50_ms"], {})
 
 
