@@ -34,6 +34,8 @@ print(children().count("SparkSubmit"), file=sys.stderr)
 def interrupt():
     while not spark.sparkContext.statusTracker().getActiveJobsIds():
         time.sleep(0.02)
+    # The job is there before Python waits for it: a sooner interrupt may come amid the call that begins it.
+    time.sleep(1)
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=interrupt).start()
