@@ -22,7 +22,7 @@ from railgun.state.end_marker import END_MARK, EndMark, EndMarker
 from railgun.state.errors import EndMarkVersionError, StoreCorruptionError
 from reservoir.files import Files
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("railgun.messaging.log_end")
 
 
 class LogEnd:
