@@ -1,4 +1,7 @@
-"""The backend in this process: `railgun.Engine`, one thread that scores, calls that change things beside it."""
+"""The backend in this process: `railgun.Engine`, one thread that scores, and threads for calls that take long.
+
+Live backfills are installed in threads of their own, since they follow the log until they have caught up.
+"""
 
 import asyncio
 import dataclasses
@@ -10,10 +13,8 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from frontend.engine_problems import as_problem, of_scoring
-from frontend.installs import Installs
 from frontend.problems import refusal
-from frontend.scoring.answers_in_time import note_refused_request, unanswered
-from frontend.scoring.answers_of_requests import placed, without_replies
+from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.replies import replies_of
@@ -24,13 +25,47 @@ from railgun.engine.errors import EngineError, none_begun
 from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import read_disk
+from railgun.host.host_state import one_line
 from railgun.ingest.scored import Scored
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
-T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
+
+
+class Installs:
+    """By stream: under way, or how the last one ended. Used in one event loop."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, threading.Thread] = {}
+        self._failures: dict[str, str] = {}
+
+    def begin(self, stream: str, install: Callable[[], None]) -> None:
+        """Let one begin, unless one is under way."""
+        known = self._threads.get(stream)
+        if known is not None and known.is_alive():
+            return
+        self._failures.pop(stream, None)
+        thread = threading.Thread(
+            target=self._run, args=(stream, install), name="railgun-install", daemon=True
+        )
+        self._threads[stream] = thread
+        thread.start()
+
+    def failure(self, stream: str) -> str | None:
+        """Why the last one of a stream came to nothing."""
+        return self._failures.get(stream)
+
+    def _run(self, stream: str, install: Callable[[], None]) -> None:
+        try:
+            install()
+        except Exception as error:  # noqa: BLE001 - every request of the batch is told
+            self._failures[stream] = one_line(error)
+            _log.error("the deepening of %s was not installed: %s", stream, error)
+
+
+T = TypeVar("T")
 _STARTING = Readiness(False, "starting: the data is being recovered")
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 

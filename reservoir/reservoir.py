@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.columns import HotColumn
+from reservoir.columns import Derivation, Derive, FindRecipe, HotColumn, no_recipe
 from reservoir.cursors.cache import CacheStats, FrameCache
 from reservoir.cursors.cursor import Changelog, Edges, Fills, FillSlice
 from reservoir.cursors.held_frame import Ahead
-from reservoir.derive import Derivation, Derive, FindRecipe, no_recipe
 from reservoir.errors import ReservoirError, StorageFailedError
 from reservoir.executor import Executor
 from reservoir.files import Files

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from railgun import kernel_list, kernels
+from railgun import kernels
 from railgun.interpreter.plain import _put
-from railgun.kernel_list import loaded_kernels, make_image
-from railgun.kernels import compile_all
+from railgun.kernels import compile_all, loaded_kernels, make_image
 from reservoir.native import image as kernel_image
 from reservoir.native.jit import use_numba
 
@@ -26,7 +25,7 @@ print(json.dumps([is_image(), "numba" in sys.modules]))
 """
 _BY_NUMBA = """
 import json
-from railgun.kernel_list import loaded_kernels
+from railgun.kernels import loaded_kernels
 from railgun.kernels import compile_all
 from reservoir.native.jit import use_numba
 use_numba()
@@ -110,7 +109,7 @@ def test_kernels_and_entry_points_are_told_once_each() -> None:
     assert ["railgun.interpreter.rare", "add_rare", None] in [json.loads(each) for each in found]
     # Of what happens now and then only: a new edge amid sealed chunks, the sweep after a dropped metric.
     assert ["reservoir.cursors.edges", "frame_passed", ["int64"] * 3] in [json.loads(each) for each in found]
-    assert ["railgun.task.row_reset", "reset_cells", ["int64"] * 8] in [json.loads(each) for each in found]
+    assert ["railgun.task.retirement", "reset_cells", ["int64"] * 8] in [json.loads(each) for each in found]
 
 
 def test_kernels_of_kernels_are_left_out() -> None:
@@ -154,7 +153,7 @@ def test_only_a_process_that_compiled_nothing_links(
     place = tmp_path / "cache" / "kernels.image"
     function = SimpleNamespace(stats=SimpleNamespace(cache_misses=misses), overloads={})
     monkeypatch.setattr(kernel_image, "path", lambda: place)
-    monkeypatch.setattr(kernel_list, "_functions", lambda: [function])
-    monkeypatch.setattr(kernel_list, "entry_points", list)
+    monkeypatch.setattr(kernels, "_functions", lambda: [function])
+    monkeypatch.setattr(kernels, "entry_points", list)
     assert make_image() == (not misses)
     assert place.exists() == (not misses)

@@ -16,7 +16,7 @@ from frontend.problems import Problem, ProblemError, problem, refusal
 from frontend.scoring.answers_in_time import may_count
 from frontend.scoring.replies import Reply
 from railgun.catalog.catalog import StreamEntry
-from railgun.host.faults import one_line
+from railgun.host.host_state import one_line
 from railgun.ingest.accepted import UNASKED, Correlation, Position, Taken
 from railgun.ingest.stream_tasks import Portion
 from railgun.messaging.block import sizes_of

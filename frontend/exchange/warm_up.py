@@ -1,6 +1,6 @@
 """What events meet in a front-end is compiled, or loaded, before the first of them comes."""
 
-from frontend.exchange.stream_intake import StreamDoor
+from frontend.exchange.streams import StreamDoor
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.accepted import Correlation

@@ -7,16 +7,18 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from frontend.http.asgi import (
+    Body,
+    GoneError,
     Message,
     Receive,
     Scope,
     Send,
     answer,
     answer_problem,
+    check_length,
     header,
 )
 from frontend.http.in_flight import InFlight
-from frontend.http.request_body import Body, GoneError, check_length
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents

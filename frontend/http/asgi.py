@@ -1,11 +1,14 @@
-"""The little of ASGI that raw routes need: types, and sending a whole answer."""
+"""The little of ASGI that raw routes need: types, sending a whole answer, and reading a bounded body."""
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from frontend.problems import ProblemError
+from frontend.http.in_flight import InFlight
+from frontend.problems import ProblemError, refusal
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -44,3 +47,65 @@ def header(scope: Scope, name: bytes) -> bytes | None:
         if key == name:
             return bytes(value)
     return None
+
+
+class GoneError(Exception):
+    """The client went away before its request was whole."""
+
+
+def check_length(scope: Scope, limit_bytes: int) -> None:
+    """Raise ProblemError (413) for a request that says itself that it is too large."""
+    length = header(scope, b"content-length")
+    if length is not None and int(length) > limit_bytes:
+        raise too_large(limit_bytes)
+
+
+def too_large(limit_bytes: int) -> Exception:
+    """The error for a body above the limit."""
+    return refusal(
+        413,
+        f"a body of more than {limit_bytes} bytes; send less at a time, events also as lines (application/x-ndjson)",
+    )
+
+
+class Body:
+    """A body on its way in, counted in flight until the block of `held` is left."""
+
+    def __init__(self, receive: Receive, in_flight: InFlight, limit_bytes: int) -> None:
+        self._receive, self._in_flight, self._limit_bytes = receive, in_flight, limit_bytes
+        self._held_bytes = 0
+
+    async def read(self, timeout_s: float) -> bytes:
+        """All of it. Raises ProblemError (408, 413, 429) and GoneError."""
+        message = await self._next()
+        if not message.get("more_body", False):
+            return bytes(message["body"])
+        pieces: list[bytes] = [message["body"]]
+        try:
+            async with asyncio.timeout(timeout_s):
+                while message.get("more_body", False):
+                    message = await self._next()
+                    pieces.append(message["body"])
+        except TimeoutError:
+            raise refusal(408, f"the body did not arrive within {timeout_s:g} s") from None
+        return b"".join(pieces)
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise GoneError
+        size_bytes = len(message["body"])
+        if self._held_bytes + size_bytes > self._limit_bytes:
+            raise too_large(self._limit_bytes)
+        self._in_flight.take(0, size_bytes)
+        self._held_bytes += size_bytes
+        return message
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What was read counts as in flight until the block is left."""
+        try:
+            yield
+        finally:
+            self._in_flight.release(0, self._held_bytes)
+            self._held_bytes = 0

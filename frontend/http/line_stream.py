@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from frontend.http.asgi import NDJSON_TYPE, Receive, Send, answer, encoder
+from frontend.http.asgi import NDJSON_TYPE, GoneError, Receive, Send, answer, encoder
 from frontend.http.in_flight import InFlight
 from frontend.http.lines import Line, LineSplitter, TooLong, blocks
 from frontend.http.receipt import Receipt
-from frontend.http.request_body import GoneError
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, problem
 from frontend.scoring.backend import Answer, Backend

@@ -1,17 +1,33 @@
-"""What `/metrics` of this server shows."""
+"""The `/metrics` page of this server: a registry of this process's own, and its text."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 import railgun
 from frontend.http.in_flight import InFlight
 from frontend.scoring.backend import Backend
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.exposition import Exposition
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
+
+
+class Exposition:
+    """The collector's families, and what Python and the system say of this process."""
+
+    def __init__(self, collector: RailgunCollector) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(collector)
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """(body, content type) for an Accept header: Prometheus' text, or OpenMetrics where it is asked for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
 
 
 class ServedBackend(Backend, Protocol):

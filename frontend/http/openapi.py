@@ -1,12 +1,124 @@
-"""The OpenAPI description: FastAPI's of the pages, and what it cannot know of the other routes."""
+"""The OpenAPI description and its page, `/docs`.
 
-from collections.abc import Mapping, Sequence
+FastAPI describes its own pages; what it cannot know of the raw routes is added here. The page loads nothing from
+elsewhere.
+"""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.registry import models
+
+_METHODS = ("get", "post", "patch", "delete")
+_STYLE = """
+:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
+code, pre { font: 0.875rem/1.45 ui-monospace, monospace; }
+pre { padding: .75rem 1rem; border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: .5rem .75rem; }
+summary { cursor: pointer; display: flex; gap: .75rem; flex-wrap: wrap; align-items: baseline; }
+summary b { font: 600 .8rem ui-monospace, monospace; width: 4rem; }
+summary span { opacity: .75; }
+table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .25rem .75rem .25rem 0;
+border-bottom: 1px solid var(--line); vertical-align: top; } th { font-weight: 600; }
+"""
+
+
+def docs_page(openapi: Mapping[str, Any]) -> str:
+    """The page, whole."""
+    info = openapi["info"]
+    title = html.escape(f"{info['title']} {info['version']}")
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
+        f"<p>{html.escape(info.get('description', ''))} ",
+        'The same for programs: <a href="/openapi.json">/openapi.json</a>.</p><h2>Routes</h2>',
+        *_routes(openapi),
+        "<h2>Bodies</h2>",
+        *_schemas(openapi),
+        "</body></html>",
+    ]
+    return "".join(parts)
+
+
+def _routes(openapi: Mapping[str, Any]) -> Iterator[str]:
+    for path, operations in openapi["paths"].items():
+        for method in _METHODS:
+            operation = operations.get(method)
+            if operation is None:
+                continue
+            yield f"<details><summary><b>{method.upper()}</b><code>{html.escape(path)}</code>"
+            yield f"<span>{html.escape(operation.get('summary', ''))}</span></summary>"
+            yield f"<p>{html.escape(operation.get('description', ''))}</p>"
+            yield from _parameters(operation)
+            yield from _request_body(operation)
+            yield from _responses(operation)
+            yield "</details>"
+
+
+def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (f"{each['name']} ({each['in']})", _type(each.get("schema", {})), each.get("description", ""))
+        for each in operation.get("parameters", ())
+    ]
+    yield from _table("Parameters", rows)
+
+
+def _request_body(operation: Mapping[str, Any]) -> Iterator[str]:
+    content = operation.get("requestBody", {}).get("content", {})
+    yield from _table("Body", [(media, _type(each.get("schema", {})), "") for media, each in content.items()])
+
+
+def _responses(operation: Mapping[str, Any]) -> Iterator[str]:
+    rows: list[tuple[str, str, str]] = []
+    for status, each in operation.get("responses", {}).items():
+        types = {_type(body.get("schema", {})) for body in each.get("content", {}).values()}
+        rows.append((str(status), " or ".join(sorted(types)), each.get("description", "")))
+    yield from _table("Answers", rows)
+
+
+def _schemas(openapi: Mapping[str, Any]) -> Iterator[str]:
+    for name, schema in sorted(openapi.get("components", {}).get("schemas", {}).items()):
+        yield f'<details id="{html.escape(name)}"><summary><b>{html.escape(name)}</b>'
+        yield f"<span>{html.escape(schema.get('description', ''))}</span></summary>"
+        rows = []
+        for key, each in schema.get("properties", {}).items():
+            default = each.get("default")
+            said = each.get("description", "") + (f" (default {default!r})" if default is not None else "")
+            rows.append((key, _type(each), said))
+        yield from _table("", rows)
+        yield "</details>"
+
+
+def _table(title: str, rows: list[tuple[str, str, str]]) -> Iterator[str]:
+    if rows:
+        head = f'<tr><th colspan="3">{title}</th></tr>' if title else ""
+        yield f"<table>{head}"
+        for name, type_, said in rows:
+            cells = f"<td><code>{html.escape(name)}</code></td><td>{html.escape(type_)}</td>"
+            yield f"<tr>{cells}<td>{html.escape(said)}</td></tr>"
+        yield "</table>"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(_type(each) for each in schema["anyOf"] if each.get("type") != "null")
+    if "oneOf" in schema:
+        return " or ".join(_type(each) for each in schema["oneOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        return f"{_type(schema['additionalProperties'])} by name"
+    return str(schema.get("title" if schema.get("type") == "object" else "type", schema.get("type", "")))
+
 
 _MODELS = (
     models.Stream,

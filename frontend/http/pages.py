@@ -14,13 +14,11 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 import railgun
 from frontend.http.asgi import Message, encoder
-from frontend.http.docs_page import docs_page
-from frontend.http.openapi import describe
+from frontend.http.openapi import describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import ProblemError
-from frontend.registry.live_backfill import deepening
-from frontend.registry.routes import registry
+from frontend.registry.routes import deepening, registry
 from frontend.scoring.backend import Backend
 
 # The framework makes each parameter's type in a way that its library of types warns of, and hides that: from one thread

@@ -11,18 +11,20 @@ from frontend.http.asgi import (
     JSON_TYPE,
     NDJSON_TYPE,
     PROBLEM_TYPE,
+    Body,
+    GoneError,
     Receive,
     Scope,
     Send,
     answer,
     answer_problem,
+    check_length,
     encoder,
     header,
 )
 from frontend.http.in_flight import InFlight
 from frontend.http.line_stream import LineStream, Stopping
 from frontend.http.receipt import Receipt
-from frontend.http.request_body import Body, GoneError, check_length
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
 from frontend.scoring.backend import Answer, Backend

@@ -14,13 +14,11 @@ from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.streams import Doors
 from frontend.exchange.warm_up import warm_up
-from frontend.kafka.broker_wait import BrokerWait
+from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.glance import at_a_glance
-from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_deepening import NoDeepening
-from frontend.kafka.positions import Positions
+from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.problems import refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
@@ -37,7 +35,7 @@ from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus
-from railgun.explain.registered import explained
+from railgun.explain.analysis import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport

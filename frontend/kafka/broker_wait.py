@@ -1,13 +1,39 @@
-"""Whether the broker answers: a start waits for it, later it is asked again and again. Where it does not, that is said:
-in the log at once and now and then, and to whoever asks."""
+"""Waits for the broker: a start waits until it answers, and later it is asked again and again.
 
+An outage is logged at once and now and then, and told to whoever asks. A caller may leave a call that waits for the
+broker: a broker that is away answers no sooner for being waited for.
+"""
+
+import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
+
+T = TypeVar("T")
+
+
+async def left_behind(call: Callable[[], T]) -> T:
+    """What a call gives, made in a thread that nobody waits for once this is cancelled: not even the process's end."""
+    made: Future[T] = Future()
+    # From here on whoever leaves cancels only the waiting.
+    made.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            made.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            made.set_exception(error)
+
+    threading.Thread(target=run, name="starting", daemon=True).start()
+    return await asyncio.wrap_future(made)
+
 
 _ANSWER_S, _PAUSE_S, _SAY_AGAIN_S, _LOOK_S = 2.0, 1.0, 30.0, 2.0
 _log = logging.getLogger("railgun.frontend")

@@ -1,20 +1,49 @@
-"""How the tasks of a cluster stand, as their units say on the topic of positions; whether metrics answer yet."""
+"""The state of a cluster's tasks, as their units report it on the topic of positions.
+
+It tells whether metrics answer yet, and gives a summary of the cluster: nodes, units, tasks, and what waits.
+"""
 
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from frontend.exchange.pending_table import Waiting
 from frontend.kafka.deadlines import DEADLINES
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.topics import Topics
+
+
+def at_a_glance(
+    tasks: Sequence[Mapping[str, Any]], waiting: Waiting, log_retention_ms: int | None
+) -> dict[str, Any]:
+    """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for.
+
+    log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
+    """
+    states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
+    units: dict[str, set[int]] = {}
+    for task in tasks:
+        if task["state"] not in NOT_RUN:
+            units.setdefault(task["node"], set()).add(task["unit"])
+    return {
+        "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],
+        "tasks": dict(sorted(states.items())),
+        "lag": sum(task["lag"] for task in tasks),
+        "unreadable_records": sum(task["unreadable_records"] for task in tasks),
+        "log_retention_ms": log_retention_ms,
+        "pending_events": waiting.events,
+        "pending_oldest_s": round(waiting.oldest_s(), 3),
+    }
+
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _RECORDS, _BYTES = 10_000, 4 << 20

@@ -13,7 +13,7 @@ from frontend.exchange.exchange import Exchange
 from frontend.exchange.pending import Asked
 from frontend.exchange.streams import Doors
 from frontend.problems import ProblemError, refusal, uncertain
-from frontend.scoring.answers_of_requests import placed, without_replies
+from frontend.scoring.answers_in_time import placed, without_replies
 from frontend.scoring.backend import Answer
 from frontend.scoring.scoring_thread import Outcome, Submission, deliver
 from frontend.topics.recorded import RecordedReplies

@@ -6,22 +6,55 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import uvloop
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from frontend.exchange.exchange import Limits
+from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.kafka.backend import Cluster, KafkaBackend
-from frontend.kafka.telemetry import ExchangeCollector
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
-from railgun.messaging.kafka.settings_check import check_pass_through
+from railgun.messaging.kafka.transport import check_pass_through
+from railgun.telemetry.collector import metrics_of, none_of
+from railgun.telemetry.families import FRONT_END
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
+
+OUTCOMES = ("answers", "repeated", "late", "older", "unreadable")
+"""Answers that were waited for; of an event answered already; that came too late; to an earlier run of the front-end;
+records that cannot be read."""
+
+
+class ExchangeCollector(Collector):
+    """exchange: None before there is one."""
+
+    def __init__(self, exchange: Callable[[], Exchange | None]) -> None:
+        self._exchange = exchange
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without samples."""
+        return metrics_of(FRONT_END, {})
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, with samples where there is an exchange."""
+        samples = none_of(FRONT_END)
+        exchange = self._exchange()
+        if exchange is not None:
+            waiting = exchange.waiting
+            samples["railgun_pending_events"].append(((), waiting.events))
+            samples["railgun_pending_bytes"].append(((), waiting.size_bytes))
+            samples["railgun_pending_oldest_seconds"].append(((), waiting.oldest_s()))
+            samples["railgun_replies_total"] += [
+                ((outcome,), waiting.counts[outcome]) for outcome in OUTCOMES
+            ]
+        yield from metrics_of(FRONT_END, samples)
+
 
 # A node takes checkpoints of all its tasks when it is asked to stop.
 _NODE_STOP_S = 90.0

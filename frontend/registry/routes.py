@@ -1,4 +1,7 @@
-"""Streams and metrics over HTTP: registered, shown, changed, removed. FastAPI makes their OpenAPI description."""
+"""The registry over HTTP: streams, metrics and live backfills. FastAPI makes their OpenAPI description.
+
+The data of a live backfill is built by `railgun backfill`; here it is started, installed, shown and given up.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,7 +12,16 @@ from fastapi import Depends, Request, Response
 
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import of_no_json, refusal
-from frontend.registry.models import Metric, MetricList, Query, Stream, StreamChange, StreamList
+from frontend.registry.models import (
+    Deepening,
+    DeepeningStart,
+    Metric,
+    MetricList,
+    Query,
+    Stream,
+    StreamChange,
+    StreamList,
+)
 from frontend.scoring.backend import Backend
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
@@ -17,6 +29,42 @@ from railgun.catalog.tables import Table
 from railgun.engine.status import MetricStatus
 from railgun.ingest.intake import LONG_INTEGER
 from railgun.registry.evolution import unknown_name
+
+
+def deepening(backend: Backend) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
+
+    @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))
+    async def begin_deepening(stream: str, request: Request) -> dict[str, Any]:
+        """Let older history be built for a stream; the same again where that has begun."""
+        return await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
+
+    @page(status_code=202, response_model=Deepening)
+    async def install_deepening(stream: str) -> dict[str, Any]:
+        """Let the tasks that were built take over, once they have followed the log to its end."""
+        return await backend.install_deepening(stream)
+
+    @page(response_model=Deepening)
+    async def show_deepening(stream: str) -> dict[str, Any]:
+        """How the deepening of a stream stands."""
+        return await backend.deepening(stream)
+
+    @page(status_code=204)
+    async def give_up_deepening(stream: str) -> Response:
+        """Let go of what there is of a deepening; nothing happens where none is under way."""
+        await backend.give_up_deepening(stream)
+        return Response(status_code=204)
+
+    return page.by_name
+
+
+def _cut(body: object) -> int | None:
+    cut_ms = Table(body, (), ("cut_ms",)).get("cut_ms")
+    if cut_ms is not None and (not isinstance(cut_ms, int) or isinstance(cut_ms, bool)):
+        raise DefinitionError(("cut_ms",), "a time is a whole number of milliseconds")
+    return cut_ms
+
 
 _EVOLVABLE = ("fields", "lateness", "retention")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)

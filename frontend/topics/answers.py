@@ -12,8 +12,7 @@ import msgspec
 from frontend.exchange.pending import Asked
 from frontend.problems import ProblemError
 from frontend.topics.route import Means
-from frontend.topics.window import ASK_MOST_MS, Run
-from frontend.topics.windows import Windows
+from frontend.topics.windows import ASK_MOST_MS, Run, Windows
 from railgun.ingest.recording import note_batch
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
 from railgun.messaging.kafka.group import GroupMember

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Message
 
-from frontend.exchange.stream_intake import StreamDoor
+from frontend.exchange.streams import StreamDoor
 from frontend.topics.answers import Answering
-from frontend.topics.avro import AvroValues
 from frontend.topics.route import Means, Route
-from frontend.topics.values import events_of, letter
-from frontend.topics.window import Run, Window
-from frontend.topics.windows import Windows
+from frontend.topics.values import AvroValues, events_of, letter
+from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError

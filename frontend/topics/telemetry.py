@@ -6,8 +6,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from frontend.topics.inputs import Inputs
+from railgun.telemetry.collector import metrics_of, none_of
 from railgun.telemetry.families import INPUT
-from railgun.telemetry.samples import metrics_of, none_of
 
 INPUT_STAGES = ("queue", "admission", "publish", "process", "encode", "durable", "total")
 """Of records read together: from the first one's time in the topic to its reading; checked and made records; handed to

@@ -1,17 +1,122 @@
-"""What stands in records of an input topic: events as JSON or Avro, or why they are none."""
+"""Decodes records of an input topic to events: JSON, or Avro in Confluent's framing. A bad record gives a reason."""
 
+import io
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import fastavro
 from confluent_kafka import Message
 
-from frontend.topics.avro import AvroError, AvroValues
-from frontend.topics.schemas import UnknownSchemaError
-from frontend.topics.window import Letter
-from railgun.ingest.intake import EventText
+from frontend.topics.schemas import SchemaId, Schemas, UnknownSchemaError
+from frontend.topics.windows import Letter
+from railgun.files.avro_source import Convert, converter, without_logical_types
+from railgun.files.errors import ColumnError
+from railgun.ingest.intake import EventText, ParsedEvent
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
 from railgun.wire.schema import Schema
+
+_MARK, _GUID_MARK = 0, 1
+_ID_BYTES, _GUID_BYTES = 5, 17
+_HEADER = "__value_schema_id"
+_KNOWN_MAX = 1_000
+
+
+class AvroError(ValueError):
+    """A record that is framed as Avro and cannot be read; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How records of one schema become events: decoded by `plain`, some fields converted."""
+
+    plain: Any
+    converters: Mapping[str, Convert]
+
+
+class AvroValues:
+    """schemas: None where none are configured.  Not to be shared between threads."""
+
+    def __init__(self, schemas: Schemas | None) -> None:
+        self._schemas = schemas
+        self._known: dict[tuple[SchemaId, int], _Reading] = {}
+
+    def read(self, message: Message, fields: Schema) -> ParsedEvent | None:
+        """The event of a record; None where the record is not framed as Avro.
+
+        Raises AvroError, UnknownSchemaError, and TransportUnavailableError where the schema cannot be had now.
+        """
+        value = message.value() or b""
+        found = _schema_id(value, message)
+        if found is None:
+            return None
+        schema_id, start = found
+        if self._schemas is None:
+            raise AvroError(
+                "framed Avro; name a registry (input.schema_registry_url) or a schema file (input.schema_file)"
+            )
+        key = schema_id, fields.version
+        reading = self._known.get(key)
+        if reading is None:
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            reading = self._known[key] = _reading(schema_id, self._schemas.schema(schema_id), fields)
+        return ParsedEvent(_decoded(reading, value, start), len(value))
+
+
+def _schema_id(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
+    """What the schema is called, and where the Avro begins; None where it is none."""
+    headers: Any = message.headers()
+    if headers:
+        for name, said in headers:
+            if name == _HEADER and isinstance(said, bytes) and len(said) == _GUID_BYTES:
+                if said[0] == _GUID_MARK:
+                    return str(uuid.UUID(bytes=said[1:])), 0
+    if value[:1] != bytes((_MARK,)):
+        return None
+    if len(value) < _ID_BYTES:
+        raise AvroError(f"framed Avro of {len(value)} bytes, too few for a schema's id")
+    return int.from_bytes(value[1:_ID_BYTES], "big"), _ID_BYTES
+
+
+def _reading(schema_id: SchemaId, written: Any, fields: Schema) -> _Reading:
+    if not isinstance(written, Mapping) or written.get("type") != "record":
+        raise AvroError(f"schema {schema_id} is no record; events are records")
+    try:
+        plain = fastavro.parse_schema(without_logical_types(written))
+        types = {field["name"]: field["type"] for field in written["fields"]}
+        made = {
+            field.name: converter(f"schema {schema_id}", field, types[field.name])
+            for field in fields.fields
+            if field.name in types
+        }
+    except ColumnError as error:
+        raise AvroError(str(error)) from error
+    except Exception as error:  # a foreign schema makes a parser fail in any way
+        raise AvroError(f"schema {schema_id} cannot be read: {error}") from error
+    return _Reading(plain, {name: convert for name, convert in made.items() if convert is not None})
+
+
+def _decoded(reading: _Reading, value: bytes, start: int) -> dict[str, Any]:
+    data = io.BytesIO(value)
+    data.seek(start)
+    try:
+        # What is no UTF-8 becomes lone surrogates, for which the event is refused with the field's name.
+        event: Any = fastavro.schemaless_reader(
+            data, reading.plain, None, handle_unicode_errors="surrogateescape"
+        )
+        for name, convert in reading.converters.items():
+            found = event[name]
+            if found is not None:
+                event[name] = convert(found)
+    except Exception as error:  # foreign bytes make a decoder fail in any way
+        raise AvroError(f"no Avro of its schema: {error or type(error).__name__}") from error
+    if data.tell() != len(value):
+        raise AvroError(f"no Avro of its schema: {len(value) - data.tell()} bytes are left over")
+    return dict(event)
+
 
 _HEADERS_BYTES = 1 << 16
 # No JSON begins with it.

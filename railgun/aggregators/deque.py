@@ -8,6 +8,8 @@ entry dominates it (the entries after that are no better), and it removes the ol
 A value goes in first, then what it dominates goes out, from the newest to the oldest, and last the front is
 set. A call that is repeated finds its value there already and goes on: until the front is set, what was the
 front still says, rightly, that the value comes after it.
+
+`first` of a sliding window keeps all its values, in the order of time; the answer is the value in front.
 """
 
 from typing import Any
@@ -28,6 +30,19 @@ from railgun.aggregators.trees import (
 from railgun.aggregators.values import GREATER, LESS, compare_arrival
 from railgun.state.paged.ordered_map import om_at_or_above, om_below, om_last
 from reservoir.native.jit import jit, ld64, stack_words
+
+
+@jit
+def add_queue(
+    ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
+) -> Any:
+    """Add a value, in or out of order; 0 or a status."""
+    in_front = is_empty(root) or not is_after(time, seq, root + FRONT)
+    status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
+    if status == 0 and in_front:
+        write_entry(root + FRONT, time, seq, v0, v1)
+    return status
+
 
 u = np.uint64
 

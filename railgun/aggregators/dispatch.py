@@ -26,7 +26,7 @@ from railgun.aggregators.codes import (
     SUM_DOUBLE,
     SUM_LONG,
 )
-from railgun.aggregators.deque import add_deque
+from railgun.aggregators.deque import add_deque, add_queue
 from railgun.aggregators.distinct import add_to_set, count_value
 from railgun.aggregators.earliest import add_earliest
 from railgun.aggregators.entries import reset_entries
@@ -34,7 +34,6 @@ from railgun.aggregators.exact.limbs import clear
 from railgun.aggregators.exact.narrow import SQUARE_LIMBS, SUM_LIMBS
 from railgun.aggregators.extreme import add_extreme, reset_extreme
 from railgun.aggregators.latest import add_latest, remove_latest
-from railgun.aggregators.queue import add_queue
 from railgun.aggregators.sum_double import add_square as add_square_double
 from railgun.aggregators.sum_double import add_sum as add_sum_double
 from railgun.aggregators.sum_double import reset_accumulator

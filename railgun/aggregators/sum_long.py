@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.exact.division import divide_word
-from railgun.aggregators.exact.limbs import add_shifted, magnitude, multiply_word
-from railgun.aggregators.exact.ratio import one_divisor
+from railgun.aggregators.exact.limbs import add_shifted, divide_word, magnitude, multiply_word
 from railgun.aggregators.exact.rounding import round_limbs
-from railgun.aggregators.exact.short_variance import short_variance
-from railgun.aggregators.exact.variance import WORK_LIMBS, variance
+from railgun.aggregators.exact.variance import WORK_LIMBS, one_divisor, short_variance, variance
 from reservoir.native.jit import bits_f64, jit, ld64, mulhi64, st64, stack_words
 
 u = np.uint64

@@ -1,8 +1,12 @@
 """Values in cells: two words and a type; the strings behind string values are held by count.
 
 A value is (v0, v1): the word and 0, or the two halves of a string's hash, whose first has its top bit set,
-so that v0 is never 0 for a string. A string is kept or dropped in two steps: `prepare_…`, which may ask for
-something (a negative status of the page pool), and then the deed, which cannot.
+so that v0 is never 0 for a string.
+
+A string is kept or dropped in two steps: `prepare_…`, which may ask for something (a negative status of the page
+pool), and then the change, which cannot fail. A family changes its cell or its map and the counts of strings
+together: so a kernel can be called again after a status. First every item is made resident and its image of the old
+epoch is kept; after that, counting is a store to memory.
 """
 
 from typing import Any
@@ -10,9 +14,48 @@ from typing import Any
 import numpy as np
 
 from railgun.aggregators.codes import TYPE_DOUBLE, TYPE_STRING
-from railgun.aggregators.held_strings import count_string, prepare_new_string, prepare_string, signed
-from railgun.state.paged.strings import str_address, str_length
-from reservoir.native.jit import bits_f64, jit, ld8, ld64, st64
+from railgun.state.paged.access import mark_dirty, open_page, tick
+from railgun.state.paged.layout import BODY
+from railgun.state.paged.outbox import outbox_full
+from railgun.state.paged.strings import str_address, str_length, str_ready, string_id_hi
+from railgun.state.status import DRAIN
+from reservoir.native.jit import bits_f64, jit, ld8, ld64, ldi64, st64, sti64
+
+
+@jit
+def signed(word: Any) -> Any:
+    """A word as the int64 of the same bits, which the kernels of pages take."""
+    return np.int64(word)
+
+
+@jit
+def prepare_string(ctx: int, v0: Any, v1: Any) -> Any:
+    """Get a held string ready for `count_string`: 0, or FAULT, or DRAIN."""
+    if outbox_full(ctx):
+        return DRAIN
+    tick(ctx)
+    page = open_page(ctx, string_id_hi(signed(v0)), signed(v1))
+    if page < 0:
+        return page
+    mark_dirty(ctx, page)
+    return np.int64(0)
+
+
+@jit
+def prepare_new_string(ctx: int, v0: Any, v1: Any, text: int, length: int) -> Any:
+    """Get a string that may be new, of these bytes, ready for `count_string`: 0, or a status."""
+    status = str_ready(ctx, signed(v0), signed(v1), text, length)
+    if status < 0:
+        return status
+    return prepare_string(ctx, v0, v1)
+
+
+@jit
+def count_string(ctx: int, v0: Any, v1: Any, change: int) -> None:
+    """One holder more (1) or less (−1) of a string that is ready."""
+    page = open_page(ctx, string_id_hi(signed(v0)), signed(v1))
+    sti64(page + BODY, ldi64(page + BODY) + change)
+
 
 u = np.uint64
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from railgun.broker.artifacts import KAFKA_VERSION, Jar, locked_jars, unsound
 from railgun.broker.errors import FetchError
-from railgun.broker.repository import REPOSITORY_VARIABLE, configured_repository
-from railgun.broker.ways import Way, ways
+from railgun.broker.ways import REPOSITORY_VARIABLE, Way, configured_repository, ways
 from railgun.exclusive import exclusive
 
 Say = Callable[[str], None]

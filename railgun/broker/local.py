@@ -1,4 +1,4 @@
-"""The local broker of one data folder: start it, stop it, ask how it is."""
+"""The local broker of one data folder: starts it, stops it, and asks whether it answers."""
 
 import errno
 import os
@@ -12,15 +12,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from railgun.broker import pid_file
-from railgun.broker.background import reap, spawn
-from railgun.broker.commands import HOST, Ports, format_command, properties, serve_command
+from railgun.broker.commands import HOST, Ports, find_java, format_command, properties, serve_command
 from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError, StopError
 from railgun.broker.installation import Say, install
-from railgun.broker.java import find_java
-from railgun.broker.pid_file import Running
-from railgun.broker.probe import topics
+from railgun.broker.pid_file import Running, reap, spawn
 from railgun.exclusive import exclusive
+
+
+def topics(address: str, timeout_s: float) -> Mapping[str, int] | None:
+    """The number of partitions by topic, without Kafka's own topics; None where nothing answers in time."""
+    client = AdminClient(
+        {
+            "bootstrap.servers": address,
+            "socket.timeout.ms": max(int(timeout_s * 1000), 10),
+            # Refused connections are what one expects of a broker that is not there; nobody wants to read of them.
+            "log_level": 0,
+        }
+    )
+    try:
+        cluster = client.list_topics(timeout=timeout_s)
+    except KafkaException:
+        return None
+    if not cluster.brokers:
+        return None
+    return {name: len(topic.partitions) for name, topic in cluster.topics.items() if name[:2] != "__"}
+
 
 _FORMAT_S = 60
 _READY_S = 60

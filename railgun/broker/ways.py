@@ -1,15 +1,46 @@
 """Three ways to bring jars into a folder: from a configured repository, by Maven, by the Ivy that PySpark has."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from railgun.broker.artifacts import ROOTS, Jar
+from railgun.broker.errors import FetchError
+
+REPOSITORY_VARIABLE = "RAILGUN_MAVEN_REPOSITORY"
+# What `mirrorOf` may say for a mirror to stand for the public repository, which Maven calls `central`.
+_STANDS_FOR_CENTRAL = {"*", "central", "external:*"}
+
+
+def configured_repository(home: Path) -> str | None:
+    """The repository that RAILGUN_MAVEN_REPOSITORY names, or else the mirror in `~/.m2/settings.xml`; None: neither.
+
+    Raises FetchError where the settings cannot be read.
+    """
+    named = os.environ.get(REPOSITORY_VARIABLE)
+    if named:
+        return named.rstrip("/")
+    settings = home / ".m2" / "settings.xml"
+    if not settings.is_file():
+        return None
+    try:
+        root = ET.parse(settings).getroot()
+    except (ET.ParseError, OSError) as error:
+        raise FetchError(str(settings), f"it cannot be read ({error})", "mend it, or move it away") from error
+    for mirror in root.iterfind("{*}mirrors/{*}mirror"):
+        url, stands_for = mirror.findtext("{*}url", "").strip(), mirror.findtext("{*}mirrorOf", "")
+        words = {word.strip() for word in stands_for.split(",")}
+        if url and words & _STANDS_FOR_CENTRAL and "!central" not in words:
+            return url.rstrip("/")
+    return None
+
 
 # (way's name, what does it): puts jars into a folder, with another folder to work in; raises OSError.
 Way = tuple[str, Callable[[Path, Path], None]]

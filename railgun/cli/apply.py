@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
+from railgun.cli.parser import Command
 from railgun.cli.server_url import add_patience, add_url, patient_client
 
 if TYPE_CHECKING:

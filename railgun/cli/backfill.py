@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
-from railgun.cli.history_flags import add_reading, source_of
-from railgun.cli.local_spark import add_local_spark
-from railgun.cli.times import time_ms
+from railgun.cli.parser import Command
+from railgun.cli.spark_flags import add_local_spark, add_reading, source_of
+from railgun.cli.wording import time_ms
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
+from railgun.cli.parser import Command
 
 if TYPE_CHECKING:
     from railgun.broker.local import Status

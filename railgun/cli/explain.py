@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from railgun.cli.command import Command
+from railgun.cli.parser import Command
 
 if TYPE_CHECKING:
     from railgun.catalog.model import StreamDefinition
@@ -25,8 +25,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.streams import the_stream
     from railgun.explain.analysis import Home, explain_stream
     from railgun.explain.dot import render_dot
-    from railgun.explain.explanation import Explanation
-    from railgun.explain.json import render_json
+    from railgun.explain.explanation import Explanation, render_json
     from railgun.explain.svg import render_svg
     from railgun.explain.tree import render_tree
 

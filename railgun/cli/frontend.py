@@ -2,7 +2,7 @@
 
 import argparse
 
-from railgun.cli.command import Command
+from railgun.cli.parser import Command
 from railgun.cli.serving import add_server_options, serve_until_stopped
 
 

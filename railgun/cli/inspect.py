@@ -1,11 +1,109 @@
 """`railgun inspect`: what the data folder of a task holds, and whether it is sound."""
 
 import argparse
+import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO, UsageError
+from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
+from railgun.cli.log_inspection import LogReport
+from railgun.cli.parser import Command
+from railgun.cli.wording import counted, size_text
+from railgun.state.stored import Amount
+from railgun.wire.rfc3339 import time_text
+from reservoir.segments.describe import SegmentDescription
+
+
+def as_text(task: TaskReport) -> str:
+    """A few lines on one task, then one per segment."""
+    lines = [
+        task.folder,
+        f"  events      {_events(task)}",
+        *[f"    {_segment(segment)}" for segment in task.segments],
+        *_state(task.state),
+        *_history(task.history),
+        *[f"  torn        {line}; the next start cuts them" for line in task.torn],
+        *[f"  DAMAGE      {line}" for line in task.damage],
+    ]
+    if not task.damage:
+        lines.append("  sound       every CRC matches")
+    return "\n".join(lines) + "\n"
+
+
+def log_as_text(log: LogReport) -> str:
+    """A few lines on the log of a data folder."""
+    amount = f"{counted(log.records, 'record')} in {counted(log.partitions, 'partition')} of "
+    lines = [
+        log.folder,
+        f"  log         {amount}{counted(log.topics, 'topic')}, {size_text(log.size_bytes)}",
+        *[f"  DAMAGE      {line}" for line in log.damage],
+    ]
+    if not log.damage:
+        lines.append("  sound       every CRC matches")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(tasks: Sequence[TaskReport], log: LogReport | None) -> dict[str, Any]:
+    """All reports; times in ms, sizes in bytes."""
+    found = [dataclasses.asdict(task) | {"sound": not task.damage} for task in tasks]
+    is_sound = all(not task.damage for task in tasks) and not (log and log.damage)
+    of_log = None if log is None else dataclasses.asdict(log) | {"sound": not log.damage}
+    return {"sound": is_sound, "tasks": found, "log": of_log}
+
+
+def _events(task: TaskReport) -> str:
+    if task.first_ms is None or task.last_ms is None:
+        return "no chunk on disk"
+    return (
+        f"{counted(task.events, 'event')} in {counted(task.chunks, 'chunk')} of "
+        f"{counted(len(task.segments), 'segment')}, {size_text(task.size_bytes)}, "
+        f"from {time_text(task.first_ms)} to {time_text(task.last_ms)}"
+    )
+
+
+def _segment(segment: SegmentDescription) -> str:
+    name = segment.file.rpartition("/")[2]
+    if segment.first_time is None or segment.last_time is None:
+        return f"{name}  {size_text(segment.size_bytes)}, no whole chunk"
+    kind = "full" if segment.finished else "growing"
+    times = f"from {time_text(segment.first_time)} to {time_text(segment.last_time)}"
+    amount = f"{counted(segment.chunks, 'chunk')}, {counted(segment.rows, 'event')}"
+    return f"{name}  {kind}, {amount}, {size_text(segment.size_bytes)}, {times}"
+
+
+def _state(state: StateReport | None) -> list[str]:
+    if state is None:
+        return ["  checkpoint  none"]
+    clock = "before the first event" if state.clock_ms is None else f"clock {time_text(state.clock_ms)}"
+    warming = f" ({len(state.warming)} warming)" if state.warming else ""
+    stream = "no stream yet" if state.stream is None else f"stream {state.stream}"
+    metrics = counted(len(state.metrics), "metric") + warming
+    lines = [f"  checkpoint  {state.epoch}, at log position {state.position:,}, {clock}; {stream}, {metrics}"]
+    rows = [
+        f"    by {name.replace(',', ', ') or 'nothing'}: {_amount(amount, 'row')}"
+        for name, amount in state.rows.items()
+    ]
+    total = sum(amount.items for amount in state.rows.values())
+    spilled = f"{_amount(state.pages, 'page')}, {_amount(state.strings, 'string')}"
+    return [*lines, f"  state       {counted(total, 'row')}, {spilled}", *rows]
+
+
+def _history(history: HistoryReport | None) -> list[str]:
+    if history is None:
+        return []
+    events, cut = counted(history.events, "event"), time_text(history.cut_ms)
+    if history.position:
+        at = f"{history.position:,}"
+        return [f"  history     {history.history}: {events} up to log position {at}, older ones before {cut}"]
+    return [f"  history     {history.history}: {events} before {cut}, before the log's first"]
+
+
+def _amount(amount: Amount, noun: str) -> str:
+    size = f" ({size_text(amount.size_bytes)})" if amount.items else ""
+    return counted(amount.items, noun) + size
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +117,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises UsageError where there is nothing of the kind, and what `inspect_task` and `inspect_log` raise.
     """
+    from railgun.cli.inspect import as_json, as_text, log_as_text
     from railgun.cli.inspection import inspect_task, task_folders
-    from railgun.cli.inspection_text import as_json, as_text, log_as_text
     from railgun.cli.log_inspection import inspect_log
 
     tasks = []

@@ -11,13 +11,12 @@ from types import FrameType
 from railgun.cli.apply import APPLY
 from railgun.cli.backfill import BACKFILL
 from railgun.cli.broker import BROKER
-from railgun.cli.command import Command
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_WRONG, one_line
 from railgun.cli.frontend import FRONTEND
 from railgun.cli.inspect import INSPECT
 from railgun.cli.node import NODE
-from railgun.cli.parser import help_text, parse
+from railgun.cli.parser import Command, help_text, parse
 from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
 from railgun.cli.serve import SERVE

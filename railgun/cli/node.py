@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from railgun.cli.command import Command
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
+from railgun.cli.parser import Command
 from railgun.cli.wording import counted
 
 _LOADING = (
@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.config.loading import flags_given, load_settings
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
-    from railgun.messaging.kafka.settings_check import check_pass_through
+    from railgun.messaging.kafka.transport import check_pass_through
     from railgun.unit.configured import kafka_settings, units_of
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector

@@ -1,13 +1,31 @@
-"""The command line's grammar: commands, their help with an example, and what was probably meant."""
+"""The command line's grammar: what a command is, its help with an example, and what was probably meant."""
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from railgun import __version__
-from railgun.cli.command import Command
 from railgun.cli.failures import UsageError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """summary: one line for the list of commands.  description, example: for its own help.
+
+    configure adds its arguments to a parser.  execute does it and returns the exit code: 0 done, 1 the answer
+    is "no"; whatever is wrong with the use or the input it raises.  What execute needs is imported inside it,
+    so that the help of one command does not load the libraries of another.
+    """
+
+    name: str
+    summary: str
+    description: str
+    example: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    execute: Callable[[argparse.Namespace], int]
+
 
 _WIDTH = 100
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

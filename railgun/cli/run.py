@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from railgun.cli.command import Command
 from railgun.cli.failures import UsageError
+from railgun.cli.parser import Command
 from railgun.files.formats import READABLE, WRITABLE
 
 if TYPE_CHECKING:

@@ -1,16 +1,120 @@
-"""`railgun score`: send events to a running server, print its replies."""
+"""`railgun score`: sends events to a running server and prints its replies, in order and in bounded memory."""
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Protocol
 
-from railgun.cli.command import Command
-from railgun.cli.failures import EXIT_NO
+import msgspec
+
+from railgun.cli.failures import EXIT_NO, UsageError
+from railgun.cli.parser import Command
 from railgun.cli.server_url import add_patience, add_url, patient_client
 from railgun.cli.wording import counted
+from railgun.client.errors import ConnectionLostError, problem_text
 
-if TYPE_CHECKING:
-    from railgun.cli.scoring import Outcome
+READ_BYTES = 1 << 20
+LINE_LIMIT_BYTES = 64 << 20
+
+
+class Server(Protocol):
+    """What takes lines of events and gives a line for each."""
+
+    def score_lines(self, stream: str, lines: bytes) -> bytes:
+        """Raises ClientError."""
+
+
+class Readable(Protocol):
+    """Unbuffered bytes: what is there is given at once."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most so many; empty at the end."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Events sent, how many were refused, and the first of those."""
+
+    events: int = 0
+    refused: int = 0
+    first_line: int = 0
+    first_why: str = ""
+
+
+class _Reply(msgspec.Struct):
+    """What tells a problem from a reply: only the former has a status."""
+
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Whole lines, each an event, each ended. numbers: their places in the input, from 1."""
+
+    lines: bytes
+    numbers: list[int]
+
+
+def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outcome:
+    """Send all events; whatever has arrived goes out together. Raises ClientError, UsageError, OSError."""
+    outcome = Outcome()
+    for part in _parts(events):
+        try:
+            replies = server.score_lines(stream, part.lines)
+        except ConnectionLostError as error:
+            first, last = part.numbers[0], part.numbers[-1]
+            raise ConnectionLostError(
+                f"{error}; lines {first} to {last} may have been taken or not; with an id field they can be sent again"
+            ) from None
+        _note(outcome, part, replies)
+        out.write(replies)
+        out.flush()
+    return outcome
+
+
+def _note(outcome: Outcome, part: _Part, replies: bytes) -> None:
+    lines = replies.splitlines()
+    if len(lines) != len(part.numbers):
+        raise UsageError(f"{len(part.numbers)} events got {len(lines)} answers; is this a Railgun server?")
+    outcome.events += len(lines)
+    for number, line in zip(part.numbers, lines):
+        if _DECODER.decode(line).status:
+            outcome.refused += 1
+            if outcome.refused == 1:
+                outcome.first_line = number
+                outcome.first_why = problem_text(msgspec.json.decode(line))
+
+
+_DECODER = msgspec.json.Decoder(_Reply)
+
+
+def _parts(events: Readable) -> Iterator[_Part]:
+    """The input's lines as they arrive. Raises UsageError for one that is too long."""
+    number, rest = 0, bytearray()
+    while True:
+        read = events.read(READ_BYTES)
+        if read:
+            end = read.rfind(b"\n") + 1
+            whole = bytes(rest) + read[:end] if end else b""
+            if end:
+                rest = bytearray(read[end:])
+            else:
+                rest += read
+            if len(rest) > LINE_LIMIT_BYTES:
+                raise UsageError(f"a line of more than {LINE_LIMIT_BYTES} bytes after line {number}")
+        else:
+            whole, rest = bytes(rest), bytearray()
+        if whole:
+            lines = whole.removesuffix(b"\n").split(b"\n")
+            numbers = [number + place for place, line in enumerate(lines, 1) if line.strip()]
+            if len(numbers) == len(lines) and whole.endswith(b"\n"):
+                yield _Part(whole, numbers)
+            elif numbers:
+                yield _Part(b"".join(line + b"\n" for line in lines if line.strip()), numbers)
+            number += len(lines)
+        if not read:
+            return
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +133,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print a line for each event; 1 where some were refused. Raises ClientError, UsageError, OSError."""
-    from railgun.cli.scoring import score
+    from railgun.cli.score import score
 
     is_stdin = arguments.file == "-"
     with (

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import partial
 
-from railgun.cli.command import Command
+from railgun.cli.parser import Command
 from railgun.cli.serving import add_server_options, serve_until_stopped
 
 

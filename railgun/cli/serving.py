@@ -92,7 +92,7 @@ def _flags(arguments: argparse.Namespace) -> "list[Flag]":
 def _say_serving(url: str, settings: "Settings", *, on_kafka: bool) -> None:
     """Log where events are taken, and where they go."""
     from railgun import __version__
-    from railgun.logs.formats import fields
+    from railgun.logs.setup import fields
 
     engine, cluster = settings.engine, settings.cluster
     where = (

@@ -2,9 +2,121 @@
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from railgun.cli.command import Command
+from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
+from railgun.cli.wording import counted, size_text
+from railgun.language.duration import format_duration
+from railgun.wire.rfc3339 import time_text
+
+_SQL_WIDTH = 100
+
+
+def as_text(status: Mapping[str, Any]) -> str:
+    """Lines for a terminal. A status with parts that are not known here is shown without them."""
+    lines = [f"{status.get('folder', '?')}: durability {status.get('durability', '?')}"]
+    if status.get("disk"):
+        lines.append(_disk(status["disk"]))
+    if status.get("cluster"):
+        lines.append(_cluster(status["cluster"]))
+    streams = status.get("streams") or []
+    if not streams:
+        lines.append("no streams; create some with `railgun apply`")
+    for stream in streams:
+        lines += ["", *_stream(stream)]
+    return "\n".join(lines) + "\n"
+
+
+def _disk(disk: Mapping[str, int]) -> str:
+    parts = [
+        f"{name} {size_text(disk[f'{name}_bytes'])}"
+        for name in ("events", "state", "log", "free")
+        if f"{name}_bytes" in disk
+    ]
+    return f"disk: {', '.join(parts) or '?'}"
+
+
+def _cluster(cluster: Mapping[str, Any]) -> str:
+    """One line: what is there, and whether something is wrong."""
+    nodes = cluster.get("nodes") or []
+    states = ", ".join(f"{count:,} {state}" for state, count in (cluster.get("tasks") or {}).items())
+    parts = [
+        f"{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
+        f"tasks: {states or 'none'}",
+        f"{cluster.get('lag', 0):,} records behind",
+        f"{cluster.get('pending_events', 0):,} events wait for answers",
+    ]
+    if cluster.get("pending_events"):
+        parts[-1] += f", the oldest for {cluster.get('pending_oldest_s', 0.0):.1f} s"
+    if cluster.get("unreadable_records"):
+        parts.append(f"{cluster['unreadable_records']:,} records could not be read")
+    if cluster.get("log_retention_ms"):
+        kept = format_duration(cluster["log_retention_ms"])
+        parts.append(
+            f"WARNING: logs are kept for {kept}: a task that loses its folder cannot be rebuilt wholly"
+        )
+    return f"cluster: {'; '.join(parts)}"
+
+
+def _stream(stream: Mapping[str, Any]) -> list[str]:
+    tasks, metrics = stream.get("tasks") or [], stream.get("metrics") or []
+    lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
+    if stream.get("deepening"):
+        lines.append(_deepening(stream["deepening"]))
+    lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
+    if tasks and "state" in tasks[0]:
+        head: tuple[str, ...] = ("task", "node", "unit", "state", "position", "lag", "checkpoint")
+        return lines + _table([head, *map(_cluster_task, tasks)])
+    return lines + _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+
+
+def _deepening(deepening: Mapping[str, Any]) -> str:
+    if deepening["state"] == "damaged":
+        return f"  deepening, damaged: {deepening['failure']}; its log is kept meanwhile"
+    behind = (
+        f", {counted(deepening['behind'], 'record')} behind" if deepening["state"] == "installing" else ""
+    )
+    until = time_text(deepening["cut_ms"])
+    return f"  deepening until {until}: {deepening['state']}{behind}; its log is kept meanwhile"
+
+
+def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    sql = " ".join(str(metric.get("sql", "")).split())
+    shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
+    state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
+    return str(metric["name"]), str(metric.get("home", "")), state, shown
+
+
+def _task(task: Mapping[str, Any]) -> tuple[str, ...]:
+    clock_ms = task.get("clock_ms")
+    return (
+        f"{task['partitioner']}-{task['partition']}",
+        f"{task['position']:,}",
+        f"{task['checkpoint']:,}",
+        f"{task['log_start']:,}",
+        "no event yet" if clock_ms is None else time_text(clock_ms),
+    )
+
+
+def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a task that some unit of a cluster runs."""
+    unit, node = task.get("unit"), task.get("node")
+    return (
+        f"{task['partitioner']}-{task['partition']}",
+        "?" if node is None else str(node),
+        "?" if unit is None else str(unit),
+        str(task["state"]),
+        f"{task['position']:,}",
+        f"{task['lag']:,}",
+        f"{task['checkpoint']:,}",
+    )
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +127,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print it. Raises ClientError."""
-    from railgun.cli.status_text import as_text
+    from railgun.cli.status import as_text
     from railgun.client.client import Client, url_from
 
     with Client(url_from(arguments.url)) as client:

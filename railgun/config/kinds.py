@@ -1,4 +1,4 @@
-"""Kinds of values that keys hold: how each is written, and what it may be.
+"""Kinds of values that keys hold: how each is written, what it may be, and the error where it is not.
 
 A key whose name ends in a unit takes a number in that unit, or text with a unit of its own: `timeout_ms = 500` is
 `timeout_ms = "500ms"`, `body_limit_bytes = 1048576` is `body_limit_bytes = "1MiB"`.
@@ -10,6 +10,23 @@ from typing import Any, Protocol
 
 from railgun.language.duration import DurationError, format_duration, parse_duration
 from railgun.language.errors import nearest
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used.
+
+    place: where it was set, as in "railgun.toml: http.port", "RAILGUN_HTTP__PORT" or "--http".
+    message: one sentence with the remedy, without the place.
+    """
+
+    def __init__(self, place: str, message: str) -> None:
+        self.place = place
+        self.message = message
+        super().__init__(place, message)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)

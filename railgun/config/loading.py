@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from railgun.config.errors import ConfigError
-from railgun.config.keys import ENVIRONMENT_PREFIX, KEYS, PASSED_THROUGH, SECTIONS, Key
-from railgun.config.kinds import KindError, said
-from railgun.config.settings import PassedThrough, Settings
+from railgun.config.kinds import ConfigError, KindError, said
+from railgun.config.settings import (
+    ENVIRONMENT_PREFIX,
+    KEYS,
+    PASSED_THROUGH,
+    SECTIONS,
+    Key,
+    PassedThrough,
+    Settings,
+)
 from railgun.language.errors import nearest
 
 _PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"

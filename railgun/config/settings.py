@@ -1,11 +1,15 @@
-"""What can be set: one class per section, its fields the keys, with their defaults and bounds."""
+"""Every setting: one class per section, whose fields are the keys, with defaults and bounds.
+
+Each key also has a full name (`section.key`) and a variable in the environment.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 from railgun.config.kinds import (
     BYTES_BY_UNIT,
+    Kind,
     addresses,
     bytes_,
     choice,
@@ -16,6 +20,10 @@ from railgun.config.kinds import (
     truth,
     whole,
 )
+
+"""By full name, in the order of the sections."""
+"""The section whose keys are librdkafka's."""
+
 
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
@@ -126,3 +134,39 @@ class Settings:
     input: InputSettings = field(default_factory=InputSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     kafka: Mapping[str, PassedThrough] = field(default_factory=dict)
+
+
+ENVIRONMENT_PREFIX = "RAILGUN_"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: `section.name`."""
+
+    section: str
+    name: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment, as in RAILGUN_HTTP__PORT."""
+        return f"{ENVIRONMENT_PREFIX}{self.section.upper()}__{self.name.upper()}"
+
+
+def _keys() -> dict[str, Key]:
+    defaults = Settings()
+    found = [
+        Key(section.name, each.name, each.metadata["kind"])
+        for section in fields(Settings)
+        if is_dataclass(getattr(defaults, section.name))
+        for each in fields(getattr(defaults, section.name))
+    ]
+    return {str(key): key for key in found}
+
+
+KEYS = _keys()
+PASSED_THROUGH = "kafka"
+SECTIONS = tuple(section.name for section in fields(Settings) if section.name != PASSED_THROUGH)

@@ -79,9 +79,8 @@ def _score(
     console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int], *, by_topics: bool
 ) -> "tuple[dict[int, dict[str, Any]], Watch]":
     """Score everything on a server of our own. Raises ServerError, ClientError, RefusedError."""
-    from railgun.demo.board import Board
+    from railgun.demo.board import Board, PlainLines
     from railgun.demo.flights import definitions
-    from railgun.demo.plain import PlainLines
     from railgun.demo.run import Scoring
     from railgun.demo.server import Server, ServerError
 

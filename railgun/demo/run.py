@@ -1,4 +1,4 @@
-"""The demo's work: score every departure over HTTP, add a metric half-way, check a sample by brute force."""
+"""The demo's work: scores every departure over HTTP, adds a metric half-way, and checks a sample by brute force."""
 
 import random
 import time
@@ -12,7 +12,27 @@ from railgun.client.applying import carry_out, filled, plan
 from railgun.client.client import Client
 from railgun.demo.brute_force import BruteForce, same
 from railgun.demo.flights import LATER_METRIC, LATER_SQL, STREAM, Flight, definitions
-from railgun.demo.latencies import Latencies
+
+
+def percentile(sorted_s: Sequence[float], share: float) -> float:
+    """The least value that this share of a growing, non-empty list does not exceed."""
+    return sorted_s[min(len(sorted_s) - 1, int(share * len(sorted_s)))]
+
+
+class Latencies:
+    """Collects seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def text(self) -> str:
+        """p50, p99 and p99.9 in milliseconds."""
+        if not self.seconds:
+            return "…"
+        ordered = sorted(self.seconds)
+        shares = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
+        return "   ".join(f"{name} {percentile(ordered, share) * 1000:.2f} ms" for name, share in shares)
+
 
 BATCH_EVENTS = 1_000
 SINGLE_EVENTS = 3_000

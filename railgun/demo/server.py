@@ -13,7 +13,7 @@ from typing import Self
 
 from railgun.client.client import Client
 from railgun.client.errors import ClientError
-from railgun.config.keys import ENVIRONMENT_PREFIX
+from railgun.config.settings import ENVIRONMENT_PREFIX
 
 START_LIMIT_S, STOP_LIMIT_S = 180.0, 60.0
 _POLL_S = 0.05

@@ -25,10 +25,10 @@ from railgun.engine.folder import LOG
 from railgun.engine.installing import install
 from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
-from railgun.explain.registered import explained
+from railgun.explain.analysis import explained
 from railgun.history.build import HistoryPlan
 from railgun.host.disk_usage import read_disk
-from railgun.host.faults import one_line
+from railgun.host.host_state import one_line
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import Start
 from railgun.ingest.intake import JsonText

@@ -24,8 +24,7 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_named, history_plan
 from railgun.engine.live_stream import LiveStream
-from railgun.engine.open_files import check_new_tasks, check_opening
-from railgun.engine.opening import Opening
+from railgun.engine.opening import Opening, check_new_tasks, check_opening
 from railgun.engine.status import (
     DeepeningStatus,
     MetricStatus,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.host.faults import one_line
+from railgun.host.host_state import one_line
 from railgun.messaging.errors import (
     RecordTooLargeError,
     TransportError,

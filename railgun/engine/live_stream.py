@@ -1,4 +1,7 @@
-"""One stream of an engine: events in at its door, answers out once they are durable."""
+"""One stream of an engine: takes events in, and gives answers once they are durable.
+
+A table with a row whose record would be too large for the log is refused before any of its rows is taken.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +13,6 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
-from railgun.engine.record_sizes import check_record_sizes
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.task_host import TaskHost
 from railgun.ingest.answers import forms_of
@@ -22,15 +24,40 @@ from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.scored import Scored
 from railgun.ingest.stream_tasks import Feed, StreamTasks
+from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
-from railgun.wire.columns import EventColumns
-from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
+from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
+from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
 from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns, encode_control, encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from reservoir.native.jit import keeps_interpreter
+
+# A record's bytes beside its strings: at most so many for each value, and for what every record has.
+_VALUE_BYTES, _HEAD_BYTES = 16, 256
+
+
+def check_record_sizes(schema_version: int, events: EventColumns, first: int) -> None:
+    """Raise EventError for the first row that cannot be recorded; first: the place of row 0 in its table.
+
+    Records are made to be measured only of rows whose strings come near to the limit.
+    """
+    string_bytes = np.zeros(len(events), np.int64)
+    for column in (events.ids, *events.fields):
+        if column.heap is not None:
+            string_bytes += (column.words & REF_LENGTH_MASK).view(np.int64)
+    others_bytes = _VALUE_BYTES * len(events.fields) + _HEAD_BYTES
+    for row in np.flatnonzero(string_bytes > RECORD_LIMIT_BYTES - others_bytes).tolist():
+        record = encode_columns(schema_version, events.take(np.array([row])))
+        size_bytes = int(record.offsets[-1])
+        if size_bytes <= RECORD_LIMIT_BYTES:
+            continue
+        reason = f"its record would have {size_bytes} bytes, at most {RECORD_LIMIT_BYTES} are taken"
+        message = f"row {first + row}: {reason}; send smaller events; no row of this table was taken"
+        raise EventError([FieldError((), reason)], first + row, message)
+
 
 # Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20

@@ -1,11 +1,15 @@
-"""Opening the tasks of an engine: from their folders and their logs, several at once."""
+"""Opens the tasks of an engine from their folders and logs, several at once, within the limit of open files."""
 
+import os
+import resource
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
+from railgun.engine.errors import OpenFilesError
 from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
 from railgun.history.manifest import ready_folder
@@ -13,16 +17,47 @@ from railgun.history.request_files import Asked
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
+from railgun.host.reply_sink import WarmWriter
 from railgun.host.start import Start
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
-from railgun.host.warm_writer import WarmWriter
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import topic_of
 from railgun.task.environment import TaskEnvironment
-from railgun.task.identity import TaskIdentity
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
+
+# A task without events has 8 open (its lock and mark, its folder and RocksDB's own); with events it has its newest
+# segment and some tables as well.
+EMPTY_TASK_FILES, TASK_FILES = 8, 12
+# The log, the program's own, connections.
+_OTHER_FILES = 128
+
+_OPEN = Path("/proc/self/fd")
+
+
+def check_new_tasks(place: str, existing: int, new: int) -> None:
+    """Raise OpenFilesError where so many more tasks do not fit, also when the folder is opened again."""
+    needed = max(_OTHER_FILES + TASK_FILES * existing, _open_files()) + TASK_FILES * new
+    _check(f"{place}: its {new} tasks", needed, TASK_FILES)
+
+
+def check_opening(place: str, tasks: int) -> None:
+    """Raise OpenFilesError where the tasks of a folder cannot all be opened."""
+    _check(f"{place}: its {tasks} tasks", _open_files() + EMPTY_TASK_FILES * tasks, EMPTY_TASK_FILES)
+
+
+def _check(what: str, needed: int, of_each: int) -> None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and needed > limit:
+        raise OpenFilesError(
+            f"{what} need about {of_each} open files each, {needed} with all others; the limit is {limit}: raise it "
+            "(ulimit -n), or have fewer partitions"
+        )
+
+
+def _open_files() -> int:
+    return len(os.listdir(_OPEN)) if _OPEN.is_dir() else 0
 
 
 class Opening:

@@ -1,13 +1,21 @@
-"""From metrics to what they share: the same plan and program that a task runs, described. Pure."""
+"""From metrics to what they share: the same plan and program that a task runs, described. Pure.
 
+It explains the metrics of a definitions file, and those of a registered stream with metrics that may be added.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from railgun.aggregators import codes
 from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.model import MetricDefinition
 from railgun.explain.explanation import (
     CellPlan,
     EdgePlan,
+    Explanation,
     FilterPlan,
     GroupPlan,
     HotColumnPlan,
@@ -16,6 +24,7 @@ from railgun.explain.explanation import (
     RowPlan,
     StreamPlan,
     WindowPlan,
+    render_json,
 )
 from railgun.explain.wording import edge_text, group_text
 from railgun.language.ast import Window, WindowKind
@@ -28,6 +37,24 @@ from railgun.plan.hot import source_index
 from railgun.plan.program import Generation, Program, ProgramBuilder
 from railgun.state.rows.context import slot_bytes_for
 from reservoir.columns import Kind as ColumnKind
+
+
+def explained(entry: StreamEntry, more: Sequence[MetricDefinition]) -> dict[str, Any]:
+    """What `railgun explain --format json` says of the stream's metrics and `more`, those that are new by name."""
+    metrics = {name: add.metric for name, add in entry.metrics.items()} | {each.name: each for each in more}
+    stream = entry.stream
+    homes = [
+        Home(
+            partitioner,
+            stream.partitions_of(partitioner),
+            [each.resolved for each in metrics.values() if each.home == partitioner],
+        )
+        for partitioner in stream.partitioners
+    ]
+    plan = explain_stream(stream.name, stream.types, homes)
+    body: dict[str, Any] = json.loads(render_json(Explanation((plan,))))
+    return body
+
 
 CELL_KINDS = {
     codes.COUNT: "count",

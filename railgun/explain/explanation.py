@@ -1,5 +1,7 @@
-"""What a plan shares, as plain data: the model that `railgun explain` renders."""
+"""What a plan shares, as plain data: the model that `railgun explain` renders. JSON is made of it as it is."""
 
+import dataclasses
+import json
 from dataclasses import dataclass
 
 
@@ -152,3 +154,12 @@ class Explanation:
     """Everything that was asked about."""
 
     streams: tuple[StreamPlan, ...]
+
+
+def render_json(explanation: Explanation) -> str:
+    """The model's fields by name, durations in ms, and the totals that people are shown."""
+    body = dataclasses.asdict(explanation)
+    for stream, stream_body in zip(explanation.streams, body["streams"]):
+        for plan, plan_body in zip(stream.partitioners, stream_body["partitioners"]):
+            plan_body |= {"metrics": plan.metrics, "cells": plan.cells, "cursors": plan.cursors}
+    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"

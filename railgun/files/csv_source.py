@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from railgun.files.block import Block, Refusal
 from railgun.files.errors import ColumnError, EncodingError, TooManyBadRowsError, UnreadableFileError
-from railgun.files.limits import TEXT_BLOCK_BYTES, block_rows
 from railgun.files.selection import check_columns
+from railgun.files.source import TEXT_BLOCK_BYTES, Block, Refusal, block_rows
 from railgun.wire.schema import Schema
 
 _BAD_ROWS_MAX = 100_000

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from railgun.files.block import Refusal
+from railgun.files.source import Refusal
 from railgun.wire.schema import FieldType, Kind, Schema
 from railgun.wire.values import MisfitError, reader
 

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from railgun.files.arrow_source import ArrowSource
+from railgun.files.arrow_source import ArrowSource, ParquetSource
 from railgun.files.avro_source import AvroSource
-from railgun.files.block import Block
 from railgun.files.csv_source import CsvSource
 from railgun.files.formats import HEAD_BYTES, Format, check_content, readable_format
 from railgun.files.ndjson_source import NdjsonSource
-from railgun.files.parquet_source import ParquetSource
-from railgun.files.source import Source
+from railgun.files.source import Block, Source
 from railgun.wire.schema import Schema
 
 _SOURCES: Mapping[Format, Callable[[Path, Schema], Source]] = {

@@ -18,11 +18,10 @@ from railgun.history.open_records import FIRST_OFFSET, write_tail
 from railgun.plan.program import TIME_MIN
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import TaskError
-from railgun.task.identity import TaskIdentity
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.decode import Decoded
 from railgun.wire.encode import Records, encode_control
 from reservoir.files import DiskFiles

@@ -7,7 +7,7 @@ import msgspec
 
 from railgun.history.durable_files import make_all_durable
 from railgun.task.errors import HistoryDamagedError
-from railgun.task.identity import TaskIdentity
+from railgun.task.settings import TaskIdentity
 
 VERSION = 1
 HISTORY = "history"

@@ -13,7 +13,7 @@ from railgun.history.accepted_events import Freezing
 from railgun.history.durable_files import make_durable
 from railgun.history.plan_file import OWN, OWN_FILE, history_of, write_own
 from railgun.history.request_files import REQUEST, read_asked
-from railgun.host.faults import OF_A_SUCCESSOR, one_line
+from railgun.host.host_state import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.task.processor import TaskProcessor
 from reservoir.executor import Lane

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from railgun.catalog.names import column_name
 from railgun.messaging.transport import TopicPartition
-from railgun.task.identity import TaskIdentity
+from railgun.task.settings import TaskIdentity
 
 
 class TaskKey(NamedTuple):

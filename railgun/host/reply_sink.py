@@ -1,11 +1,21 @@
-"""What a host needs of whoever sends the replies of its task: the seam between tasks and transports."""
+"""What a host needs of its transport: something that sends replies, and something that writes `warm` records."""
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
+from railgun.catalog.changes import Warm
+from railgun.host.place import Place
 from railgun.messaging.transport import Fetched
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
+
+
+class WarmWriter(Protocol):
+    """Called again until the task has met the records in its log."""
+
+    def __call__(self, place: Place, due: Sequence[Warm]) -> None:
+        """Write the `warm` records that are due for the task of a place."""
 
 
 class ReplySink(Protocol):

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from railgun.logs.formats import fields
+from railgun.logs.setup import fields
 
 _EVERY_S = 5.0
 _log = logging.getLogger("railgun.engine")

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from railgun.host.faults import OF_A_SUCCESSOR
+from railgun.host.host_state import OF_A_SUCCESSOR
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor

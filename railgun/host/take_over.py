@@ -1,17 +1,21 @@
-"""How a task is replaced by its successor, which was built with older history: opened, followed, put in its place.
+"""How built tasks come into their place: at the beginning of a log, or in the middle of it.
 
-docs/decisions/0012 says why; railgun/history/FORMAT.md has the folders.
+Before the first record of its log, a task's folder is replaced by a copy of the built one. Later, the built task is
+opened as a successor, follows the log, and takes over. docs/decisions/0012 says why; railgun/history/FORMAT.md has
+the folders.
 """
 
 import logging
+import shutil
 from collections.abc import Callable
 from functools import partial
 
+from railgun.history.manifest import verified_manifest
 from railgun.history.plan_file import PLAN, history_of
 from railgun.history.request_files import Asked
-from railgun.history.task_folder import current_folder, move_to, remove_others
+from railgun.history.task_folder import copy_folder, current_folder, move_to, remove_others
 from railgun.host.built_task import BuiltTask, Offered
-from railgun.host.faults import OF_A_SUCCESSOR, one_line
+from railgun.host.host_state import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.host.successor import Successor, close_all, close_task
 from railgun.host.task_log import TaskLog
@@ -20,6 +24,27 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import Records
 from reservoir.executor import Job, Lane
+
+
+def check_history(place: Place, missing: HistoryMissingError) -> None:
+    """Raise it where what was built for a place is not the history that the log names. HistoryDamagedError, OSError."""
+    if not place.history.is_dir():
+        raise missing
+    if verified_manifest(place.history, place.identity, place.key.created).history != missing.history:
+        raise missing
+
+
+def take_history(place: Place) -> None:
+    """Put the copy in the place of the task's folder, of which nothing is open.
+
+    Raises HistoryDamagedError where it cannot be copied: as where history is missing, other tasks go on.
+    """
+    try:
+        shutil.rmtree(place.folder)
+        copy_folder(place.history, place.folder)
+    except OSError as error:
+        raise HistoryDamagedError(str(place.history), f"it cannot be taken: {error}") from error
+
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
 

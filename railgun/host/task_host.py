@@ -8,14 +8,12 @@ from railgun.catalog.changes import BeginDeepening
 from railgun.history.task_folder import current_folder
 from railgun.host.accepted_events import AcceptedEventsExport
 from railgun.host.built_task import Offered
-from railgun.host.history_taking import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.place import Place
-from railgun.host.reply_sink import ReplySink
+from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.start import Start
-from railgun.host.take_over import TakeOver
+from railgun.host.take_over import TakeOver, check_history, take_history
 from railgun.host.task_log import TaskLog
-from railgun.host.warm_writer import WarmWriter
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import HistoryMissingError, LogGapError

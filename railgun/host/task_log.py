@@ -13,10 +13,9 @@ from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import LogGapError
-from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.encode import Records
 from reservoir.files import DiskFiles
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.files.block import Block
 from railgun.files.errors import FileError
 from railgun.files.python_columns import arrow_type
 from railgun.files.reading import EventFiles
+from railgun.files.source import Block
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.door import Roles
 from railgun.wire.door_table import TableDoor, row_number_ids

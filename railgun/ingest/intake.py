@@ -8,19 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.model import StreamDefinition
-from railgun.files.ndjson_fast import FastReader
+from railgun.files.ndjson_source import FastReader
 from railgun.ingest.accepted import Correlation, Row, Taken, encode_row
 from railgun.ingest.ids import Ids
 from railgun.ingest.routing import Router, Share
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
-from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
+from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles, TypedDoor
 from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.encode import encode_values
 from railgun.wire.no_json import no_json
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
-from railgun.wire.typed_door import TypedDoor
 from railgun.wire.values import decode_json
 
 JsonText = bytes | msgspec.Raw

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_of
-from railgun.aggregators.exact.narrow import add_narrow, round_narrow
+from railgun.aggregators.exact.narrow import PLACE_MAX, add_narrow, normal_mantissa, place_of, round_narrow
 from railgun.interpreter import layout as at
 from railgun.interpreter.prepared import PREPARED_BYTES, PREPARED_NULLS, PREPARED_WORDS
 from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ld64, ldi64, st8, st64

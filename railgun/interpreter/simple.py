@@ -18,8 +18,7 @@ from railgun.aggregators.codes import (
     RESULT_SUM_DOUBLE,
     SUM_DOUBLE,
 )
-from railgun.aggregators.exact.doubles import PLACE_MAX, normal_mantissa, place_of
-from railgun.aggregators.exact.narrow import add_narrow, round_narrow
+from railgun.aggregators.exact.narrow import PLACE_MAX, add_narrow, normal_mantissa, place_of, round_narrow
 from railgun.aggregators.sum_long import add_sum as add_sum_long
 from railgun.interpreter import layout as at
 from railgun.interpreter.operations import result, update

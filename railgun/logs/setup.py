@@ -1,13 +1,83 @@
-"""Setting up logs for a process: one handler on stderr for everything, libraries' records in the same form."""
+"""Sets up the logs of a process: one handler on stderr for everything, libraries' records in the same form.
 
+A record is one line: text for people, or a JSON object for machines.
+"""
+
+import json
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from datetime import UTC, datetime
+from typing import Any, TextIO
 
 from railgun.config.settings import LoggingSettings
-from railgun.logs.formats import JsonFormat, TextFormat
+
+FIELDS = "fields"
+"""Where a record carries its figures: `log.info("serving", extra=fields(url=url))`."""
+
+# uvicorn calls its general logger so; errors are the least of what it says.
+_RENAMED = {"uvicorn.error": "uvicorn"}
+_LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Figures and names that belong to a record, for `extra=`. Contents of events do not belong into logs."""
+    return {FIELDS: values}
+
+
+class TextFormat(logging.Formatter):
+    """`12:00:00.250 info    railgun.serve: serving url=http://127.0.0.1:8080`, in UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC)
+        said = [record.getMessage(), *(f"{name}={_shown(value)}" for name, value in _fields(record).items())]
+        where = f"{time:%H:%M:%S}.{int(record.msecs):03} {_level(record):<7} {_name(record)}: "
+        return where + " ".join(said).replace("\n", "\\n") + _trace(record)
+
+
+class JsonFormat(logging.Formatter):
+    """`{"time": …, "level": …, "logger": …, "message": …}`, the record's fields beside them, and `error`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        body: dict[str, Any] = {
+            "time": time.replace("+00:00", "Z"),
+            "level": _level(record),
+            "logger": _name(record),
+            "message": record.getMessage(),
+        }
+        body |= {name: value for name, value in _fields(record).items() if name not in body}
+        error = _trace(record)
+        if error:
+            body["error"] = error.strip()
+        return json.dumps(body, ensure_ascii=False, default=str)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    found = getattr(record, FIELDS, {})
+    return found if isinstance(found, dict) else {}
+
+
+def _level(record: logging.LogRecord) -> str:
+    return _LEVELS.get(record.levelname, record.levelname.lower())
+
+
+def _name(record: logging.LogRecord) -> str:
+    return _RENAMED.get(record.name, record.name)
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or any(c in text for c in ' "=\n') else text
+
+
+def _trace(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    return "\n" + "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+
 
 # What they say at `info` is of use to their makers only: a line per request, or what our own lines say better.
 _TALKATIVE = ("httpcore", "httpx", "asyncio", "uvicorn.access", "uvicorn.error")

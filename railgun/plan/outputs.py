@@ -1,4 +1,7 @@
-"""Result words to values: what a metric's 128 bits and null flag mean, as Python values and Arrow columns."""
+"""Result words to values: what a metric's 128 bits and null flag mean, as Python values and Arrow columns.
+
+The bytes of string results are gathered from where the interpreter and the validator left them.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,7 +12,32 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from railgun.language.types import DECIMAL_DIGITS, RESULT_DIGITS, Kind, Type
-from railgun.plan.string_bytes import gather_strings
+from reservoir.native.jit import address, copy_bytes, jit, ldi64
+
+_LENGTH_BITS, _LENGTH_MASK = 24, 0xFFFFFF
+
+
+def gather_strings(
+    references: npt.NDArray[np.uint64], heap: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """(offsets int64[n + 1], their bytes one after another) of n references, offset << 24 | length into a heap."""
+    lengths = (references & np.uint64(_LENGTH_MASK)).astype(np.int64)
+    offsets = np.zeros(len(references) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = np.empty(max(1, int(offsets[-1])), np.uint8)
+    _gather(address(references), len(references), address(heap), address(data))
+    return offsets, data
+
+
+@jit
+def _gather(references: Any, n: Any, heap: Any, target: Any) -> None:
+    for row in range(n):
+        reference = ldi64(references + 8 * row)
+        length = reference & _LENGTH_MASK
+        if length != 0:
+            copy_bytes(target, heap + (reference >> _LENGTH_BITS), length)
+            target += length
+
 
 Value = int | float | bool | str | Decimal | None
 

@@ -1,14 +1,30 @@
-"""Whoever wants to know of every change of the catalogue, told by a thread of its own."""
+"""Tells listeners of every change of the catalogue, in a thread of its own."""
 
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportIOError
 from railgun.registry.errors import RegistryError
-from railgun.registry.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The catalogue at one moment. Not to be changed.
+
+    catalog: what is done: all tasks were told.  keys: the streams' 16 secret bytes, by name.  pending: what began
+    and is not done.
+    """
+
+    catalog: Catalog
+    keys: Mapping[str, bytes]
+    pending: tuple[Change, ...]
+
 
 _WAIT_S = 0.25
 _AWAY_S = 0.5

@@ -28,8 +28,7 @@ from railgun.registry.entries import (
     removed_entry,
 )
 from railgun.registry.errors import RegistryBusyError
-from railgun.registry.follower import Follower
-from railgun.registry.snapshot import Snapshot
+from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.telling import Telling
 from railgun.registry.topics import PREFIX, Topics
 

@@ -4,8 +4,14 @@ from rocksdict import WriteBatch
 
 from railgun.state import keys
 from railgun.state.rollback import MARK_BYTES, mark_of
-from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY
-from railgun.state.values import BODY_FORMAT, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
+from railgun.state.values import (
+    ABSENT_LENGTH,
+    BODY_FORMAT,
+    PACKED_FORMAT,
+    TOMBSTONE_FORMAT,
+    UNDO_ENTRY,
+    VALUE_HEADER,
+)
 
 _ENTRY_BYTES = 32  # RocksDB's own of one entry, and some
 

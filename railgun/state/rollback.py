@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from railgun.state import keys
 from railgun.state.errors import StoreCorruptionError
-from railgun.state.undo import ABSENT_LENGTH, UNDO_ENTRY, undo_entry
+from railgun.state.values import ABSENT_LENGTH, UNDO_ENTRY, undo_entry
 from reservoir.native.jit import address, jit, ld8, ld32, ld64, sti64
 
 MARK_BYTES = 4

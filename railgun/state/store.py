@@ -9,7 +9,6 @@ from typing import TypeAlias
 from rocksdict import WriteBatch
 
 from railgun.state import keys
-from railgun.state.commit_record import pack_commit, unpack_commit
 from railgun.state.end_marker import END_MARK, EndMarker
 from railgun.state.errors import EpochOrderError, StoreCorruptionError, StoreError, StoreVersionError
 from railgun.state.image_batch import ImageBatch
@@ -18,8 +17,16 @@ from railgun.state.readers import Readers
 from railgun.state.resident import Image
 from railgun.state.rocks import StoreLimits, failure, failures, items, items_backwards, open_database
 from railgun.state.rollback import WrittenKeys
-from railgun.state.undo import undo_entry
-from railgun.state.values import BODY_FORMAT, HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, VALUE_HEADER
+from railgun.state.values import (
+    BODY_FORMAT,
+    HEADER_BYTES,
+    PACKED_FORMAT,
+    TOMBSTONE_FORMAT,
+    VALUE_HEADER,
+    pack_commit,
+    undo_entry,
+    unpack_commit,
+)
 from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 

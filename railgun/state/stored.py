@@ -10,13 +10,11 @@ from pathlib import Path
 from rocksdict import AccessType, DBRecoveryMode, Options, Rdict
 
 from railgun.state import keys
-from railgun.state.commit_record import unpack_commit
 from railgun.state.end_marker import END_MARK, read_mark
 from railgun.state.errors import StoreCorruptionError, StoreError
 from railgun.state.rocks import failure, items
 from railgun.state.rocks_files import check_files
-from railgun.state.undo import undo_entries
-from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
+from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT, undo_entries, unpack_commit
 from reservoir.files import DiskFiles
 
 _CURRENT = "CURRENT"

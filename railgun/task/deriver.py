@@ -12,8 +12,7 @@ from railgun.plan.hot import HotPlan
 from railgun.task.arrivals import Arrivals
 from railgun.task.recipes import recipe_for
 from railgun.wire.schema import Schema
-from reservoir.columns import ColumnData, HotColumn, Kind
-from reservoir.derive import Recipe
+from reservoir.columns import ColumnData, HotColumn, Kind, Recipe
 
 # So many rows at once: the vectors of a hundred expressions then take a few MB, which stay in the processor's caches.
 # For whole chunks they took tens, made anew with every change of metrics while events waited.

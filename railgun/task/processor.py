@@ -41,13 +41,12 @@ from railgun.task.errors import (
     UnknownSchemaError,
 )
 from railgun.task.fills import FillWork
-from railgun.task.identity import TaskIdentity as TaskIdentity
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
 from railgun.task.machine import Machine, less
 from railgun.task.metrics import TaskMetrics
-from railgun.task.partials import partials_of
-from railgun.task.replies import Replies, ReplyWriter, unanswered
+from railgun.task.replies import Replies, ReplyWriter, partials_of, unanswered
+from railgun.task.settings import TaskIdentity as TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded

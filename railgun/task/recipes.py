@@ -10,8 +10,7 @@ from railgun.language.program import Program, compile_program
 from railgun.language.typed import fields_of
 from railgun.language.types import Kind
 from railgun.plan.hot import HotPlan, field_column
-from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.derive import Recipe
+from reservoir.columns import ColumnData, HotColumn, Recipe, StoredColumn
 from reservoir.native.jit import address, array_at
 
 # So many rows at once at least, and as many as make so many values: vectors that stay in the processor's caches.

@@ -1,8 +1,21 @@
-"""What a task is given: its limits, the sizes of its files, how often it checkpoints."""
+"""What a task is given: which task it is, its limits in memory and files, and how often it checkpoints."""
 
 from dataclasses import dataclass
 
 MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIdentity:
+    """Which task: a partition of a stream's partitioner. `key`: the stream's 16 secret bytes."""
+
+    stream: str
+    partitioner: str
+    partition: int
+    key: bytes
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.partitioner}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from railgun.state.rows.sweep import EmptyRule, RowSweep
 from railgun.state.status import ROWS_DRAIN
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from railgun.task.machine import less
-from railgun.task.retirement import HeldCell, cell_kinds
-from railgun.task.row_reset import BLOCK_AT_ROW, BLOCK_WORDS, reset_cells
+from railgun.task.retirement import BLOCK_AT_ROW, BLOCK_WORDS, HeldCell, cell_kinds, reset_cells
 from railgun.task.view import TaskView
 from reservoir.distinct import distinct
 from reservoir.native.jit import address, entry_address

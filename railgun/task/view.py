@@ -9,12 +9,11 @@ from railgun.state.paged.pool import PagePool
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission
-from railgun.task.identity import TaskIdentity
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal
 from railgun.task.machine import Machine
 from railgun.task.metrics import TaskMetrics
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from reservoir.reservoir import Reservoir
 
 

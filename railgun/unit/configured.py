@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from railgun.config.errors import ConfigError
+from railgun.config.kinds import ConfigError
 from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
 from railgun.messaging.kafka.settings import KafkaSettings

@@ -1,16 +1,93 @@
-"""The hosts of a unit's tasks, as they are made."""
+"""What a unit gives to the host of a task: a sink that sends its replies, and a writer of its `warm` records.
 
+Replies are counted until they are acknowledged. A unit writes each `warm` record once; tasks meet them in their logs.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import numpy as np
+
+from railgun.catalog.changes import Warm, change_to_json
 from railgun.history.request_files import OFFER, read_asked
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
-from railgun.messaging.transport import Transport
+from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.task.environment import TaskEnvironment
+from railgun.task.processor import TaskProcessor
+from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.unit.sending import Sending
-from railgun.unit.task_replies import TaskReplies
-from railgun.unit.warm_records import WarmRecords
+from railgun.unit.outstanding import Outstanding
+from railgun.unit.sending import DeadLetter, Sending
+from railgun.wire.encode import encode_control
+from railgun.wire.msgpack import Status
+
+
+class WarmRecords:
+    """Called for one host: as long as a record is due, and was not written yet."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._written: dict[Warm, Future[list[int]]] = {}
+
+    def __call__(self, place: Place, due: Sequence[Warm]) -> None:
+        for warm in due:
+            written = self._written.get(warm)
+            if written is None or (written.done() and written.exception() is not None):
+                record = encode_control(change_to_json(warm))
+                self._written[warm] = self._transport.submit([Entry(place.where, [record])])
+
+
+# Replies that are not acknowledged for so long are given up: the unit starts again.
+ACKNOWLEDGED_S = 180.0
+
+
+class TaskReplies:
+    """A `ReplySink` over the unit's producer."""
+
+    def __init__(self, place: Place, sending: Sending) -> None:
+        self._place, self._sending = place, sending
+        self._outstanding = Outstanding(str(place.identity))
+
+    def deliver(self, task: TaskProcessor, replies: Replies) -> None:
+        if replies.decoded.exceptions:
+            self._keep_unreadable(task, replies)
+        stream = self._place.key.stream
+        self._sending.answer(self._outstanding, stream, replies.first_offset, task.encode(replies))
+
+    def note(self, fetched: Fetched, took_s: float) -> None:
+        who = self._place.key
+        notes = self._sending.noted.stream(who.stream)
+        notes.records[who.partitioner] += len(fetched)
+        notes.batches.add(len(fetched))
+        notes.stages["process"].add(took_s)
+        if fetched.appended_ms:
+            waited_s = time.time() - took_s - fetched.appended_ms / 1000
+            notes.stages["waiting"].add(max(0.0, waited_s))
+
+    def replied(self, position: int) -> int:
+        return self._outstanding.replied(position)
+
+    def wait(self, before_offset: int) -> None:
+        self._outstanding.wait(before_offset, ACKNOWLEDGED_S)
+
+    def give_up(self, at_s: float = -math.inf) -> None:
+        self._outstanding.give_up(at_s)
+
+    def _keep_unreadable(self, task: TaskProcessor, replies: Replies) -> None:
+        decoded = replies.decoded
+        letters: list[DeadLetter] = []
+        bad = np.flatnonzero(decoded.status[: replies.n] != Status.OK)
+        for row in bad.tolist():
+            start, end = decoded.offsets[row : row + 2].tolist()
+            record = decoded.buffer[start:end].tobytes()
+            letters.append(DeadLetter(replies.first_offset + row, record, decoded.describe(row)))
+        task.unreadable_records += len(letters)
+        self._sending.dead_letter(self._outstanding, self._place.key.stream, self._place.where, letters)
 
 
 class Hosting:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from railgun.host.faults import OF_ONE_TASK
+from railgun.host.host_state import OF_ONE_TASK
 from railgun.host.place import Place, TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError

@@ -22,10 +22,10 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
-from railgun.registry.snapshot import Snapshot
+from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
-from railgun.task.identity import TaskIdentity
+from railgun.task.settings import TaskIdentity
 from railgun.unit.ending import DEADLINES
 from railgun.unit.hosts import UnitHosts, stop_alone
 from railgun.unit.noted import Noted

@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from railgun.host.disk_usage import read_disk
+from railgun.telemetry.collector import metrics_of, none_of, put_disk
 from railgun.telemetry.families import ON_NODE
 from railgun.telemetry.reading import DiskReading
-from railgun.telemetry.samples import metrics_of, none_of, put_disk
 from railgun.unit.supervisor import UnitProcess
 
 # A unit in the middle of a batch answers between two steps of it.

@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from railgun.telemetry.buckets import Buckets
-from railgun.telemetry.recording import BATCH_BOUNDS, SECONDS_BOUNDS
+from railgun.telemetry.recording import BATCH_BOUNDS, SECONDS_BOUNDS, Buckets
 
 UNIT_STAGES = ("waiting", "process", "reply")
 """From the broker's clock at the first record of a batch until it is taken; through its task, replies encoded and

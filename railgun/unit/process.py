@@ -1,4 +1,4 @@
-"""The process of one unit: what it is made of, how it ends."""
+"""The process of one unit: what it is made of, what it reports to its supervisor (FORMAT.md), how it ends."""
 
 import gc
 import logging
@@ -7,9 +7,13 @@ import platform
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+import msgspec
 
 from railgun.config.settings import Settings
 from railgun.host.lanes import HostLanes
@@ -22,7 +26,6 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
 from railgun.unit.ending import DEADLINES, Deadlines
-from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
@@ -31,6 +34,40 @@ from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.unit.waiting import Waiting
+
+INTERVAL_S = 1.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Heartbeat:
+    """Says at once what becomes ready, and otherwise how it stands every second."""
+
+    def __init__(self, loop: UnitLoop, write: Callable[[bytes], object], telemetry: UnitTelemetry) -> None:
+        self._loop, self._write, self._telemetry = loop, write, telemetry
+        self._due_s = 0.0
+        self._was_ready = False
+
+    def beat(self) -> bool:
+        """Called in every round. Whether it has just become ready."""
+        now_s, is_ready = time.monotonic(), self._loop.is_ready
+        becomes_ready = is_ready and not self._was_ready
+        if now_s >= self._due_s or is_ready != self._was_ready:
+            self._due_s, self._was_ready = now_s + INTERVAL_S, is_ready
+            self._telemetry.read(self._loop.hosts.values(), is_ready=is_ready)
+            self._write(_encode(self._body(is_ready)) + b"\n")
+        return becomes_ready
+
+    def _body(self, is_ready: bool) -> dict[str, Any]:
+        hosts = self._loop.hosts
+        return {
+            "version": 1,
+            "ready": is_ready,
+            "records": self._loop.records,
+            "tasks": {str(key): host.position for key, host in hosts.items()},
+            "failed": {str(key): host.failure for key, host in hosts.items() if host.failure},
+        }
+
 
 # Tasks that are opened or closed at a time.
 _AT_ONCE = 4

@@ -12,7 +12,7 @@ from time import perf_counter
 from railgun.messaging.errors import TopicExistsError, TopicMissingError, TransportFullError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
-from railgun.telemetry.buckets import Buckets
+from railgun.telemetry.recording import Buckets
 from railgun.unit.noted import Noted
 from railgun.unit.outstanding import Outstanding
 

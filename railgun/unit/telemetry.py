@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 
 from railgun.host.reading import read_tasks
 from railgun.host.task_host import TaskHost
+from railgun.telemetry.collector import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.telemetry.families import IN_UNIT
 from railgun.telemetry.reading import EngineReading
-from railgun.telemetry.samples import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.unit.noted import Noted
 from railgun.unit.positions import reported
 

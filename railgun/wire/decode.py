@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.wire import decode_kernel as kernel
-from railgun.wire.buffers import bytes_address
 from railgun.wire.msgpack import Status
 from railgun.wire.schema import STRING_LIMIT_BYTES, Field, Schema
-from reservoir.native.jit import address
+from reservoir.native.jit import address, bytes_address
 
 _FIRST_CAPACITY = 256
 _ROW_COLUMNS = (

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from railgun.wire.buffers import bytes_address
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.schema import Kind
 from railgun.wire.texts import longs_as_text
-from reservoir.native.jit import address, jit, ld8, ldi64, sti64
+from reservoir.native.jit import address, bytes_address, jit, ld8, ldi64, sti64
 
 NOT_SENT = -1
 

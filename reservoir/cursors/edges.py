@@ -23,7 +23,7 @@ from reservoir.layout import (
     WANTS_COUNT,
 )
 from reservoir.native.jit import jit, ld32, ldi64, sti64
-from reservoir.open_region.sorting import upper_bound
+from reservoir.open_region.ring import upper_bound
 
 # Two chunks are read ahead for up to this many edges, so that a slow read delays none.
 _EDGES_TWO_AHEAD = 8

@@ -86,7 +86,7 @@ from reservoir.native.jit import (
     sti32,
     sti64,
 )
-from reservoir.open_region.sorting import merge_slots, sort_slots
+from reservoir.open_region.ring import merge_slots, sort_slots
 
 _STRING = int(Kind.STRING)
 _ENTITY = int(Kind.ENTITY)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
-from reservoir.derive import Derivation
+from reservoir.columns import ColumnData, Derivation, HotColumn, Kind, StoredColumn
 from reservoir.errors import RowOrderError
 from reservoir.frames import COLUMN_WORDS, FRAME_COLUMNS, FRAME_ORDER, FRAME_ROWS, FRAME_SEQ, FRAME_TIME
 from reservoir.gather import (

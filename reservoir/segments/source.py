@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.derive import Derivation
+from reservoir.columns import ColumnData, Derivation, HotColumn, StoredColumn
 from reservoir.gather import gather_derived
 from reservoir.native.jit import address, array_at
 from reservoir.segments.chunk import HotRows, decode_hot, decode_ids, decode_payload

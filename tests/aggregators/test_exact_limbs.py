@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from railgun.aggregators.exact import limbs
-from railgun.aggregators.exact.division import divide_wide, divide_word
+from railgun.aggregators.exact.limbs import divide_wide, divide_word
 from tests.aggregators.memory import WORD, at, signed, to_words, unsigned, words
 
 LIMBS = st.integers(3, 9)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from railgun.aggregators.exact.short_variance import short_variance
+from railgun.aggregators.exact.variance import short_variance
 from railgun.language.ast import Aggregator, WindowKind
 from railgun.language.types import DOUBLE
 from tests.aggregators.doubles import AT_THE_BOUNDS, MONEY

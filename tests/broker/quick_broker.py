@@ -6,9 +6,8 @@ import tempfile
 from pathlib import Path
 
 from railgun.broker.artifacts import KAFKA_VERSION
-from railgun.broker.commands import QUICK_COMPILER, Ports, format_command, properties
+from railgun.broker.commands import QUICK_COMPILER, Ports, find_java, format_command, properties
 from railgun.broker.installation import cache_folder, install
-from railgun.broker.java import find_java
 from railgun.broker.local import LocalBroker
 from railgun.exclusive import exclusive
 

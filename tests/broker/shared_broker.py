@@ -7,8 +7,8 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from railgun.broker.background import spawn
 from railgun.broker.local import LocalBroker
+from railgun.broker.pid_file import spawn
 from railgun.exclusive import exclusive
 from tests.broker.quick_broker import quick_broker
 

@@ -13,7 +13,7 @@ from railgun.broker import installation
 from railgun.broker.artifacts import Jar, locked_jars, unsound
 from railgun.broker.errors import FetchError
 from railgun.broker.installation import install
-from railgun.broker.repository import REPOSITORY_VARIABLE, configured_repository
+from railgun.broker.ways import REPOSITORY_VARIABLE, configured_repository
 
 CONTENT = {name: name.encode() * 1_000 for name in ("a", "b", "c")}
 JARS = tuple(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from railgun.broker.commands import find_java
 from railgun.broker.errors import JavaError
-from railgun.broker.java import find_java
 
 
 def _java(folder: Path, says: str) -> Path:

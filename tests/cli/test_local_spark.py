@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
-from railgun.cli.local_spark import add_local_spark
 from railgun.cli.main import main
+from railgun.cli.spark_flags import add_local_spark
 
 
 @pytest.mark.parametrize("cores", ["0", "-1", "1025", "99999999999", "two", "\u0662", ""])

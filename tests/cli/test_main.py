@@ -14,9 +14,9 @@ import pytest
 
 from railgun import __version__
 from railgun.catalog.errors import DefinitionError
-from railgun.cli.command import Command
 from railgun.cli.failures import UsageError
 from railgun.cli.main import COMMANDS, main
+from railgun.cli.parser import Command
 
 ROOT = Path(__file__).parents[2]
 

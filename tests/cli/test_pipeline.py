@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from railgun.cli.pipeline import Ahead, Behind
+from railgun.cli.offline import Ahead, Behind
 
 
 def test_items_come_in_order() -> None:

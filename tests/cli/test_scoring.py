@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.cli import scoring
+import railgun.cli.score as score_module
 from railgun.cli.failures import UsageError
-from railgun.cli.scoring import Outcome, score
+from railgun.cli.score import Outcome, score
 from railgun.client.errors import ConnectionLostError
 
 
@@ -72,7 +72,7 @@ def test_what_has_arrived_goes_out_at_once() -> None:
 
 
 def test_a_line_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "LINE_LIMIT_BYTES", 10)
+    monkeypatch.setattr(score_module, "LINE_LIMIT_BYTES", 10)
     with pytest.raises(UsageError, match="a line of more than 10 bytes after line 1"):
         scored([b"a\n", b"1234567", b"89012"])
 

@@ -1,6 +1,6 @@
 """A server's status, as people read it."""
 
-from railgun.cli.status_text import as_text
+from railgun.cli.status import as_text
 
 STATUS = {
     "folder": "data",

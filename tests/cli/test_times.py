@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from railgun.cli.times import time_ms
+from railgun.cli.wording import time_ms
 
 
 @pytest.mark.parametrize(

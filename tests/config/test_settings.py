@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from railgun.config.errors import ConfigError
-from railgun.config.keys import KEYS
 from railgun.config.kinds import (
     Addresses,
     Choice,
+    ConfigError,
     Duration,
     Kind,
     KindError,
@@ -22,7 +21,7 @@ from railgun.config.kinds import (
     size,
 )
 from railgun.config.loading import Flag, load_settings
-from railgun.config.settings import Settings
+from railgun.config.settings import KEYS, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = ROOT / "config" / "railgun.toml"

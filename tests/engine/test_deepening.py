@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from railgun.cli.inspect import as_text
 from railgun.cli.inspection import inspect_task, task_folders
-from railgun.cli.inspection_text import as_text
 from railgun.cli.log_inspection import inspect_log
 from railgun.engine import stream_hosts
 from railgun.engine.deepening import Deepening

@@ -15,7 +15,7 @@ from railgun.engine.folder import VERSION
 from railgun.messaging.block import make_blocks
 from railgun.messaging.embedded.database import VERSION_KEY, block_key
 from railgun.state import keys
-from railgun.state.commit_record import pack_commit, unpack_commit
+from railgun.state.values import pack_commit, unpack_commit
 from railgun.task.checkpoints import join_meta
 from railgun.task.recovery import split_meta
 from tests.engine.make_golden import AFTER, GOLDEN, SETTINGS, STORED, _raw, brought_back, events

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from railgun.cli.inspect import as_text
 from railgun.cli.inspection import inspect_task
-from railgun.cli.inspection_text import as_text
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.history.manifest import HISTORY, MANIFEST, read_manifest
-from railgun.host import history_taking
+from railgun.host import take_over
 from railgun.registry import catalog_log
 from railgun.task.errors import HistoryMissingError
 from railgun.task.processor import TaskProcessor
@@ -252,7 +252,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_ready(tmp_path, definitions(), history_rows(), before=60)
-    whole = history_taking.copy_folder
+    whole = take_over.copy_folder
 
     def crash(*_: object) -> None:
         raise OSError("the power is gone")
@@ -274,7 +274,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     opened = engine(tmp_path)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(history_taking, *points[point])
+            patch.setattr(take_over, *points[point])
             with pytest.raises(FolderError, match="the power is gone"):
                 opened.add_history("s")
     finally:

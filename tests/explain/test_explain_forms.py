@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 
 from railgun.explain.dot import render_dot
-from railgun.explain.json import render_json
+from railgun.explain.explanation import render_json
 from railgun.explain.svg import render_svg
 from railgun.explain.tree import render_tree
 from tests.explain.explained import DEFINITIONS, explained

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from railgun.catalog.model import FieldDefinition, StreamDefinition
-from railgun.files import csv_source, limits, ndjson_source
+from railgun.files import csv_source, ndjson_source, source
 from railgun.files.errors import (
     ColumnError,
     EncodingError,
@@ -216,5 +216,5 @@ def test_a_folder(tmp_path: Path) -> None:
 
 
 def test_limits_are_what_the_text_says() -> None:
-    assert limits.block_rows(1) == limits.ROWS_MAX
-    assert limits.block_rows(1_000) * 1_000 <= 5 << 20
+    assert source.block_rows(1) == source.ROWS_MAX
+    assert source.block_rows(1_000) * 1_000 <= 5 << 20

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railgun.files import limits
+from railgun.files import source
 from railgun.files.errors import ColumnError
 from railgun.files.reading import EventFiles
 from tests.files.event_files import (
@@ -84,8 +84,8 @@ def test_rows_are_known_before_where_every_file_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_blocks_are_bounded(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ROWS_MAX", 5)
-    monkeypatch.setattr(limits, "_ROWS_MIN", 5)
+    monkeypatch.setattr(source, "ROWS_MAX", 5)
+    monkeypatch.setattr(source, "_ROWS_MIN", 5)
     events = [{**EVENTS[0], "id": str(n)} for n in range(23)]
     blocks = read_back([write_events(tmp_path / f"events{suffix}", events)])
     assert max(block.rows for block in blocks) <= 5

@@ -11,10 +11,9 @@ from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Wa
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
 from railgun.state.stored import StoredState
 from railgun.task.environment import TaskEnvironment
-from railgun.task.identity import TaskIdentity
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.encode import encode_control, encode_event
 from reservoir.files import DiskFiles
 from tests.golden.promises import held, kind_of

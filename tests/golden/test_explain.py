@@ -1,6 +1,6 @@
 """`railgun explain --format json`, and the same over HTTP: the fields of the plan's classes by name."""
 
-from railgun.explain.json import render_json
+from railgun.explain.explanation import render_json
 from tests.explain.explained import explained
 from tests.golden.promises import held_bytes
 

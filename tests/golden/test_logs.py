@@ -7,8 +7,7 @@ import logging
 
 from railgun.cli.serving import _say_serving
 from railgun.config.settings import LoggingSettings, Settings
-from railgun.logs.formats import fields
-from railgun.logs.setup import logging_as
+from railgun.logs.setup import fields, logging_as
 from tests.golden.promises import held, masked
 from tests.golden.sources import nodes
 

@@ -3,8 +3,7 @@
 import ast
 import re
 
-from railgun.config.keys import KEYS, PASSED_THROUGH
-from railgun.config.settings import Settings
+from railgun.config.settings import KEYS, PASSED_THROUGH, Settings
 from tests.golden.promises import held
 from tests.golden.sources import nodes
 

@@ -1,12 +1,12 @@
 """Names of metrics and labels, and the values of labels that are not names of streams and tasks."""
 
-from frontend.kafka.telemetry import OUTCOMES
+from frontend.kafka.serving import OUTCOMES
 from frontend.topics.telemetry import INPUT_STAGES
 from railgun.ingest.result_table import LATE_WORDS
+from railgun.telemetry.collector import none_of, put_disk
 from railgun.telemetry.families import FAMILIES, IN_UNIT, ON_NODE, SERVED, Family
 from railgun.telemetry.reading import DiskReading
 from railgun.telemetry.recording import BATCH_BOUNDS, REASONS, SECONDS_BOUNDS, STAGES
-from railgun.telemetry.samples import none_of, put_disk
 from railgun.unit.noted import UNIT_STAGES
 from tests.golden.promises import held
 

@@ -10,23 +10,23 @@ import msgspec
 import pytest
 
 from frontend.exchange.pending_table import Waiting
-from frontend.kafka.glance import at_a_glance
 from frontend.kafka.positions import Positions as KnownPositions
+from frontend.kafka.positions import at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
 from railgun.history.plan_file import deepening_folder
 from railgun.history.request_files import OFFER
 from railgun.host.built_task import BuiltTask
-from railgun.host.faults import OF_ONE_TASK
+from railgun.host.host_state import OF_ONE_TASK
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.task.errors import HistoryDamagedError
-from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.noted import Noted
 from railgun.unit.parent import METRICS, Parent
 from railgun.unit.positions import Positions
+from railgun.unit.process import Heartbeat
 from railgun.unit.supervisor import NODE_READY
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.encode import encode_control

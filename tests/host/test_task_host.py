@@ -18,7 +18,7 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
-from railgun.task.identity import TaskIdentity
+from railgun.task.settings import TaskIdentity
 from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
 from railgun.wire.encode import encode_control, encode_event

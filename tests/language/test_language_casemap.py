@@ -7,8 +7,7 @@ from importlib import resources
 
 import pytest
 
-from railgun.language.casemap import UNICODE_VERSION, case_tables, casemap_text
-from railgun.language.evaluator import Evaluator
+from railgun.language.evaluator import UNICODE_VERSION, Evaluator, case_tables, casemap_text
 from railgun.language.parser import parse_query
 from railgun.language.program import compile_program
 from railgun.language.resolve import resolve

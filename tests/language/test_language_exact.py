@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from railgun.language.kernels.arithmetic import decimal_to_double
 from railgun.language.kernels.comparisons import compare_decimal_double
-from railgun.language.kernels.decimals import decimal_to_double
 
 MASK = (1 << 64) - 1
 

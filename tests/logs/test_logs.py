@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from railgun.config.settings import LoggingSettings
-from railgun.logs.formats import fields
-from railgun.logs.setup import logging_as
+from railgun.logs.setup import fields, logging_as
 
 
 class Terminal(io.StringIO):

@@ -31,8 +31,8 @@ from railgun.registry.errors import (
     UnknownNameError,
 )
 from railgun.registry.evolution import dropped_stream, missing, new_metrics
+from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
-from railgun.registry.snapshot import Snapshot
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
 from railgun.wire.encode import decode_control

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
-from reservoir.derive import Recipe
+from reservoir.columns import ColumnData, HotColumn, Kind, Recipe, StoredColumn
 from reservoir.native.jit import array_at
 
 INT64_MIN = -(1 << 63)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir.native.jit import address
-from reservoir.open_region.sorting import merge_slots, sort_slots, upper_bound
+from reservoir.open_region.ring import merge_slots, sort_slots, upper_bound
 
 times = st.lists(st.integers(-5, 5) | st.sampled_from([-(1 << 63), (1 << 63) - 1]), max_size=70)
 

@@ -15,8 +15,7 @@ from railgun.spark.validation.admission import (
     Admitting,
     Lateness,
 )
-from railgun.spark.validation.partitioning import partition_numbers
-from railgun.spark.validation.run_source import EVENT_MS, NUMBER
+from railgun.spark.validation.run_source import EVENT_MS, NUMBER, partition_numbers
 from tests.oracle.definitions import Stream
 from tests.oracle.murmur2 import partition
 from tests.oracle.records import EventRecord, Position, SetLateness

@@ -15,13 +15,12 @@ from pyspark.sql.types import LongType, StringType, StructType
 from railgun.engine.engine import Engine
 from railgun.spark import environment
 from railgun.spark.errors import ColumnError, OptionError, PlaceError, RecordError, SetupError, SparkSideError
-from railgun.spark.tables.filters import narrowed
 from railgun.spark.tables.following import FollowingReader
 from railgun.spark.tables.opening import place_of
 from railgun.spark.tables.options import read_options
 from railgun.spark.tables.reads import PiecePartition
 from railgun.spark.tables.record_log import Bounds
-from railgun.spark.tables.source import BatchReader, RailgunSource
+from railgun.spark.tables.source import BatchReader, RailgunSource, narrowed
 from tests.spark.folders import DEFINITIONS, START_MS, STEP_MS, filled, payments
 
 N = 300

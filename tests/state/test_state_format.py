@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.state import keys
-from railgun.state.commit_record import pack_commit
 from railgun.state.layouts import Layout, Run, pack_layout
 from railgun.state.rocks import StoreLimits
 from railgun.state.rows.access import touch_row
@@ -16,7 +15,7 @@ from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.state.rows.images import VERSION_BYTES, _write_body, image_bytes_max, read_body
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
-from railgun.state.values import PACKED_FORMAT
+from railgun.state.values import PACKED_FORMAT, pack_commit
 from reservoir.native.jit import address, array_at
 from tests.state.state_run import SALT
 

@@ -19,7 +19,7 @@ from railgun.state.errors import (
 )
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
-from railgun.state.undo import UNDO_ENTRY, undo_entries
+from railgun.state.values import UNDO_ENTRY, undo_entries
 from reservoir.thread_executor import ThreadExecutor
 from tests.reservoir.test_retention import wait_until
 from tests.state.live_copy import live_copy

@@ -81,7 +81,7 @@ def test_a_folder_without_a_database(tmp_path: Path) -> None:
 
 
 def test_a_newer_commit_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("railgun.state.commit_record._VERSION", 2)
+    monkeypatch.setattr("railgun.state.values._VERSION", 2)
     store = Store(tmp_path)
     store.recover()
     store.commit(1, b"meta")

@@ -1,7 +1,6 @@
 """Histograms as Prometheus counts them."""
 
-from railgun.telemetry.buckets import Buckets
-from railgun.telemetry.recording import BATCH_BOUNDS, SECONDS_BOUNDS
+from railgun.telemetry.recording import BATCH_BOUNDS, SECONDS_BOUNDS, Buckets
 
 
 def test_counts_grow_with_the_bounds() -> None:

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from frontend.http.monitoring import Exposition
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.exposition import Exposition
 from railgun.telemetry.families import SERVED, Kind
 from railgun.telemetry.reading import DiskReading, EngineReading, TaskReading
 from railgun.telemetry.recording import REASONS, STAGES, Recording

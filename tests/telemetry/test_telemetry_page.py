@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from frontend.kafka.telemetry import ExchangeCollector
+from frontend.kafka.serving import ExchangeCollector
 from frontend.topics.telemetry import InputCollector
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.families import FAMILIES, FRONT_END, INPUT, SERVED

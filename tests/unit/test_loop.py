@@ -14,7 +14,7 @@ from railgun.history.request_files import REQUEST, Asked, write_asked
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
-from railgun.registry.snapshot import Snapshot
+from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream, PutStream
 from railgun.catalog.definitions import parse_definitions
-from railgun.config.errors import ConfigError
+from railgun.config.kinds import ConfigError
 from railgun.config.settings import ClusterSettings
 from railgun.unit.configured import share_of, units_of
 from railgun.unit.spread import Spread, spread

@@ -5,7 +5,7 @@ import ctypes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.wire.buffers import bytes_address
+from reservoir.native.jit import bytes_address
 
 
 @given(st.binary(max_size=200))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
+from railgun.wire.door import Admitted, Door, EventRefusedError, Roles, TypedDoor
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
@@ -22,7 +22,6 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
-from railgun.wire.typed_door import TypedDoor
 
 SCHEMA = Schema(
     1,

@@ -1,10 +1,11 @@
-"""Comparisons by exact value, whatever the types, and membership in a sorted list."""
+"""Comparisons by exact value, whatever the types; membership in a sorted list; three-valued logic and choice."""
 
 from typing import Any
 
 import numpy as np
 
 from railgun.language.kernels.layout import (
+    AND,
     CODE,
     COMPARE_DECIMAL_DOUBLE,
     COMPARE_DOUBLE,
@@ -14,10 +15,15 @@ from railgun.language.kernels.layout import (
     IS_EQUAL,
     IS_GREATER,
     IS_LESS,
+    IS_NULL,
+    NOT,
+    OR,
     POOL,
     RESULT,
+    SELECT,
     A,
     B,
+    C,
     X,
     Y,
 )
@@ -27,6 +33,50 @@ from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ldi64, mulhi64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+
+
+@jit
+def run_logic(context: Any, row: Any, n: Any) -> None:
+    """Evaluate one row of the logic family over n events."""
+    code = ldi64(row + 8 * CODE)
+    d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
+    a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
+    b, bn = words_of(context, row, B, n), nulls_of(context, row, B, n)
+    if code == AND:
+        for i in range(n):
+            # A null's word is 0, so a word of 0 without the null byte is false.
+            false = ((a[i] == _ZERO) & (an[i] == 0)) | ((b[i] == _ZERO) & (bn[i] == 0))
+            d[i] = a[i] & b[i]
+            dn[i] = (not false) & ((an[i] | bn[i]) != 0)
+    elif code == OR:
+        for i in range(n):
+            true = a[i] | b[i]
+            d[i] = true
+            dn[i] = (true == _ZERO) & ((an[i] | bn[i]) != 0)
+    elif code == NOT:
+        for i in range(n):
+            null = an[i] != 0
+            d[i] = _ZERO if null else _ONE - a[i]
+            dn[i] = null
+    elif code == IS_NULL:
+        for i in range(n):
+            d[i] = np.uint64(an[i])
+            dn[i] = 0
+    elif code == SELECT:
+        c, cn = words_of(context, row, C, n), nulls_of(context, row, C, n)
+        for i in range(n):
+            chosen = a[i] != _ZERO
+            word, null = (b[i], bn[i]) if chosen else (c[i], cn[i])
+            d[i] = word
+            dn[i] = null
+    else:
+        for i in range(n):
+            kept = an[i] == 0
+            word, null = (a[i], an[i]) if kept else (b[i], bn[i])
+            d[i] = word
+            dn[i] = null
+
+
 _SIGN = np.uint64(63)
 _FRACTION = np.uint64((1 << 52) - 1)
 _IMPLICIT = np.uint64(1 << 52)

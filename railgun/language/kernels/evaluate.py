@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from railgun.language.kernels.comparisons import run_comparisons
-from railgun.language.kernels.decimals import run_decimals
-from railgun.language.kernels.doubles import run_doubles
+from railgun.language.kernels.arithmetic import run_decimals, run_doubles
+from railgun.language.kernels.comparisons import run_comparisons, run_logic
 from railgun.language.kernels.layout import (
     CODE,
     COMPARISONS_END,
@@ -19,7 +18,6 @@ from railgun.language.kernels.layout import (
     ROWS,
     SCRATCH_USED,
 )
-from railgun.language.kernels.logic import run_logic
 from railgun.language.kernels.longs import run_longs
 from railgun.language.kernels.strings import run_strings
 from reservoir.native.jit import jit, ldi64, sti64

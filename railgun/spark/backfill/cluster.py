@@ -20,8 +20,7 @@ from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
-from railgun.task.identity import TaskIdentity
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.decode_kernel import CONTROL
 
 _READ_RECORDS, _READ_BYTES = 1_000, 1 << 20

@@ -1,10 +1,10 @@
 """A stream's logs on a cluster's broker: what its catalogue says, and the topic that is meant."""
 
 from railgun.catalog.catalog import Catalog
-from railgun.config.errors import ConfigError
+from railgun.config.kinds import ConfigError
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.settings_check import check_pass_through
+from railgun.messaging.kafka.transport import check_pass_through
 from railgun.registry.catalog_log import read_on
 from railgun.registry.entries import CatalogState
 from railgun.registry.errors import RegistryError

@@ -10,11 +10,11 @@ from railgun.language.ast import Window, WindowKind
 from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK, TASK
 from railgun.spark.validation.checking import Checked, held_scale
 from railgun.spark.validation.lives import Life, Span, Told
+from railgun.spark.validation.reply_checks import Spoken
 from railgun.spark.validation.reply_source import ABSENT, PARTIAL, UNFIT, WARMING
 from railgun.spark.validation.run_source import NUMBER
 from railgun.spark.validation.task_log_source import place_of_number
 from railgun.spark.validation.translate import text_literal
-from railgun.spark.validation.unsent import Spoken
 from railgun.spark.validation.windows import block_of
 
 _LEAST = -(1 << 63)

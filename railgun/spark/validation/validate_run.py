@@ -20,6 +20,7 @@ from railgun.spark.validation.partitioner_check import (
     Said,
     check_partitioner,
 )
+from railgun.spark.validation.reply_checks import Spoken, Unsent, joined
 from railgun.spark.validation.reply_file import ReplyFile, file_columns, recorded_columns
 from railgun.spark.validation.report import MetricCheck, Report
 from railgun.spark.validation.run_source import (
@@ -31,9 +32,8 @@ from railgun.spark.validation.run_source import (
 )
 from railgun.spark.validation.run_source import reply_column as reply
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
-from railgun.spark.validation.unsent import Spoken, Unsent, joined
 from railgun.spark.worker_errors import own_errors
-from railgun.wire.time_text import time_text
+from railgun.wire.rfc3339 import time_text
 
 
 class ValidationError(SparkSideError):

@@ -38,6 +38,7 @@ from railgun.spark.validation.partitioner_check import (
     check_partitioner,
 )
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
+from railgun.spark.validation.reply_checks import Spoken, Unsent, check_times, joined, unknown_metrics
 from railgun.spark.validation.reply_records import (
     IN_NO_LOG,
     OF_MS,
@@ -68,11 +69,8 @@ from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, fiel
 from railgun.spark.validation.stream_past import StreamPast, check_named, stream_past
 from railgun.spark.validation.task_log_source import CONTROL, RECORD, TaskLogSource, place_of_number
 from railgun.spark.validation.task_log_source import FORMAT as TASK_LOG
-from railgun.spark.validation.time_check import check_times
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.translate import FIELD_PREFIX, text_literal
-from railgun.spark.validation.unknown_metrics import unknown_metrics
-from railgun.spark.validation.unsent import Spoken, Unsent, joined
 from railgun.spark.validation.validate_run import ValidationError, check_found, check_sample
 from railgun.spark.validation.worlds import (
     FROM_INPUT,

@@ -35,8 +35,7 @@ from railgun.state.paged.layout import (
     SCAN_SLAB,
 )
 from railgun.state.paged.memory import PageMemory
-from railgun.state.paged.ordered_map import om_scan
-from railgun.state.paged.ordered_map_graveyard import bury_step
+from railgun.state.paged.ordered_map import bury_step, om_scan
 from railgun.state.paged.outbox import BODY_HEAD_BYTES
 from railgun.state.paged.strings import load_absent_string
 from railgun.state.resident import Image

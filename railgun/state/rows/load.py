@@ -40,8 +40,7 @@ from railgun.state.rows.context import (
 from railgun.state.rows.images import VERSION_BYTES, body_version, read_body, write_row_key
 from railgun.state.rows.renew import NO_SLOT, RENEWED, clear_words, copy_runs, renew_row
 from railgun.state.rows.slots import class_record, enter_row, forget_row, take_slot
-from railgun.state.undo import UNDO_ENTRY
-from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT
+from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, UNDO_ENTRY
 from reservoir.native.jit import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 # What `place_missing` and `fill_rows` answer; `place_missing` also what `renew_row` does.

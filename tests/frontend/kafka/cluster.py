@@ -12,7 +12,7 @@ import httpx
 from frontend.exchange.exchange import Limits
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.telemetry import ExchangeCollector
+from frontend.kafka.serving import ExchangeCollector
 from frontend.server import Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector

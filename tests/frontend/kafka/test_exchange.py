@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.pending_table import Waiting
-from frontend.exchange.stream_intake import StreamDoor
+from frontend.exchange.streams import StreamDoor
 from frontend.problems import Problem, ProblemError
 from frontend.scoring.replies import Reply
 from frontend.topics.recorded import RecordedReplies

@@ -8,8 +8,7 @@ import pytest
 from frontend.problems import problem
 from frontend.topics import answers
 from frontend.topics.answers import Answering
-from frontend.topics.window import Run
-from frontend.topics.windows import Windows
+from frontend.topics.windows import Run, Windows
 from railgun.telemetry.recording import StreamRecord
 from tests.frontend.topics.test_writing_waits import WAIT_S, HeldOutput, means_of
 

@@ -11,8 +11,7 @@ import pytest
 
 from frontend.topics import inputs
 from frontend.topics.answers import Answering
-from frontend.topics.window import Run
-from frontend.topics.windows import Windows
+from frontend.topics.windows import Run, Windows
 from railgun.messaging.errors import TransportClosedError, TransportUnavailableError
 from railgun.messaging.kafka.output import OutputAbortedError
 from railgun.telemetry.recording import StreamRecord
