@@ -6,9 +6,9 @@ import numpy as np
 
 from bench.payments import Payments, blocks
 from railgun.catalog.model import StreamDefinition
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import Records, encode_columns
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 
 class RecordMaker:
@@ -16,7 +16,7 @@ class RecordMaker:
     ten million."""
 
     def __init__(self, payments: Payments, stream: StreamDefinition) -> None:
-        self._door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, ("card",)))
+        self._validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, ("card",)))
         self._blocks = self._encoded(payments)
         self._left: Records | None = None
 
@@ -32,7 +32,7 @@ class RecordMaker:
     def _encoded(self, payments: Payments) -> Iterator[Records]:
         sequence = 0
         for block in blocks(payments):
-            made = encode_columns(1, self._door.admit(block).events, 0, 1, sequence)
+            made = encode_columns(1, self._validator.admit(block).events, 0, 1, sequence)
             sequence += len(made)
             # A copy: the encoder's buffer has room for the worst case.
             yield Records(np.array(made.buffer), made.offsets)

@@ -155,12 +155,12 @@ class EmbeddedBackend(InThread):
                 record = engine.recording.stream(stream)
                 for each in own:
                     record.stages["queue"].add(taken_s - each.arrived_s)
-                laps = record.laps()
+                timer = record.stage_timer()
                 outcomes += _shared(own, scored)
-                laps.end("encode")
+                timer.end("encode")
             except EngineError as error:
-                said = of_scoring(error, has_stopped=engine.failure is not None)
-                outcomes += [(each, said) for each in own]
+                message = of_scoring(error, has_stopped=engine.failure is not None)
+                outcomes += [(each, message) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told
                 _log.exception("scoring stopped half-way")
                 what = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"

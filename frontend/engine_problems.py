@@ -12,7 +12,7 @@ from railgun.engine.errors import (
     OpenFilesError,
     UnknownNameError,
 )
-from railgun.wire.door import Location
+from railgun.wire.validator import Location
 
 
 def as_problem(error: EngineError) -> ProblemError:

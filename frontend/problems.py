@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from railgun.wire.door import EventRefusedError, FieldError, Location
 from railgun.wire.no_json import no_json
+from railgun.wire.validator import EventRefusedError, FieldError, Location
 
 RETRY_AFTER_S = 1
 SHOWN_ERRORS_MAX = 100

@@ -167,12 +167,12 @@ class Service:
         return 1
 
     async def _start(self, server: "_Server") -> None:
-        begun_s = asyncio.get_running_loop().time()
+        started_s = asyncio.get_running_loop().time()
         with _stopped_by_failure(server):
             await self._backend.start()
         # What is there by now stays as long as the server runs: collections need not look at it again, nor now: the
         # garbage of a start is a megabyte, and to find it takes longer than to listen.
-        if asyncio.get_running_loop().time() - begun_s > _LONG_START_S:
+        if asyncio.get_running_loop().time() - started_s > _LONG_START_S:
             gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTIONS)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
 from railgun.state.paged import access, eviction, ordered_map
-from railgun.state.rows import evict, renew, room, scan
+from railgun.state.rows import evict, room, scan, upgrade
 from railgun.state.rows import load as row_load
 from railgun.task import admission, retirement
 from railgun.task.settings import TaskSettings
@@ -143,7 +143,7 @@ _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (ordered_map, ("bury_step",)),
     (evict, ("evict_rows", "evict_segment", "gather_tombstones")),
     (row_load, ("displace",)),
-    (renew, ("leave_rows",)),
+    (upgrade, ("leave_rows",)),
     (room, ("colder_class", "is_turn", "typical_age")),
     (admission, ("take_over",)),
     (retirement, ("reset_cells",)),
@@ -241,7 +241,7 @@ def main() -> None:
     """Nothing where there is an image; or compile, saying so: it takes a minute or a few, once."""
     if is_image():
         return
-    begun = time.perf_counter()
+    started = time.perf_counter()
     found = cached_kernels()
     if found < _FEW:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
@@ -252,7 +252,7 @@ def main() -> None:
             again = "from railgun.kernels import compile_and_link; compile_and_link()"
             subprocess.run([sys.executable, "-c", again], check=True)
     if found < _FEW:
-        sys.stderr.write(f"Compiled in {time.perf_counter() - begun:.0f} s.\n")
+        sys.stderr.write(f"Compiled in {time.perf_counter() - started:.0f} s.\n")
 
 
 if __name__ == "__main__":

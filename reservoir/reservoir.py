@@ -225,7 +225,7 @@ class Reservoir:
         if chunk < self._index.next:
             self._cache.prefetch(column_set, chunk)
 
-    def foresee_columns(
+    def prefetch_columns(
         self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
     ) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns, which `derive` knows already: what its
@@ -356,10 +356,10 @@ class Reservoir:
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
         """Every row kept, in (time, seq) order, chunk by chunk, the open region last. Slow."""
-        wanted = [self._open.columns[column] for column in columns]
+        requested = [self._open.columns[column] for column in columns]
         for chunk in range(self._index.base, self._index.next):
-            yield self._source.scanned(chunk, wanted)
-        yield from self._open_rows(wanted)
+            yield self._source.scanned(chunk, requested)
+        yield from self._open_rows(requested)
 
     def frozen(self, durable_chunks: int) -> Frozen:
         """What is kept now, to be read elsewhere while the reservoir goes on. Takes as long as there are segments.

@@ -75,9 +75,9 @@ class ThreadLane:
                 return False
             is_leisurely = not self._queue
             job, work = (self._queue or self._leisurely).popleft()
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         run_job(job, work)
         if is_leisurely:
             now_s, most_s = time.monotonic(), min(_REST_MOST_S, _REST_ALL_S / (1 + len(self._leisurely)))
-            self._rest_until_s = now_s + min(_REST_SHARE * (now_s - begun_s), most_s)
+            self._rest_until_s = now_s + min(_REST_SHARE * (now_s - started_s), most_s)
         return True

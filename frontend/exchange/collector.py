@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from time import monotonic
 
-from frontend.exchange.pending import Asked, Settle
-from frontend.exchange.pending_table import Waiting
+from frontend.exchange.pending import OnAnswered, PendingRequest
+from frontend.exchange.pending_table import PendingTable
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
     TopicMissingError,
@@ -30,18 +30,18 @@ _log = logging.getLogger("railgun.frontend")
 class Collector:
     """Begins at the topic's end. failure: why it reads no more; None while it does."""
 
-    def __init__(self, transport: KafkaTransport, topic: str, waiting: Waiting) -> None:
+    def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
         self._transport, self._waiting = transport, waiting
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
-        self._failed: deque[Asked] = deque()
+        self._failed: deque[PendingRequest] = deque()
         transport.create_topic(topic, 1, REPLIES)
         self._position = transport.end_offset(topic, 0)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="replies", daemon=True)
         self._thread.start()
 
-    def settle(self, asked: Asked) -> None:
+    def settle(self, asked: PendingRequest) -> None:
         """Have something settled that has its error already. From any thread."""
         self._failed.append(asked)
 
@@ -65,8 +65,8 @@ class Collector:
             settled += self._waiting.overdue(monotonic())
             _tell(settled)
 
-    def _gather(self, fetched: Fetched) -> list[Asked]:
-        settled: list[Asked] = []
+    def _gather(self, fetched: Fetched) -> list[PendingRequest]:
+        settled: list[PendingRequest] = []
         for record in fetched.values():
             try:
                 batch = decode_reply(record)
@@ -97,12 +97,12 @@ class Collector:
         self._stopped.wait(_AWAY_S)
 
 
-def _tell(settled: Sequence[Asked]) -> None:
+def _tell(settled: Sequence[PendingRequest]) -> None:
     """Each that waits is called once for all that is its."""
-    by_settle: dict[Settle, list[Asked]] = {}
+    by_callback: dict[OnAnswered, list[PendingRequest]] = {}
     for asked in settled:
-        by_settle.setdefault(asked.settle, []).append(asked)
-    for settle, own in by_settle.items():
+        by_callback.setdefault(asked.settle, []).append(asked)
+    for settle, own in by_callback.items():
         try:
             settle(own)
         except Exception:  # noqa: BLE001 - the others are told nevertheless

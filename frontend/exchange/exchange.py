@@ -10,8 +10,8 @@ from typing import Self
 
 from frontend.exchange.collector import Collector
 from frontend.exchange.front_end import FrontEnd, made_up
-from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Asked, Homes, Settle
-from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, Waiting
+from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Homes, OnAnswered, PendingRequest
+from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, PendingTable
 from frontend.problems import Problem, ProblemError, problem, refusal
 from frontend.scoring.answers_in_time import may_count
 from frontend.scoring.replies import Reply
@@ -48,7 +48,7 @@ class Exchange:
         self.front_end = front_end or made_up()
         self.topics = topics
         self._replies_topic = topics.replies(self.front_end.number)
-        self.waiting = Waiting(self.front_end.incarnation, limits.events, limits.size_bytes)
+        self.waiting = PendingTable(self.front_end.incarnation, limits.events, limits.size_bytes)
         self._transport = KafkaTransport(settings)
         self._homes: dict[str, Homes] = {}
         try:
@@ -94,7 +94,7 @@ class Exchange:
         future: Future[list[Reply | Problem]] = Future()
         future.set_running_or_notify_cancel()
 
-        def settle(settled: list[Asked]) -> None:
+        def settle(settled: list[PendingRequest]) -> None:
             future.set_result(settled[0].answers())
 
         self.ask(stream, taken, positions, timeout_ms, settle)
@@ -106,9 +106,9 @@ class Exchange:
         taken: Taken,
         positions: Sequence[Position] | None,
         timeout_ms: int,
-        settle: Settle,
+        settle: OnAnswered,
         context: object = None,
-    ) -> Asked:
+    ) -> PendingRequest:
         """The same for callers that have many at once: `settle` is called, in the collector's thread, with all of its
         that settled by the same records. context: for the caller to know them by."""
         if len(taken) > EVENTS_MAX:
@@ -119,7 +119,7 @@ class Exchange:
         portions = taken.portions(correlation)
         held = sum(sizes_of(portion.records)[1] for of_home in portions for portion in of_home)
         size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
-        asked = Asked(number, stream, taken, homes, settle, timeout_ms, context, size_bytes)
+        asked = PendingRequest(number, stream, taken, homes, settle, timeout_ms, context, size_bytes)
         if not asked.left:
             self._collector.settle(asked)
             return asked
@@ -160,7 +160,7 @@ class Exchange:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
         return found
 
-    def _is_gone(self, asked: Asked) -> bool:
+    def _is_gone(self, asked: PendingRequest) -> bool:
         """Whether its stream was dropped since its events were taken."""
         homes = self._homes.get(asked.stream)
         return homes is None or homes.created != asked.homes.created
@@ -180,14 +180,14 @@ class Exchange:
         except TransportError as error:
             raise _unavailable(error) from error
 
-    def _note_sent(self, asked: Asked, sent: Future[list[int]]) -> None:
+    def _note_sent(self, asked: PendingRequest, sent: Future[list[int]]) -> None:
         error = sent.exception()
         asked.logged_s = perf_counter()
         if error is not None and self.waiting.remove(asked):
             self._fail(asked, str(error))
             self._collector.settle(asked)
 
-    def _fail(self, asked: Asked, why: str) -> None:
+    def _fail(self, asked: PendingRequest, why: str) -> None:
         asked.error = problem(503, f"{why}; the event {may_count(has_id=asked.homes.has_id)}")
         self.waiting.remove(asked)
 

@@ -24,7 +24,7 @@ from railgun.wire.reply import ReplyBatch
 EVENT_OVERHEAD_BYTES = 1_000
 _NOBODY: tuple[str, ...] = ()
 
-Settle = Callable[[list["Asked"]], None]
+OnAnswered = Callable[[list["PendingRequest"]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Homes:
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PendingRequest:
     """n events of one stream. settle: called with what has settled, in the collector's thread.  context: the asker's.
 
     left: answers that are still to come, over all events and partitioners.  error: why none will come.
@@ -58,7 +58,7 @@ class Asked:
     stream: str
     taken: Taken
     homes: Homes
-    settle: Settle
+    settle: OnAnswered
     timeout_ms: int
     context: Any = None
     size_bytes: int = 0
@@ -124,8 +124,8 @@ class Asked:
         return [each for each in found if each is not None]
 
     def _unanswered(self, row: int) -> Problem:
-        said = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
-        return msgspec.structs.replace(said, id=self.taken.ids[row], partitioners=self.missing(row))
+        message = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
+        return msgspec.structs.replace(message, id=self.taken.ids[row], partitioners=self.missing(row))
 
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from frontend.exchange.pending import Asked
+from frontend.exchange.pending import PendingRequest
 from frontend.problems import refusal
 from railgun.wire.reply import ReplyBatch
 
@@ -18,7 +18,7 @@ EVENTS_MAX = 1 << ROW_BITS
 _ROW_MASK = EVENTS_MAX - 1
 
 
-class Waiting:
+class PendingTable:
     """Used by several threads. counts: of answers that came, by what became of them.
 
     lock: held while answers are put in; hold it to look at what may be half answered.
@@ -31,7 +31,7 @@ class Waiting:
         self.size_bytes = 0
         self.counts: Counter[str] = Counter()
         self.lock = threading.Lock()
-        self._by_number: dict[int, Asked] = {}
+        self._by_number: dict[int, PendingRequest] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._last = 0
 
@@ -50,7 +50,7 @@ class Waiting:
             self._last += 1
             return self._last
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: PendingRequest) -> None:
         """Expect its answers. Raises ProblemError (503) where it is full."""
         with self.lock:
             self.check(len(asked), asked.size_bytes)
@@ -59,12 +59,12 @@ class Waiting:
             self.size_bytes += asked.size_bytes
             heapq.heappush(self._deadlines, (asked.begun_s + asked.timeout_ms / 1000, asked.number))
 
-    def remove(self, asked: Asked) -> bool:
+    def remove(self, asked: PendingRequest) -> bool:
         """Expect nothing any more; False where that is so already."""
         with self.lock:
             return self._remove(asked)
 
-    def gather(self, batch: ReplyBatch) -> list[Asked]:
+    def gather(self, batch: ReplyBatch) -> list[PendingRequest]:
         """Take a reply record; what has all its answers by that, and is not expected any more."""
         own = batch.incarnation == self._incarnation
         self.counts["records"] += 1
@@ -73,7 +73,7 @@ class Waiting:
         numbers = np.where(own, batch.sequence >> ROW_BITS, -1)
         edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
         rows = batch.sequence & _ROW_MASK
-        settled: list[Asked] = []
+        settled: list[PendingRequest] = []
         with self.lock:
             for first, after in pairwise(edges):
                 number = int(numbers[first])
@@ -88,9 +88,9 @@ class Waiting:
                     settled.append(asked)
         return settled
 
-    def overdue(self, now_s: float) -> list[Asked]:
+    def overdue(self, now_s: float) -> list[PendingRequest]:
         """What has waited for too long, and is not expected any more."""
-        found: list[Asked] = []
+        found: list[PendingRequest] = []
         with self.lock:
             while self._deadlines and self._deadlines[0][0] <= now_s:
                 asked = self._by_number.get(heapq.heappop(self._deadlines)[1])
@@ -99,7 +99,7 @@ class Waiting:
                     found.append(asked)
         return found
 
-    def all(self) -> list[Asked]:
+    def all(self) -> list[PendingRequest]:
         """Everything that waits."""
         with self.lock:
             return list(self._by_number.values())
@@ -110,7 +110,7 @@ class Waiting:
             first = next(iter(self._by_number.values()), None)
             return 0.0 if first is None else monotonic() - first.begun_s
 
-    def _remove(self, asked: Asked) -> bool:
+    def _remove(self, asked: PendingRequest) -> bool:
         if self._by_number.pop(asked.number, None) is None:
             return False
         self.events -= len(asked)

@@ -13,13 +13,13 @@ from railgun.ingest.ids import IdMaker, Ids
 from railgun.ingest.intake import EventText, Intake
 from railgun.ingest.routing import Router
 from railgun.registry.follower import Snapshot
-from railgun.wire.door import Roles
+from railgun.wire.validator import Roles
 
 
-class StreamDoor:
+class StreamIntake:
     """Not to be shared between threads. before: the one that it replaces: its ids and arrival times go on."""
 
-    def __init__(self, entry: StreamEntry, before: "StreamDoor | None" = None) -> None:
+    def __init__(self, entry: StreamEntry, before: "StreamIntake | None" = None) -> None:
         self.entry = entry
         stream, schema = entry.stream, entry.schema
         partitioners = tuple(name for name in stream.partitioners if name != ALL)
@@ -47,11 +47,11 @@ class Known:
     """The catalogue at one moment, and what was made of it."""
 
     catalog: Catalog
-    doors: dict[str, StreamDoor]
+    intakes: dict[str, StreamIntake]
     views: dict[str, StreamView]
 
 
-class Doors:
+class StreamIntakes:
     """Told of changes by any thread; `now` is replaced as a whole."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -65,16 +65,16 @@ class Doors:
             catalog = snapshot.catalog
             if catalog.last_place <= self.now.catalog.last_place:
                 return
-            doors = {name: self._door(name, entry) for name, entry in catalog.streams.items()}
+            intakes = {name: self._intake_of(name, entry) for name, entry in catalog.streams.items()}
             views = {
                 name: StreamView(entry.stream, tuple(entry.metrics))
                 for name, entry in catalog.streams.items()
             }
             self._exchange.know(catalog.streams)
-            self.now = Known(catalog, doors, views)
+            self.now = Known(catalog, intakes, views)
 
-    def _door(self, name: str, entry: StreamEntry) -> StreamDoor:
-        before = self.now.doors.get(name)
+    def _intake_of(self, name: str, entry: StreamEntry) -> StreamIntake:
+        before = self.now.intakes.get(name)
         if before is None or before.entry.created != entry.created:
-            return StreamDoor(entry)
-        return before if before.entry.stream == entry.stream else StreamDoor(entry, before)
+            return StreamIntake(entry)
+        return before if before.entry.stream == entry.stream else StreamIntake(entry, before)

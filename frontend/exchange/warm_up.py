@@ -1,6 +1,6 @@
 """What events meet in a front-end is compiled, or loaded, before the first of them comes."""
 
-from frontend.exchange.streams import StreamDoor
+from frontend.exchange.streams import StreamIntake
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.accepted import Correlation
@@ -26,9 +26,9 @@ _FEW, _MANY = 1, 200
 def warm_up() -> None:
     """Take events of a stream that nobody has, few and many at once, and make their records."""
     catalog = Catalog(evolution.missing(Catalog(), parse_definitions(_STREAM)))
-    door = StreamDoor(catalog.streams["warmup"])
+    intake = StreamIntake(catalog.streams["warmup"])
     for count in (_FEW, _MANY):
-        taken = door.take([_TEXT % (row, row) for row in range(count)], 1_000)
+        taken = intake.take([_TEXT % (row, row) for row in range(count)], 1_000)
         assert len(taken) == count
         positions = [(0, row, 0) for row in range(count)]
         for correlation in (Correlation(), Correlation(1, 1, 1, positions)):

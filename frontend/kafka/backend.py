@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from frontend.engine_problems import as_problem
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
-from frontend.exchange.streams import Doors
+from frontend.exchange.streams import StreamIntakes
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
@@ -41,7 +41,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.registry import evolution
-from railgun.registry.consent import Consent
+from railgun.registry.cancellation import CancellationToken
 from railgun.registry.errors import ChangeWithdrawnError
 from railgun.registry.follower import Follower
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -82,7 +82,7 @@ class _Parts:
     registry: KafkaRegistry
     follower: Follower
     exchange: Exchange
-    doors: Doors
+    intakes: StreamIntakes
     positions: Positions
     inputs: Inputs
     replies: RecordedReplies
@@ -123,7 +123,7 @@ class KafkaBackend(InThread, NoDeepening):
         more = {} if self._now_ms is None else {"now_ms": self._now_ms}
         loop = asyncio.get_running_loop()
         self._parts = parts
-        self._requests = Requests(loop, parts.exchange, parts.doors, parts.replies, self.recording, **more)
+        self._requests = Requests(loop, parts.exchange, parts.intakes, parts.replies, self.recording, **more)
         self._thread = ScoringThread(loop, self._requests.publish)
         if self._standing is _STARTING:
             self._standing = READY
@@ -161,23 +161,25 @@ class KafkaBackend(InThread, NoDeepening):
             exchange = opening.enter_context(
                 Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
             )
-            doors = Doors(exchange)
+            intakes = StreamIntakes(exchange)
             if self._definitions is not None:
-                wanted = self._definitions
-                registry.change(lambda catalog: evolution.missing(catalog, wanted))
-            follower = registry.follow(doors.follow)
-            inputs = self._inputs(transport, registry, exchange, doors)
+                requested = self._definitions
+                registry.change(lambda catalog: evolution.missing(catalog, requested))
+            follower = registry.follow(intakes.follow)
+            inputs = self._inputs(transport, registry, exchange, intakes)
             opening.callback(inputs.close)
             self._open = opening.pop_all()
-        replies = RecordedReplies(transport, registry.topics, doors)
-        return _Parts(registry, follower, exchange, doors, positions, inputs, replies)
+        replies = RecordedReplies(transport, registry.topics, intakes)
+        return _Parts(registry, follower, exchange, intakes, positions, inputs, replies)
 
     def _inputs(
-        self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, doors: Doors
+        self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
     ) -> Inputs:
         cluster = self._cluster
         limit_events = cluster.input.unwritten_limit_events
-        means = Means(cluster.kafka, registry.topics, exchange, doors, limit_events, schemas=cluster.schemas)
+        means = Means(
+            cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas
+        )
         if self._now_ms is not None:
             means = dataclasses.replace(means, now_ms=self._now_ms)
         return Inputs(means, transport, is_transactional=cluster.input.transactional)
@@ -208,9 +210,9 @@ class KafkaBackend(InThread, NoDeepening):
 
     def view(self, stream: str) -> StreamView:
         parts = self._ready()
-        found = parts.doors.now.views.get(stream)
+        found = parts.intakes.now.views.get(stream)
         if found is None:
-            raise refusal(404, evolution.unknown_name("stream", stream, parts.doors.now.views))
+            raise refusal(404, evolution.unknown_name("stream", stream, parts.intakes.now.views))
         return found
 
     def reading(self) -> EngineReading | None:
@@ -239,11 +241,11 @@ class KafkaBackend(InThread, NoDeepening):
     @property
     def place(self) -> int:
         """Of the last change of the catalogue that it knows; 0 before there is one."""
-        return 0 if self._parts is None else self._parts.doors.now.catalog.last_place
+        return 0 if self._parts is None else self._parts.intakes.now.catalog.last_place
 
     def refused(self, stream: str, status: int) -> None:
         if self._parts is not None:
-            note_refused_request(self.recording, self._parts.doors.now.views, stream, status)
+            note_refused_request(self.recording, self._parts.intakes.now.views, stream, status)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -255,16 +257,18 @@ class KafkaBackend(InThread, NoDeepening):
 
     def _late(self, submission: Submission) -> list[Answer | None]:
         assert isinstance(submission, Request)
-        if submission.asked is not None and self._requests is not None:
+        if submission.pending is not None and self._requests is not None:
             # Some of the events may be answered, if not all.
             return self._requests.answers(submission)
         parts = self._parts
-        return unanswered(submission, None if parts is None else parts.doors.now.views.get(submission.stream))
+        return unanswered(
+            submission, None if parts is None else parts.intakes.now.views.get(submission.stream)
+        )
 
     # --- streams and metrics -----------------------------------------------------------------------
 
     async def streams(self) -> list[StreamDefinition]:
-        return [entry.stream for entry in self._ready().doors.now.catalog.streams.values()]
+        return [entry.stream for entry in self._ready().intakes.now.catalog.streams.values()]
 
     async def create_stream(self, definition: StreamDefinition) -> bool:
         return bool(await self._change(lambda catalog: evolution.new_stream(catalog, definition)))
@@ -296,7 +300,7 @@ class KafkaBackend(InThread, NoDeepening):
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         def explain(parts: _Parts) -> dict[str, Any]:
-            catalog = parts.doors.now.catalog
+            catalog = parts.intakes.now.catalog
             metrics = evolution.metrics_of_query(catalog, stream, sql)
             return explained(catalog.streams[stream], metrics)
 
@@ -333,7 +337,7 @@ class KafkaBackend(InThread, NoDeepening):
         self._open.close()
 
     def _status(self, parts: _Parts) -> dict[str, Any]:
-        known = parts.doors.now.catalog
+        known = parts.intakes.now.catalog
         streams: list[dict[str, Any]] = [
             {
                 "name": name,
@@ -372,13 +376,13 @@ class KafkaBackend(InThread, NoDeepening):
         parts = self._ready()
 
         @as_engine_errors()
-        def change(consent: Consent) -> list[Change]:
+        def change(cancellation: CancellationToken) -> list[Change]:
             try:
-                made = parts.registry.change(request, consent)
+                made = parts.registry.change(request, cancellation)
                 _show(parts)
                 return made
             except TransportUnavailableError as error:
-                raise unfinished(consent.has_begun, f"{error.place}: {error.reason}") from error
+                raise unfinished(cancellation.has_begun, f"{error.place}: {error.reason}") from error
             except (TransportError, ChangeWithdrawnError):
                 raise
             except Exception:
@@ -394,12 +398,12 @@ class KafkaBackend(InThread, NoDeepening):
 
 def _show(parts: _Parts) -> None:
     """The catalogue as it is now, to whoever asks next."""
-    parts.doors.follow(parts.registry.snapshot())
-    parts.positions.forget(parts.doors.now.catalog)
+    parts.intakes.follow(parts.registry.snapshot())
+    parts.positions.forget(parts.intakes.now.catalog)
 
 
 def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
-    entry = evolution.stream_entry(parts.doors.now.catalog, stream)
+    entry = evolution.stream_entry(parts.intakes.now.catalog, stream)
     warming = parts.positions.warming(entry)
     return [
         MetricStatus(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from frontend.kafka.broker_wait import left_behind
 from frontend.problems import ProblemError, refusal
-from railgun.registry.consent import Consent
+from railgun.registry.cancellation import CancellationToken
 
 T = TypeVar("T")
 
@@ -25,10 +25,10 @@ class Changes:
         # One thread at a time: one that was left behind keeps the next ones waiting, not more threads busy.
         self._turn = asyncio.Lock()
 
-    async def make(self, change: Callable[[Consent], T]) -> T:
+    async def make(self, change: Callable[[CancellationToken], T]) -> T:
         """What a change gives. Raises what it raises; ProblemError (503) where the broker is away for too long."""
-        consent, begun_s = Consent(), monotonic()
-        made = asyncio.ensure_future(self._in_turn(change, consent))
+        cancellation, begun_s = CancellationToken(), monotonic()
+        made = asyncio.ensure_future(self._in_turn(change, cancellation))
         made.add_done_callback(_heard)
         while True:
             done, _ = await asyncio.wait({made}, timeout=_LOOK_S)
@@ -36,17 +36,17 @@ class Changes:
                 return made.result()
             away = self._away()
             if away is not None and monotonic() - begun_s >= self._limit_s:
-                raise unfinished(not consent.withdraw(), away)
+                raise unfinished(not cancellation.withdraw(), away)
 
-    async def _in_turn(self, change: Callable[[Consent], T], consent: Consent) -> T:
+    async def _in_turn(self, change: Callable[[CancellationToken], T], cancellation: CancellationToken) -> T:
         async with self._turn:
-            consent.check()
-            return await left_behind(lambda: change(consent))
+            cancellation.check()
+            return await left_behind(lambda: change(cancellation))
 
 
-def unfinished(has_begun: bool, reason: str) -> ProblemError:
+def unfinished(has_started: bool, reason: str) -> ProblemError:
     """The problem of a change that the broker did not confirm. reason: what is wrong with the broker."""
-    if has_begun:
+    if has_started:
         return refusal(
             503,
             "the change was handed to the broker, which has not confirmed it: it may still take effect, once the "

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.exchange.pending_table import Waiting
+from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.deadlines import DEADLINES
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
@@ -23,7 +23,7 @@ from railgun.registry.topics import Topics
 
 
 def at_a_glance(
-    tasks: Sequence[Mapping[str, Any]], waiting: Waiting, log_retention_ms: int | None
+    tasks: Sequence[Mapping[str, Any]], waiting: PendingTable, log_retention_ms: int | None
 ) -> dict[str, Any]:
     """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for.
 
@@ -136,11 +136,11 @@ class Positions:
         stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
         for partitioner, partition in stream.tasks:
             task = (stream.name, partitioner, partition)
-            said = self.newest.get(task, {})
-            if said.get("created") != entry.created:
-                said = {}
-            state = self._state(task, said)
-            processed, end = said.get("processed", 0), said.get("end", 0)
+            message = self.newest.get(task, {})
+            if message.get("created") != entry.created:
+                message = {}
+            state = self._state(task, message)
+            processed, end = message.get("processed", 0), message.get("end", 0)
             if state in NOT_RUN:
                 end = max(end, ends.of(self._topics.tasks(stream.name, partitioner), partition))
             yield {
@@ -148,12 +148,12 @@ class Positions:
                 "partitioner": partitioner,
                 "partition": partition,
                 "position": processed,
-                "checkpoint": said.get("checkpointed", 0),
+                "checkpoint": message.get("checkpointed", 0),
                 "lag": max(0, end - processed),
-                "node": said.get("node"),
-                "unit": said.get("unit"),
+                "node": message.get("node"),
+                "unit": message.get("unit"),
                 "state": state,
-                "unreadable_records": said.get("unreadable", 0),
+                "unreadable_records": message.get("unreadable", 0),
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
@@ -163,17 +163,17 @@ class Positions:
         shares = []
         for partition in range(stream.partitions_of(home)):
             task = (stream.name, home, partition)
-            said = self.newest.get(task, {})
+            message = self.newest.get(task, {})
             if task in due and self._answers(name, entry.created, task, due[task]):
                 # One that answers already says nothing more of what it had to read.
                 shares.append(1.0)
             else:
-                known = said.get("created") == entry.created
-                shares.append(float(said.get("filled", {}).get(name, 0.0)) if known else 0.0)
+                known = message.get("created") == entry.created
+                shares.append(float(message.get("filled", {}).get(name, 0.0)) if known else 0.0)
         return min(shares)
 
-    def _state(self, task: TaskName, said: Mapping[str, Any]) -> str:
-        state = str(said.get("state", "unknown"))
+    def _state(self, task: TaskName, message: Mapping[str, Any]) -> str:
+        state = str(message.get("state", "unknown"))
         is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - self._silent_s
         return "unknown" if is_silent and state not in NOT_RUN else state
 
@@ -190,12 +190,12 @@ class Positions:
             return None
 
     def _answers(self, metric: str, created: int, task: TaskName, end: int) -> bool:
-        said = self.newest.get(task)
+        message = self.newest.get(task)
         return (
-            said is not None
-            and said.get("created") == created
-            and int(said["processed"]) >= end
-            and metric not in said["warming"]
+            message is not None
+            and message.get("created") == created
+            and int(message["processed"]) >= end
+            and metric not in message["warming"]
         )
 
     def _run(self) -> None:
@@ -216,12 +216,12 @@ class Positions:
 
     def _take(self, record: bytes, *, is_new: bool) -> None:
         try:
-            said = _decode(record)
-            task = (str(said["stream"]), str(said["partitioner"]), int(said["partition"]))
+            message = _decode(record)
+            task = (str(message["stream"]), str(message["partitioner"]), int(message["partition"]))
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
             _log.warning("%s: a position that cannot be read: %s", self._where, error)
             return
-        self.newest[task] = said
+        self.newest[task] = message
         if is_new:
             self._heard_s[task] = time.monotonic()
 

@@ -10,8 +10,8 @@ from functools import partial
 from time import perf_counter
 
 from frontend.exchange.exchange import Exchange
-from frontend.exchange.pending import Asked
-from frontend.exchange.streams import Doors
+from frontend.exchange.pending import PendingRequest
+from frontend.exchange.streams import StreamIntakes
 from frontend.problems import ProblemError, refusal, uncertain
 from frontend.scoring.answers_in_time import placed, without_replies
 from frontend.scoring.backend import Answer
@@ -29,7 +29,7 @@ _log = logging.getLogger("railgun.frontend")
 class Request(Submission):
     """asked: what it was published with, its first text there being the one at `first`."""
 
-    asked: Asked | None = None
+    asked: PendingRequest | None = None
     first: int = 0
 
 
@@ -50,12 +50,12 @@ class Requests:
         self,
         loop: asyncio.AbstractEventLoop,
         exchange: Exchange,
-        doors: Doors,
+        intakes: StreamIntakes,
         replies: RecordedReplies,
         recording: Recording,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._loop, self._exchange, self._doors = loop, exchange, doors
+        self._loop, self._exchange, self._intakes = loop, exchange, intakes
         self._replies, self._recording, self._now_ms = replies, recording, now_ms
 
     def publish(self, batch: list[Submission]) -> list[Outcome]:
@@ -74,8 +74,8 @@ class Requests:
                 outcomes += [(each, refusal(503, str(error))) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told
                 _log.exception("publishing stopped half-way")
-                said = f"a defect stopped the publishing ({type(error).__name__}); see the server's log"
-                outcomes += [(each, refusal(500, said)) for each in own]
+                message = f"a defect stopped the publishing ({type(error).__name__}); see the server's log"
+                outcomes += [(each, refusal(500, message)) for each in own]
         return outcomes
 
     def answers(self, request: Request) -> list[Answer | None]:
@@ -88,11 +88,11 @@ class Requests:
         return _own(request, placed(asked.taken, replies, context.n))
 
     def _publish(self, stream: str, own: list[Request], reply: bool) -> list[Outcome]:
-        door = self._doors.now.doors.get(stream)
-        if door is None:
+        intake = self._intakes.now.intakes.get(stream)
+        if intake is None:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
         record = self._recording.stream(stream)
-        laps = record.laps()
+        timer = record.stage_timer()
         began_s = perf_counter()
         first = 0
         for each in own:
@@ -100,8 +100,8 @@ class Requests:
             each.first = first
             first += len(each.texts)
         texts = [text for each in own for text in each.texts] if len(own) > 1 else own[0].texts
-        taken = door.take(texts, self._now_ms())
-        laps.end("admission")
+        taken = intake.take(texts, self._now_ms())
+        timer.end("admission")
         note_refused(record, taken.refused.values())
         context = _Together(own, taken, first, perf_counter())
         if not len(taken):
@@ -115,10 +115,10 @@ class Requests:
         else:
             sent = self._exchange.publish(stream, taken)
             sent.add_done_callback(partial(self._sent, stream, context))
-        laps.end("publish")
+        timer.end("publish")
         return []
 
-    def _settle(self, settled: list[Asked]) -> None:
+    def _settle(self, settled: list[PendingRequest]) -> None:
         """In the collector's thread."""
         outcomes: list[Outcome] = []
         for asked in settled:
@@ -127,7 +127,7 @@ class Requests:
             record.stages["process"].add(perf_counter() - context.sent_s)
             if asked.logged_s:
                 record.stages["log"].add(asked.logged_s - context.sent_s)
-            laps = record.laps()
+            timer = record.stage_timer()
             if asked.error is None and not asked.left:
                 note_batch(record, len(asked), asked.gathered)
             answers: dict[tuple[str, ...] | None, list[Answer | None]] = {}
@@ -136,11 +136,11 @@ class Requests:
                 if each.metrics not in answers:
                     answers[each.metrics] = placed(asked.taken, asked.answers(each.metrics), context.n)
                 own.append((each, _own(each, answers[each.metrics])))
-            laps.end("encode")
+            timer.end("encode")
             outcomes += self._recorded(asked, own)
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
-    def _recorded(self, asked: Asked, outcomes: list[Outcome]) -> list[Outcome]:
+    def _recorded(self, asked: PendingRequest, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes that can be delivered now: what is recorded is so before its client hears of it."""
         try:
             written = self._replies.record(asked)
@@ -166,14 +166,14 @@ class Requests:
             note_batch(record, len(context.taken), {})
             outcomes = _without(context)
         else:
-            said = f"{error}; the events may count; sending them again with their ids is safe"
-            outcomes = [(each, uncertain(said)) for each in context.requests]
+            message = f"{error}; the events may count; sending them again with their ids is safe"
+            outcomes = [(each, uncertain(message)) for each in context.requests]
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
 
 def _unrecorded(outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
-    said = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
-    return [(each, uncertain(said)) for each, _ in outcomes]
+    message = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
+    return [(each, uncertain(message)) for each, _ in outcomes]
 
 
 def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:

@@ -78,7 +78,7 @@ async def answers_in_time(
     return answers
 
 
-class Told:
+class CallbackWaiter:
     """The waiter of a submission of one event that no coroutine waits for.
 
     late: the answers where none came in time.  tell: called once, in the event loop, with the answer or the exception.
@@ -107,12 +107,12 @@ class Told:
         answers: list[Answer | None] | None = result  # type: ignore[assignment]
         submission = self._end()
         _note(self._recording, submission, answers)
-        said: Answer | BaseException | None
+        message: Answer | BaseException | None
         try:
-            (said,) = self._late(submission) if answers is None else answers
+            (message,) = self._late(submission) if answers is None else answers
         except Exception as error:  # noqa: BLE001 - who waits is told, whatever it is
-            said = error
-        self._tell(said)
+            message = error
+        self._tell(message)
 
     def set_exception(self, exception: BaseException) -> None:
         self._end()
@@ -132,12 +132,12 @@ def unanswered(submission: Submission, view: StreamView | None) -> list[Answer |
     stream = None if view is None else view.definition
     has_id = stream is not None and stream.id is not None
     what = may_count(has_id=has_id) if submission.taken else "was not taken"
-    said = problem(504, late_answer(submission.timeout_ms, what))
+    message = problem(504, late_answer(submission.timeout_ms, what))
     if stream is None:
-        return [msgspec.structs.replace(said, partitioners=())] * len(submission.texts)
+        return [msgspec.structs.replace(message, partitioners=())] * len(submission.texts)
     events = map(said_by, submission.texts)
     return [
-        msgspec.structs.replace(said, id=id_of(event, stream), partitioners=sent_to(event, stream))
+        msgspec.structs.replace(message, id=id_of(event, stream), partitioners=sent_to(event, stream))
         for event in events
     ]
 

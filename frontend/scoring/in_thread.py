@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from frontend.scoring.answers_in_time import Told, answers_in_time
+from frontend.scoring.answers_in_time import CallbackWaiter, answers_in_time
 from frontend.scoring.backend import Answer
 from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.ingest.intake import JsonText
@@ -55,7 +55,7 @@ class InThread(ABC):
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
         thread = self._ready_thread()
-        told = Told(self.recording, self._late, tell)
+        told = CallbackWaiter(self.recording, self._late, tell)
         told.begin(
             thread,
             self.submission_type.of(stream, [text], metrics, timeout_ms, reply=True, answered=told),

@@ -177,8 +177,8 @@ def _put_life(replies: list[Reply], all_answers: Mapping[str, Answers], names: S
     for partitioner, answers in all_answers.items():
         for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():
             reply = replies[row]
-            said = {} if reply.late is msgspec.UNSET else reply.late
-            reply.late = said | {partitioner: LATE_WORDS[int(answers.late[row])]}
+            message = {} if reply.late is msgspec.UNSET else reply.late
+            reply.late = message | {partitioner: LATE_WORDS[int(answers.late[row])]}
         for row in np.flatnonzero(answers.duplicate == 1).tolist():
             reply = replies[row]
             reply.duplicate = [*(() if reply.duplicate is msgspec.UNSET else reply.duplicate), partitioner]

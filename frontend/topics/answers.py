@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 
 import msgspec
 
-from frontend.exchange.pending import Asked
+from frontend.exchange.pending import PendingRequest
 from frontend.problems import ProblemError
 from frontend.topics.route import Means
 from frontend.topics.windows import ASK_MOST_MS, Run, Windows
@@ -47,10 +47,10 @@ class Answering:
         self._on_failure = on_failure
         self._out, self._dead = means.topics.output(stream), means.topics.dead(stream)
         self._changed = windows.changed
-        self._answered: list[Asked] = []
+        self._answered: list[PendingRequest] = []
         self._again: list[tuple[float, int, Run]] = []
         self._numbers = count()
-        self._asked = 0
+        self._pending = 0
         self._ended = False
         # Why nothing was written the last time: tried again many times a second, it says so once.
         self._held_up_by: object = None
@@ -86,31 +86,31 @@ class Answering:
     def ask(self, run: Run) -> bool:
         """Publish a run's events; False where that is not possible now. From any thread."""
         exchange, taken = self._exchange, run.taken
-        laps = self._record.laps()
+        timer = self._record.stage_timer()
         try:
             exchange.waiting.check(len(taken), 0)
             run.asked_s = perf_counter()
             with self._changed:
-                self._asked += 1
+                self._pending += 1
             exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._settle, run)
         except ProblemError:
             with self._changed:
-                self._asked -= 1
+                self._pending -= 1
             return False
-        laps.end("publish")
+        timer.end("publish")
         return True
 
     def pace(self) -> None:
         """Return when few runs are asked and not answered, or after a moment: what comes meanwhile is read together,
         which costs less than one after the other."""
-        if self._asked >= _ASKED_RUNS:
+        if self._pending >= _ASKED_RUNS:
             with self._changed:
-                self._changed.wait_for(lambda: self._asked < _ASKED_RUNS, _PACE_S)
+                self._changed.wait_for(lambda: self._pending < _ASKED_RUNS, _PACE_S)
 
-    def _settle(self, settled: list[Asked]) -> None:
+    def _settle(self, settled: list[PendingRequest]) -> None:
         """In the collector's thread."""
         with self._changed:
-            self._asked -= len(settled)
+            self._pending -= len(settled)
             self._answered += settled
             self._changed.notify_all()
 
@@ -146,7 +146,7 @@ class Answering:
         """Whether the reading thread was heard of lately: else others may have the partitions."""
         return monotonic() - self._windows.alive_s <= self._reading.session_s / 2
 
-    def _note(self, asked: Asked) -> None:
+    def _note(self, asked: PendingRequest) -> None:
         run: Run = asked.context
         if run.window.is_abandoned:
             return
@@ -159,12 +159,12 @@ class Answering:
                 run.patience_ms = min(2 * run.patience_ms, ASK_MOST_MS)
             heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
             return
-        laps = record.laps()
+        timer = record.stage_timer()
         replies = asked.answers()
         run.keys = [str(each).encode() for each in asked.taken.ids]
         run.values = list(map(_encode, replies))
         note_batch(record, len(asked), asked.gathered)
-        laps.end("encode")
+        timer.end("encode")
 
     def _ask_again(self, run: Run) -> None:
         if not run.window.is_abandoned and not self.ask(run):
@@ -180,7 +180,7 @@ class Answering:
         with self._changed:
             if not self._windows.has_ready():
                 return
-        laps = self._record.laps()
+        timer = self._record.stage_timer()
         written: list[Run] = []
         try:
             self._output.write(select, self._reading)
@@ -193,7 +193,7 @@ class Answering:
                 self._changed.wait(_ABORTED_S)
         finally:
             self._windows.settle(written)
-        laps.end("durable")
+        timer.end("durable")
         now_s = perf_counter()
         for run in written:
             self._record.stages["total"].add(now_s - run.read_s)

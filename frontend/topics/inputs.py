@@ -68,16 +68,16 @@ class Inputs:
 
     def _look(self) -> None:
         topics = self._transport.topics()
-        streams = self._means.doors.now.catalog.streams
-        wanted: dict[str, Route] = {}
+        streams = self._means.intakes.now.catalog.streams
+        requested: dict[str, Route] = {}
         for name, entry in streams.items():
             topic = self._means.topics.input(name)
             if 0 < topics.get(topic, 0) <= PARTITIONS_MAX:
-                wanted[name] = Route(name, entry.created, self._transport.topic_id(topic))
+                requested[name] = Route(name, entry.created, self._transport.topic_id(topic))
         for name, running in list(self._running.items()):
-            if running.is_over or running.route != wanted.get(name):
+            if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
-        for name, route in wanted.items():
+        for name, route in requested.items():
             trouble = self._troubles.get(name)
             if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
                 self._begin(route, topics[self._means.topics.input(name)])

@@ -6,8 +6,8 @@ from functools import partial
 
 import msgspec
 
-from frontend.exchange.pending import Asked
-from frontend.exchange.streams import Doors
+from frontend.exchange.pending import PendingRequest
+from frontend.exchange.streams import StreamIntakes
 from frontend.scoring.replies import Reply
 from railgun.messaging.errors import TopicExistsError, TopicSettingsError, TransportError
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -24,8 +24,8 @@ OUT = TopicSettings(retention_ms=7 * 24 * 3_600_000)
 class RecordedReplies:
     """Every method may be called from any thread."""
 
-    def __init__(self, transport: KafkaTransport, topics: Topics, doors: Doors) -> None:
-        self._transport, self._topics, self._doors = transport, topics, doors
+    def __init__(self, transport: KafkaTransport, topics: Topics, intakes: StreamIntakes) -> None:
+        self._transport, self._topics, self._intakes = transport, topics, intakes
         self._partitions: dict[str, int] = {}
 
     def prepare(self, stream: str) -> None:
@@ -37,7 +37,7 @@ class RecordedReplies:
                 self._transport.create_topic(topic, 1, OUT)
             self._partitions[topic] = self._transport.topics()[topic]
 
-    def record(self, asked: Asked) -> Future[list[int]] | None:
+    def record(self, asked: PendingRequest) -> Future[list[int]] | None:
         """Write the replies that there are, keyed by their ids; None where none are recorded. The future says when
         they are durable. Raises TransportError."""
         topic = self._topics.output(asked.stream)
@@ -62,7 +62,7 @@ class RecordedReplies:
         return written
 
     def _wants(self, stream: str) -> bool:
-        entry = self._doors.now.catalog.streams.get(stream)
+        entry = self._intakes.now.catalog.streams.get(stream)
         return entry is not None and entry.stream.record_replies
 
     def _note(self, topic: str, written: Future[list[int]]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from frontend.exchange.exchange import Exchange
-from frontend.exchange.streams import Doors
+from frontend.exchange.streams import StreamIntakes
 from frontend.topics.schemas import Schemas
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.topics import Topics
@@ -33,7 +33,7 @@ class Means:
     settings: KafkaSettings
     topics: Topics
     exchange: Exchange
-    doors: Doors
+    intakes: StreamIntakes
     limit_events: int = 20_000
     finish_s: float = 5.0
     schemas: Schemas | None = None

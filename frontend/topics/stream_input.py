@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Message
 
-from frontend.exchange.streams import StreamDoor
+from frontend.exchange.streams import StreamIntake
 from frontend.topics.answers import Answering
 from frontend.topics.route import Means, Route
 from frontend.topics.values import AvroValues, events_of, letter
@@ -47,7 +47,7 @@ class StreamInput:
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
         self.windows = Windows(route.topic_id, means.limit_events, self._commit_last)
-        self._door: StreamDoor | None = None
+        self._intake_of: StreamIntake | None = None
         self._unasked: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
@@ -205,13 +205,13 @@ class StreamInput:
                 self._unasked.append(run)
 
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
-        laps = self.record.laps()
+        timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
-        door = self._current_door()
-        found = events_of(messages, self._avro, door.entry.schema)
+        intake = self._current_intake()
+        found = events_of(messages, self._avro, intake.entry.schema)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
-        taken = door.take(found.texts, now_ms, ids)
+        taken = intake.take(found.texts, now_ms, ids)
         refused = dict(found.refused)
         for row, error in taken.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
@@ -222,18 +222,18 @@ class StreamInput:
         run = Run(window, len(messages), offsets[0], offsets[-1] + 1, taken, own, letters, read_s)
         if not len(taken):
             run.values = []
-        laps.end("admission")
+        timer.end("admission")
         return run
 
-    def _current_door(self) -> StreamDoor:
+    def _current_intake(self) -> StreamIntake:
         """The door as the catalogue says now. Raises TransportUnavailableError where the stream went."""
         stream = self.route.stream
-        entry = self._means.doors.now.catalog.streams.get(stream)
+        entry = self._means.intakes.now.catalog.streams.get(stream)
         if entry is None or entry.created != self.route.created:
             raise TransportUnavailableError(stream, "the stream was dropped", "nothing is to be done")
-        if self._door is None or self._door.entry.stream != entry.stream:
-            self._door = StreamDoor(entry, self._door)
-        return self._door
+        if self._intake_of is None or self._intake_of.entry.stream != entry.stream:
+            self._intake_of = StreamIntake(entry, self._intake_of)
+        return self._intake_of
 
     def _ask(self, run: Run) -> bool:
         """Publish a run's events; False where that is not possible now."""

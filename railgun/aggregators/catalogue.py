@@ -84,7 +84,7 @@ def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind)
     if result is None:
         raise ValueError(f"{aggregator} takes no {argument}")
     cells, op = _cells_and_result(aggregator, argument, window is WindowKind.SLIDING)
-    bytes_wanted = argument is not None and argument.kind is Kind.STRING and cells[-1].op in _STORING
+    bytes_needed = argument is not None and argument.kind is Kind.STRING and cells[-1].op in _STORING
     return Recipe(
         cells=cells,
         result=op,
@@ -93,7 +93,7 @@ def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind)
         squares=2 if len(cells) == 3 else -1,
         type_code=codes.TYPE_INT if argument is None else type_code_of(argument),
         result_type_code=type_code_of(result),
-        needs_bytes=bytes_wanted,
+        needs_bytes=bytes_needed,
     )
 
 

@@ -99,8 +99,8 @@ class AddHistory(_Past):
 
     def body(self) -> dict[str, Any]:
         # Slots: a dataclass with them is another class than `super` would look for.
-        said = _Past.body(self)
-        return said if self.known_place is None else {**said, "known_place": self.known_place}
+        message = _Past.body(self)
+        return message if self.known_place is None else {**message, "known_place": self.known_place}
 
 
 @dataclass(frozen=True, slots=True)

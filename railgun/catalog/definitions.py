@@ -97,8 +97,8 @@ def metrics_from_sql(
         name = query.stream.name
         if only is not None and name != only:
             other = f", or give it for {name}" if name in streams else ""
-            said = f"the query is FROM {name[:80]} and was given for stream {only}"
-            raise DefinitionError(loc, said, f"write FROM {only}{other}")
+            message = f"the query is FROM {name[:80]} and was given for stream {only}"
+            raise DefinitionError(loc, message, f"write FROM {only}{other}")
         stream = streams.get(name)
         if stream is None:
             hint = "; ".join(filter(None, (meant(name, streams), remedy)))
@@ -113,12 +113,12 @@ def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Locat
     name = check_metric_name(resolved.name, stream.id, loc)
     home = home_partitioner(stream.partitioners, resolved.group_by)
     if home is None:
-        wanted = " or ".join(stream.partitioners)
+        requested = " or ".join(stream.partitioners)
         raise DefinitionError(
             loc,
             f"{name} is grouped by {', '.join(resolved.group_by) or 'nothing'} and has no home: stream "
             f"{stream.name} is partitioned by {', '.join(stream.partitioners)}",
-            f"add {wanted} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
+            f"add {requested} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
         )
     alone = parse_query(resolved.canonical)
     item = dataclasses.replace(alone.items[0], name=name)

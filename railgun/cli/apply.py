@@ -36,12 +36,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
     definitions = load_definitions(arguments.definitions)
     with patient_client(arguments, "apply") as client:
-        wanted = plan(client, definitions)
-        if wanted.differences:
-            return _say_differences([str(each) for each in wanted.differences])
-        for change in wanted.changes:
+        requested = plan(client, definitions)
+        if requested.differences:
+            return _say_differences([str(each) for each in requested.differences])
+        for change in requested.changes:
             print(f"created {carry_out(client, change)}", flush=True)
-        if not wanted.changes:
+        if not requested.changes:
             print("nothing to do: all of it is registered")
         if not arguments.no_wait:
             _wait(client, list(definitions.streams))

@@ -165,14 +165,14 @@ class Client:
         waited_s, is_told = 0.0, False
         while True:
             why: ClientError
-            begun_s = time.monotonic()
+            started_s = time.monotonic()
             try:
                 response = self._send(method, path, content, content_type)
                 if response.is_success:
                     return response
                 after_s, limit_s = _retry_after_s(response), self._patience_s
                 # A server may have waited too, for what lies behind it.
-                waited_s += time.monotonic() - begun_s
+                waited_s += time.monotonic() - started_s
                 why = ProblemError(f"{self.url}{path}", response.status_code, _problem(response))
             except RefusedConnectionError as error:
                 after_s, limit_s, why = _RETRY_S, self._connects_within_s, error

@@ -36,12 +36,12 @@ class ProblemError(ClientError):
 
 def problem_text(problem: Mapping[str, Any]) -> str:
     """A problem object in one line: its detail, or its title, and where what is wrong."""
-    said = " ".join(str(problem.get("detail") or problem.get("title") or "").split())
+    message = " ".join(str(problem.get("detail") or problem.get("title") or "").split())
     wrong = [
         f"{'.'.join(map(str, loc))}: {msg}" if loc else msg for loc, msg in _errors(problem.get("errors"))
     ]
-    missing = [each for each in wrong if each not in said and each.rpartition(": ")[2] not in said]
-    return "; ".join([said, *missing] if said else missing)
+    missing = [each for each in wrong if each not in message and each.rpartition(": ")[2] not in message]
+    return "; ".join([message, *missing] if message else missing)
 
 
 def _errors(found: object) -> tuple[tuple[tuple[str | int, ...], str], ...]:

@@ -33,11 +33,11 @@ class BackgroundWork:
         lock: FairLock,
         work: Callable[[], bool],
         run: Callable[[Callable[[], None]], bool],
-        rests: Callable[[], bool],
-        has_time: Callable[[], bool],
+        is_throttled: Callable[[], bool],
+        is_deferrable: Callable[[], bool],
     ) -> None:
         self._lock, self._step, self._run = lock, work, run
-        self._rests, self._has_time = rests, has_time
+        self._is_throttled, self._is_deferrable = is_throttled, is_deferrable
         self._next_s = 0.0
         self._called_s = -math.inf
         self._ended = threading.Event()
@@ -62,7 +62,7 @@ class BackgroundWork:
         """
         self._called_s = time.monotonic()
         overdue_s = self._called_s - self._next_s
-        if overdue_s >= after_s and (overdue_s >= STARVED_S or not self._has_time()):
+        if overdue_s >= after_s and (overdue_s >= STARVED_S or not self._is_deferrable()):
             limit_s = min(max(_OVERDUE_SHARE * overdue_s, _SLICE_LEAST_S), _SLICE_MOST_S)
             self._slice(limit_s, yields=False)
 
@@ -86,12 +86,12 @@ class BackgroundWork:
         end_s = now_s + limit_s
         more = worked = True
         while more and worked and now_s < end_s:
-            begun_s, more = now_s, self._step()
+            started_s, more = now_s, self._step()
             now_s = time.monotonic()
-            worked = now_s - begun_s >= _NOTHING_S
+            worked = now_s - started_s >= _NOTHING_S
             if yields and self._lock.is_wanted:
                 break
         busy_s = _BUSY_S if worked else _WAITING_S
-        if yields and now_s - self._called_s < _LATELY_S and self._rests():
+        if yields and now_s - self._called_s < _LATELY_S and self._is_throttled():
             busy_s = max(busy_s, min((now_s - first_s) * (1 / _BESIDE_SHARE - 1), _REST_MOST_S))
         self._next_s = now_s + (busy_s if more else _IDLE_S)

@@ -17,7 +17,7 @@ from railgun.history.accepted_events import Freezing, OwnEvents
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, deepening_folder, doomed_folder, read_plan, write_plan
-from railgun.history.request_files import Asked
+from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import beside, others
 from railgun.host.task_host import TaskHost
 
@@ -38,7 +38,7 @@ class Deepening:
     plan: HistoryPlan
     places: dict[TaskName, Path]
     is_installing: bool = False
-    offer: Asked | None = None
+    offer: BackfillRequestFile | None = None
     damage: str | None = None
     _doomed: Path | None = None
 
@@ -59,7 +59,7 @@ class Deepening:
     def begin_installing(self) -> None:
         """Asked the successors to their tasks, anew."""
         self.is_installing = True
-        self.offer = Asked(self.plan.history, self.plan.created, uuid.uuid4().hex)
+        self.offer = BackfillRequestFile(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
     def put_away(self, keep: str | None) -> None:
         """Take out of the way, by renaming, what is not needed any more: what tasks are not in, and what the deepening

@@ -13,7 +13,7 @@ from railgun.engine.history import deepening_plan, history_named, plan_of
 from railgun.engine.opening import log_of
 from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.plan_file import OWN, PLAN, deepening_folder, remove_doomed
-from railgun.history.request_files import Asked
+from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import beside, current_folder, remove_others
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import EmbeddedLog
@@ -92,7 +92,7 @@ class Deepenings:
         if entry is not None:
             self._note(deepening_of(self._folder.path, entry, self._places(entry)))
 
-    def offered(self, stream: str) -> Asked | None:
+    def offered(self, stream: str) -> BackfillRequestFile | None:
         """The successors that the tasks of a stream may open now. Any thread."""
         found = self._under_way.get(stream)
         return None if found is None else found.offer
@@ -150,14 +150,14 @@ class Deepenings:
             where = log_of(deepening.stream, task)
             end = self._log.end_offset(*where)
             if own.position > end:
-                said = (
+                message = (
                     f"{where} ends at {end}, the deepening begins at {own.position}: records that it was made of are "
                     "gone; give it up (railgun backfill --deepen --give-up), then begin it again"
                 )
-                _log.error("the deepening of %s is damaged: %s", deepening.stream, said)
+                _log.error("the deepening of %s is damaged: %s", deepening.stream, message)
                 # The log may grow beyond that position: the next start must not take it for whole.
                 (deepening.folder / PLAN).unlink(missing_ok=True)
-                return said
+                return message
         return None
 
     def _keep(self, stream: str, first: dict[TaskName, int]) -> None:

@@ -119,8 +119,8 @@ class Engine:
             self._lock,
             self._step,
             self._turn,
-            rests=lambda: self._streams.rests,
-            has_time=lambda: self._streams.has_time,
+            is_throttled=lambda: self._streams.is_throttled,
+            is_deferrable=lambda: self._streams.is_deferrable,
         )
         self._background.start()
         # Without a checkpoint: by then no new thread can be started, and it would need one.
@@ -281,9 +281,9 @@ class Engine:
         with self._call():
             beginning = self._streams.begin_deepening(stream, cut_ms)
         if beginning is not None:
-            begun, plan = beginning
+            started, plan = beginning
             try:
-                begun.write(plan)
+                started.write(plan)
             finally:
                 with self._call():
                     self._streams.begun_deepening(stream)
@@ -385,7 +385,7 @@ class Engine:
                 return
             self._closed = True
             atexit.unregister(self.close)
-            whole = self._failure is None and self._streams.is_whole
+            whole = self._failure is None and self._streams.is_usable
             try:
                 with as_engine_errors():
                     self._streams.close(checkpoint=checkpoint and whole)
@@ -471,7 +471,7 @@ class Engine:
 
     def _note(self, error: BaseException) -> None:
         """Stop for good where an error came half-way."""
-        if not self._streams.is_whole:
+        if not self._streams.is_usable:
             self._failure = self._failure or error
 
     def _step(self) -> bool:

@@ -116,12 +116,12 @@ class EngineStreams:
         return self._log.durability
 
     @property
-    def is_whole(self) -> bool:
+    def is_usable(self) -> bool:
         """False once something went wrong half-way: nothing may be used any more."""
-        return not self._is_changing and all(live.hosts.is_whole for live in self._live.values())
+        return not self._is_changing and all(live.hosts.is_usable for live in self._live.values())
 
     @property
-    def rests(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether background work leaves calls most of the time: it fills metrics, or follows tasks that answer, and
         checkpoints what came of it. What follows gains on them, however seldom its steps are.
 
@@ -131,7 +131,7 @@ class EngineStreams:
         return self.is_following or self._fills
 
     @property
-    def has_time(self) -> bool:
+    def is_deferrable(self) -> bool:
         """Whether it may take its time. Tasks that follow may not: the fewer their steps, the longer is each."""
         return self._fills and not self.is_following
 
@@ -359,7 +359,7 @@ class EngineStreams:
         more = False
         for number, host in enumerate(following):
             successor = host.take_over.successor
-            if number == self._turn % len(following) or (successor is not None and successor.is_pressed):
+            if number == self._turn % len(following) or (successor is not None and successor.has_backlog):
                 more |= host.take_over.step()
         behind = [s.behind for host in following if (s := host.take_over.successor) is not None]
         return more or any(behind)

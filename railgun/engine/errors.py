@@ -23,8 +23,8 @@ from railgun.registry.errors import EngineError as EngineError
 from railgun.registry.errors import UnknownNameError as UnknownNameError
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
-from railgun.wire.door import EventRefusedError, FieldError
-from railgun.wire.door_table import BadRow, TableError
+from railgun.wire.table_validator import BadRow, TableError
+from railgun.wire.validator import EventRefusedError, FieldError
 from reservoir.errors import FormatVersionError, ReservoirError
 
 
@@ -140,7 +140,7 @@ def as_engine_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        wanted = translated(error)
-        if wanted is None or wanted is error:
+        requested = translated(error)
+        if requested is None or requested is error:
             raise
-        raise wanted from error
+        raise requested from error

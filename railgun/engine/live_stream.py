@@ -28,11 +28,11 @@ from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
-from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns, encode_control, encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, FieldError, Roles
 from reservoir.native.jit import keeps_interpreter
 
 # A record's bytes beside its strings: at most so many for each value, and for what every record has.
@@ -76,7 +76,7 @@ class LiveStream:
             feeds[host.place.key.partitioner].append(host.process)
         self._tasks = StreamTasks(feeds, threads)
         self._arrived_ms = max(host.task.admission.clock_ms for host in hosts)
-        self._doors_of: tuple[StreamDefinition, Schema] | None = None
+        self._validators_of: tuple[StreamDefinition, Schema] | None = None
         self.refresh()
 
     def refresh(self) -> None:
@@ -86,12 +86,12 @@ class LiveStream:
         )
         self._names = tuple(metric.name for metric in self._metrics)
         self._forms = forms_of(self._entry.stream.partitioners, self._metrics)
-        if self._doors_of == (self._entry.stream, self._entry.schema):
+        if self._validators_of == (self._entry.stream, self._entry.schema):
             return
-        self._doors_of = self._stream, self._schema = self._entry.stream, self._entry.schema
+        self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
         partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
         roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
-        self._door, self._table_door = Door(roles), TableDoor(roles)
+        self._validator, self._table_validator = EventValidator(roles), TableValidator(roles)
         self._intake = Intake(self._stream, self._schema, roles, self._router)
         self._id_place = -1 if self._stream.id is None else self._schema.index(self._stream.id)
 
@@ -108,7 +108,7 @@ class LiveStream:
         """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
         replies: list[Reply] = []
         sent: dict[TaskHost, tuple[list[bytes], list[Reply]]] = {}
-        laps = self._record.laps()
+        timer = self._record.stage_timer()
         for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
             values = admitted.values
             made_id = self._ids.next(max(0, now_ms)) if admitted.id is None else admitted.id
@@ -123,13 +123,13 @@ class LiveStream:
                     records, into = sent.setdefault(self.hosts.at(partitioner, partition), ([], []))
                     records.append(record)
                     into.append(reply)
-        laps.end("admission")
+        timer.end("admission")
         with self.hosts.appending([(host, records) for host, (records, _) in sent.items()]):
             for host in self.hosts if len(events) > 1 else sent:
                 if host in sent:
                     self._answer(host, *sent[host])
-            laps.end("process")
-        laps.end("durable")
+            timer.end("process")
+        timer.end("durable")
         note_batch(self._record, len(replies), {})
         return replies
 
@@ -142,16 +142,16 @@ class LiveStream:
 
     def _score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
-        laps = self._record.laps()
+        timer = self._record.stage_timer()
         taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
-        laps.end("admission")
+        timer.end("admission")
         portions = taken.portions()
         each = [portion for of_home in portions for portion in of_home]
         sent = [(self.hosts.at(p.share.partitioner, p.share.partition), p.records) for p in each]
         with self.hosts.appending(sent):
             answers = self._tasks.process(portions, self._forms, len(taken))
-            laps.end("process")
-        laps.end("durable")
+            timer.end("process")
+        timer.end("durable")
         note_batch(self._record, len(taken), answers)
         note_refused(self._record, taken.refused.values())
         return Scored(taken, self._names, answers)
@@ -163,23 +163,23 @@ class LiveStream:
         row, and TableError.
         """
         results: list[pa.Table] = []
-        laps = self._record.laps()
+        timer = self._record.stage_timer()
         for block in self._blocks(table, now_ms):
             if results:
                 between()
-                laps = self._record.laps()
+                timer = self._record.stage_timer()
             records = encode_columns(self._schema.version, block)
             portions = self._tasks.portions(records, self._router.shares(block))
             each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
             sent = [(self.hosts.at(share.partitioner, share.partition), taken) for share, taken in each]
-            laps.end("admission")
+            timer.end("admission")
             with self.hosts.appending(sent):
                 answers = self._tasks.process(portions, self._forms, len(block))
-                laps.end("process")
-            laps.end("durable")
+                timer.end("process")
+            timer.end("durable")
             note_batch(self._record, len(block), answers)
             results.append(result_table(self._stream, self._metrics, block, answers, with_life=True))
-            laps.end("encode")
+            timer.end("encode")
         return pa.concat_tables(results)
 
     def close(self) -> None:
@@ -191,14 +191,14 @@ class LiveStream:
         found: list[Admitted] = []
         for row, event in enumerate(events):
             try:
-                found.append(self._door.admit(event, latest_ms))
+                found.append(self._validator.admit(event, latest_ms))
             except EventRefusedError as error:
                 raise (EventError(error.errors) if len(events) == 1 else refused_row(row, error)) from None
         return found
 
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
         """The rows of a table, all of them checked, in blocks; one block at least."""
-        self._table_door.check_types(table.schema)
+        self._table_validator.check_types(table.schema)
         latest_ms, first = now_ms + self._stream.future_limit_ms, 0
         found: list[EventColumns] = []
         rows = min(_BLOCK_ROWS, max(256, _BLOCK_VALUES // (1 + len(self._schema.fields))))
@@ -207,7 +207,7 @@ class LiveStream:
             n = batch.num_rows
             ids = self._ids.column(max(0, now_ms), n) if self._stream.id is None else None
             times = np.full(n, self._arrival(now_ms), np.int64) if self._stream.time is None else None
-            admitted = self._table_door.admit(batch, latest_ms, ids, times)
+            admitted = self._table_validator.admit(batch, latest_ms, ids, times)
             if admitted.first_bad is not None:
                 raise bad_row(first, admitted.first_bad)
             check_record_sizes(self._schema.version, admitted.events, first)

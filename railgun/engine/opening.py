@@ -13,7 +13,7 @@ from railgun.engine.errors import OpenFilesError
 from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
 from railgun.history.manifest import ready_folder
-from railgun.history.request_files import Asked
+from railgun.history.request_files import BackfillRequestFile
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
@@ -73,7 +73,7 @@ class Opening:
         threads: int,
         write_warm: WarmWriter,
         kept: Mapping[TopicPartition, int],
-        offered: Callable[[str], Asked | None],
+        offered: Callable[[str], BackfillRequestFile | None],
         environment: TaskEnvironment,
         lanes: HostLanes,
     ) -> None:

@@ -48,7 +48,7 @@ class StreamHosts:
         self._log = log
         self._hosts = tuple(hosts)
         self._by_place = {(h.place.key.partitioner, h.place.key.partition): h for h in hosts}
-        self.is_whole = True
+        self.is_usable = True
 
     def __iter__(self) -> Iterator[TaskHost]:
         return iter(self._hosts)
@@ -60,9 +60,9 @@ class StreamHosts:
     @contextmanager
     def critical(self) -> Iterator[None]:
         """An error in the block, of any kind, leaves them unusable."""
-        before, self.is_whole = self.is_whole, False
+        before, self.is_usable = self.is_usable, False
         yield
-        self.is_whole = before
+        self.is_usable = before
 
     @contextmanager
     def appending(self, sent: Sequence[tuple[TaskHost, Sequence[bytes] | Records]]) -> Iterator[None]:

@@ -109,9 +109,9 @@ class CsvSource:
         is_bad[list(bad)] = True
         rows = np.zeros(len(is_bad), np.int64)
         rows[~is_bad] = np.arange(len(batch))
-        wanted = len(self._header)
+        requested = len(self._header)
         refused = [
-            Refusal(row, None, f"it has {values} values, the header has {wanted}")
+            Refusal(row, None, f"it has {values} values, the header has {requested}")
             for row, values in bad.items()
         ]
         return batch.take(pa.array(rows, mask=is_bad)), refused

@@ -88,22 +88,22 @@ def check_content(path: Path, format_: Format, head: bytes) -> None:
     own = _OWN_MAGIC.get(format_, ())
     if head.startswith(own):
         return
-    for magic, said in _MAGIC.items():
+    for magic, message in _MAGIC.items():
         if head.startswith(magic):
-            raise SuffixError(file, f"the file is {said}, not {format_}; {_remedy(said)}")
+            raise SuffixError(file, f"the file is {message}, not {format_}; {_remedy(message)}")
     if own:
         first = head[:4].hex()
         raise SuffixError(file, f"the file is no {format_}: it begins with {first}; give it its own suffix")
-    for mark, said in _WIDE_MARKS.items():
+    for mark, message in _WIDE_MARKS.items():
         if head.startswith(mark):
             raise EncodingError(
-                file, f"the file is {said}, not UTF-8; convert it with iconv -f {said} -t UTF-8"
+                file, f"the file is {message}, not UTF-8; convert it with iconv -f {message} -t UTF-8"
             )
     if b"\0" in head:
         raise EncodingError(file, f"the file is no text, or not UTF-8; {format_} files are UTF-8 text")
 
 
-def _remedy(said: str) -> str:
-    if said.startswith(("compressed", "a zip")):
+def _remedy(message: str) -> str:
+    if message.startswith(("compressed", "a zip")):
         return "unpack it first"
     return "give it the suffix of what it is"

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from railgun.files.errors import UnreadableFileError
 from railgun.files.python_columns import ARROW_TYPES, batch_of, read_columns
 from railgun.files.source import LINE_BYTES_MAX, TEXT_BLOCK_BYTES, Block, Refusal, block_rows
-from railgun.wire.door import FieldError
 from railgun.wire.no_json import no_json
 from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_json
 
 _RAW_NULL = b"null"

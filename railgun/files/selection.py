@@ -12,14 +12,14 @@ from railgun.wire.schema import Schema
 
 def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The names of columns that are no fields. Raises ColumnError for fields missing or there twice."""
-    wanted = {field.name for field in schema.fields}
+    requested = {field.name for field in schema.fields}
     for name in columns:
-        if name in wanted and columns.count(name) > 1:
+        if name in requested and columns.count(name) > 1:
             raise ColumnError(file, f"two columns are named {name}; rename or remove one")
     missing = [field.name for field in schema.fields if field.name not in columns]
     if missing:
-        raise ColumnError(file, _missing(missing, [name for name in columns if name not in wanted]))
-    return tuple(name for name in columns if name not in wanted)
+        raise ColumnError(file, _missing(missing, [name for name in columns if name not in requested]))
+    return tuple(name for name in columns if name not in requested)
 
 
 def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[str, ...]:

@@ -100,9 +100,11 @@ def check_file(path: Path, size_bytes: int, checksum: int) -> None:
         raise HistoryDamagedError(str(path), "the file is missing; build the history again")
     found = path.stat().st_size
     if found != size_bytes or _checksum(path) != checksum:
-        said = f"it has {found} bytes, not {size_bytes}" if found != size_bytes else "its checksum is another"
+        message = (
+            f"it has {found} bytes, not {size_bytes}" if found != size_bytes else "its checksum is another"
+        )
         raise HistoryDamagedError(
-            str(path), f"{said}: it is damaged, or was changed; build the history again"
+            str(path), f"{message}: it is damaged, or was changed; build the history again"
         )
 
 

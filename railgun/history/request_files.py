@@ -9,7 +9,7 @@ from railgun.history.durable_files import write_whole
 REQUEST, OFFER = "request.json", "offer.json"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class BackfillRequestFile(msgspec.Struct, frozen=True):
     """history: its id.  created: of the stream, the place of its first definition.  number: which time it is asked."""
 
     history: str
@@ -17,15 +17,15 @@ class Asked(msgspec.Struct, frozen=True):
     number: str = ""
 
 
-def write_asked(file: Path, asked: Asked) -> None:
+def write_asked(file: Path, requested: BackfillRequestFile) -> None:
     """Durably. Raises OSError."""
-    write_whole(file, msgspec.json.encode(asked).decode() + "\n")
+    write_whole(file, msgspec.json.encode(requested).decode() + "\n")
 
 
-def read_asked(file: Path) -> Asked | None:
+def read_request(file: Path) -> BackfillRequestFile | None:
     """None where nothing is asked. Raises OSError."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Asked)
+        return msgspec.json.decode(file.read_bytes(), type=BackfillRequestFile)
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
         return None
 
@@ -33,7 +33,7 @@ def read_asked(file: Path) -> Asked | None:
 def created_of(folder: Path) -> int | None:
     """Of the stream that a deepening is for; None where nothing is asked for one, or it cannot be read."""
     try:
-        asked = read_asked(folder / REQUEST) or read_asked(folder / OFFER)
+        requested = read_request(folder / REQUEST) or read_request(folder / OFFER)
     except OSError:
         return None
-    return None if asked is None else asked.created
+    return None if requested is None else requested.created

@@ -12,7 +12,7 @@ from railgun.catalog.changes import BeginDeepening
 from railgun.history.accepted_events import Freezing
 from railgun.history.durable_files import make_durable
 from railgun.history.plan_file import OWN, OWN_FILE, history_of, write_own
-from railgun.history.request_files import REQUEST, read_asked
+from railgun.history.request_files import REQUEST, read_request
 from railgun.host.host_state import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.task.processor import TaskProcessor
@@ -40,7 +40,7 @@ class AcceptedEventsExport:
         """Called at the record that asks for it, at its position."""
         self._failure, self._newest = None, change.history
         try:
-            request = read_asked(self._base / REQUEST)
+            request = read_request(self._base / REQUEST)
             if request is None or request.history != change.history:
                 # Nobody waits for it any more.
                 return

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
-from railgun.history.request_files import Asked
+from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import beside, current_folder, take_in
 from railgun.host.place import Place
 from railgun.host.successor import Successor, close_all
@@ -17,7 +17,7 @@ from railgun.task.settings import MIB, TaskSettings
 # A successor's share of the caches of the task that answers: both are open for a while.
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
-Offered = Callable[[], Asked | None]
+Offered = Callable[[], BackfillRequestFile | None]
 """Which successor is built for a task, if any. Raises OSError."""
 
 
@@ -37,7 +37,7 @@ class BuiltTask:
         self._sync_log, self._position, self._offered = sync_log, position, offered
         self.is_wanted = True
 
-    def offer(self) -> Asked | None:
+    def offer(self) -> BackfillRequestFile | None:
         """What is built for this task, not for one of another stream that had the name. Raises OSError."""
         offer = self._offered()
         return offer if offer is not None and offer.created == self._place.key.created else None

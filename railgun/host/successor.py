@@ -44,7 +44,7 @@ class Successor:
         return self.task.fills.waiting
 
     @property
-    def is_pressed(self) -> bool:
+    def has_backlog(self) -> bool:
         """Has so much come since its last step that small ones would not keep up with it?"""
         return self._came > _STEP_MOST_RECORDS
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from railgun.history.manifest import verified_manifest
 from railgun.history.plan_file import PLAN, history_of
-from railgun.history.request_files import Asked
+from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import copy_folder, current_folder, move_to, remove_others
 from railgun.host.built_task import BuiltTask, Offered
 from railgun.host.host_state import OF_A_SUCCESSOR, one_line
@@ -74,7 +74,7 @@ class TakeOver:
         self._opening: Job[Successor | None] | None = None
         self._leaving: Job[None] | None = None
         self._moving: tuple[str, int] | None = None
-        self.offer: Asked | None = None
+        self.offer: BackfillRequestFile | None = None
         self._look_s = self._again_s = 0.0
         self.failure: str | None = None
         self.error: Exception | None = None
@@ -94,7 +94,7 @@ class TakeOver:
     def following(self) -> dict[str, object] | None:
         """For whoever waits for it: which history, how far behind the task that answers; or why not."""
         if self.failure is not None:
-            offer = self.offer or Asked("", 0)
+            offer = self.offer or BackfillRequestFile("", 0)
             return {"history": offer.history, "offer": offer.number, "failure": self.failure}
         successor = self._successor
         if successor is None:
@@ -207,14 +207,14 @@ class TakeOver:
                 # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
                 # task may have started anew since, and not have come to the record again.
                 self._let_go()
-        wanted = None if offer is None or self._log.environment.now() < self._again_s else offer.history
+        requested = None if offer is None or self._log.environment.now() < self._again_s else offer.history
         if (
             self._successor is None
-            and wanted is not None
+            and requested is not None
             and not self.is_moving
-            and self._built.is_there(wanted)
+            and self._built.is_there(requested)
         ):
-            self._opening = self._lane.submit(partial(self._built.open_unless_given_up, wanted))
+            self._opening = self._lane.submit(partial(self._built.open_unless_given_up, requested))
 
     def _close_opening(self) -> None:
         """What is being opened is closed once it is open: nobody waits for it."""

@@ -164,7 +164,7 @@ class TaskHost:
 
     def take(self, fetched: Fetched) -> None:
         """Process what has come from the log, and send the replies. Raises what tasks raise, TransportError."""
-        begun_s = self.log.environment.now()
+        started_s = self.log.environment.now()
         self.log.check_gapless(fetched, self.position)
         if not len(fetched):
             return
@@ -174,7 +174,7 @@ class TaskHost:
         except HistoryMissingError as missing:
             self._go_on_with(missing)
             return
-        self.sink.note(fetched, self.log.environment.now() - begun_s)
+        self.sink.note(fetched, self.log.environment.now() - started_s)
         # Reading the log a second time, for the successor alone, would cost more.
         self.take_over.feed(records, first)
 

@@ -81,8 +81,8 @@ class TaskLog:
 
     def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
         while first < end:
-            wanted = min(end - first, _READ_RECORDS)
-            fetched = self.log.read(*self.where, first, wanted, _READ_BYTES)
+            requested = min(end - first, _READ_RECORDS)
+            fetched = self.log.read(*self.where, first, requested, _READ_BYTES)
             if not len(fetched):
                 return
             yield first, Records(fetched.buffer, fetched.bounds)

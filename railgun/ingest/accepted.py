@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from railgun.ingest.routing import Router, Share
 from railgun.ingest.stream_tasks import Portion
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
-from railgun.wire.door import EventRefusedError
 from railgun.wire.encode import NO_REPLY, Records, encode_columns, join_event
 from railgun.wire.partition import partition_key
 from railgun.wire.schema import Kind
+from railgun.wire.validator import EventRefusedError
 
 Position = tuple[int, int, int]
 """Where an event came from: the partition of its stream's input topic, the offset there, what is committed there."""

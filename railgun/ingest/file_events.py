@@ -14,10 +14,10 @@ from railgun.files.python_columns import arrow_type
 from railgun.files.reading import EventFiles
 from railgun.files.source import Block
 from railgun.wire.columns import Column, EventColumns
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor, row_number_ids
 from railgun.wire.schema import Schema
+from railgun.wire.table_validator import TableValidator, row_number_ids
 from railgun.wire.text_values import read_text_array
+from railgun.wire.validator import Roles
 
 
 class RowRefusedError(FileError):
@@ -57,8 +57,8 @@ class EventChecks:
         roles = Roles(schema, stream.time, stream.id, partitioners)
         self._stream, self._schema = stream, schema
         self._latest_ms = start_ms + stream.future_limit_ms
-        self._door = TableDoor(roles)
-        self._text_door = TableDoor(roles, read_text_array)
+        self._validator = TableValidator(roles)
+        self._text_validator = TableValidator(roles, read_text_array)
         self._rows = 0
         self._now_ms = start_ms
 
@@ -70,14 +70,14 @@ class EventChecks:
     def none(self) -> EventColumns:
         """No events, with all columns."""
         empty = pa.schema([(each.name, arrow_type(each.type)) for each in self._schema.fields])
-        return self._door.admit(pa.RecordBatch.from_pylist([], empty), None, *self._made(0)).events
+        return self._validator.admit(pa.RecordBatch.from_pylist([], empty), None, *self._made(0)).events
 
     def check(self, block: Block) -> CheckedBlock:
         """Check a block's rows."""
         n = block.batch.num_rows
-        door = self._text_door if block.is_text else self._door
+        validator = self._text_validator if block.is_text else self._validator
         ids, times = self._made(n)
-        admitted = door.admit(block.batch, self._latest_ms, ids, times)
+        admitted = validator.admit(block.batch, self._latest_ms, ids, times)
         bad = admitted.bad.astype(bool)
         found = [(each.row, each.field, each.reason) for each in block.refused[:1]]
         bad[[each.row for each in block.refused]] = True

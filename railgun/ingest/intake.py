@@ -14,12 +14,19 @@ from railgun.ingest.ids import Ids
 from railgun.ingest.routing import Router, Share
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
-from railgun.wire.door import Admitted, Door, EventRefusedError, FieldError, Roles, TypedDoor
-from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.encode import encode_values
 from railgun.wire.no_json import no_json
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
+from railgun.wire.table_validator import AdmittedTable, TableValidator
+from railgun.wire.validator import (
+    Admitted,
+    EventRefusedError,
+    EventValidator,
+    FieldError,
+    Roles,
+    TypedValidator,
+)
 from railgun.wire.values import decode_json
 
 JsonText = bytes | msgspec.Raw
@@ -60,7 +67,11 @@ class Intake:
 
     def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
         self._stream, self._schema, self._router = stream, schema, router
-        self._door, self._table_door, self._typed_door = Door(roles), TableDoor(roles), TypedDoor(roles)
+        self._validator, self._table_validator, self._typed_validator = (
+            EventValidator(roles),
+            TableValidator(roles),
+            TypedValidator(roles),
+        )
         self._fast = FastReader(schema)
         self._id_place = -1 if stream.id is None else schema.index(stream.id)
         self._ignored_values = 0
@@ -68,7 +79,7 @@ class Intake:
     @property
     def ignored_values(self) -> int:
         """Values of unknown fields met so far."""
-        return self._ignored_values + self._door.ignored_values
+        return self._ignored_values + self._validator.ignored_values
 
     def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
         """Check texts and make their records.
@@ -102,7 +113,7 @@ class Intake:
         n = len(texts)
         made = ids.column(max(0, now_ms), n) if self._stream.id is None else None
         times = np.full(n, arrival_ms, np.int64) if self._stream.time is None else None
-        admitted = self._table_door.admit(batch, latest_ms, made, times)
+        admitted = self._table_validator.admit(batch, latest_ms, made, times)
         good = admitted.good()
         rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
         refused = self._why(texts, admitted, latest_ms)
@@ -182,7 +193,7 @@ class Intake:
 
     def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
         if not isinstance(text, ParsedEvent):
-            admitted = self._typed_door.admit(text, latest_ms)
+            admitted = self._typed_validator.admit(text, latest_ms)
             if admitted is not None:
                 return admitted
         try:
@@ -195,7 +206,7 @@ class Intake:
         except RecursionError:
             return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
         try:
-            return self._door.admit(event, latest_ms)
+            return self._validator.admit(event, latest_ms)
         except EventRefusedError as error:
             return error
 

@@ -10,7 +10,7 @@ from railgun.ingest.answers import Answers
 from railgun.ingest.intake import MalformedEventError
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.telemetry.recording import StreamRecord
-from railgun.wire.door import EventRefusedError
+from railgun.wire.validator import EventRefusedError
 
 
 def note_batch(record: StreamRecord, n: int, answers: Mapping[str, Answers]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from railgun.interpreter import layout as at
-from railgun.state.rows.access import find_row, foresee_entry, foresee_row, row_is, touch_row
+from railgun.state.rows.access import find_row, prefetch_entry, prefetch_row, row_is, touch_row
 from railgun.state.rows.context import ROWS_BATCH
 from reservoir.frames import COLUMN_CODES, COLUMN_PAIRS, COLUMN_ROW_CACHE, column_at
 from reservoir.native.jit import jit, ld8, ld32, ld64, ldi32, ldi64, prefetch, st64, sti64
@@ -45,12 +45,12 @@ def _records(ctx: Any, group: Any) -> Any:
     first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
     # Two looks ahead: the far one brings the table's entry, the near one the row that it leads to.
     for i in range(first, min(limit, first + _FAR)):
-        foresee_entry(table, group, ld64(los + i * 8))
+        prefetch_entry(table, group, ld64(los + i * 8))
     for i in range(first, limit):
         if i + _FAR < limit:
-            foresee_entry(table, group, ld64(los + (i + _FAR) * 8))
+            prefetch_entry(table, group, ld64(los + (i + _FAR) * 8))
         if i + _NEAR < limit:
-            foresee_row(foresee_entry(table, group, ld64(los + (i + _NEAR) * 8)))
+            prefetch_row(prefetch_entry(table, group, ld64(los + (i + _NEAR) * 8)))
         row = np.int64(0)
         if ld8(status_of + i) == 0:
             hi, lo = ld64(his + i * 8), ld64(los + i * 8)
@@ -105,12 +105,12 @@ def _entries(ctx: Any, edge: Any, group: Any, column: Any, start: Any) -> Any:
             code = _code_of(codes, np.int64(ldi32(row_of + (entry + _ENTRY_FAR) * 4)))
             place = cache + 16 * code
             if ldi64(place) == 0:
-                foresee_entry(table, group, ld64(pairs + code * 16 + 8))
+                prefetch_entry(table, group, ld64(pairs + code * 16 + 8))
             elif ldi64(place + 8) != batch:
                 prefetch(ldi64(place))
             code = _code_of(codes, np.int64(ldi32(row_of + (entry + _ENTRY_NEAR) * 4)))
             if ldi64(cache + 16 * code) == 0:
-                foresee_row(foresee_entry(table, group, ld64(pairs + code * 16 + 8)))
+                prefetch_row(prefetch_entry(table, group, ld64(pairs + code * 16 + 8)))
         code = _code_of(codes, np.int64(ldi32(row_of + entry * 4)))
         place = cache + 16 * code
         row = ldi64(place)

@@ -32,9 +32,12 @@ class TextFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC)
-        said = [record.getMessage(), *(f"{name}={_shown(value)}" for name, value in _fields(record).items())]
+        message = [
+            record.getMessage(),
+            *(f"{name}={_shown(value)}" for name, value in _fields(record).items()),
+        ]
         where = f"{time:%H:%M:%S}.{int(record.msecs):03} {_level(record):<7} {_name(record)}: "
-        return where + " ".join(said).replace("\n", "\\n") + _trace(record)
+        return where + " ".join(message).replace("\n", "\\n") + _trace(record)
 
 
 class JsonFormat(logging.Formatter):

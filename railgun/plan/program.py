@@ -155,10 +155,10 @@ class ProgramBuilder:
         """Do these begin with those that were built, under the same numbers, and read no other fields?"""
         if len(generations) < len(self._built):
             return False
-        for built, wanted in zip(self._built, generations):
-            if built.number != wanted.number or len(built.metrics) != len(wanted.metrics):
+        for built, requested in zip(self._built, generations):
+            if built.number != requested.number or len(built.metrics) != len(requested.metrics):
                 return False
-            if any(one is not other for one, other in zip(built.metrics, wanted.metrics)):
+            if any(one is not other for one, other in zip(built.metrics, requested.metrics)):
                 return False
         if any(self._group_numbers.get(fields) != layout.group for fields, layout in self._layouts.items()):
             return False
@@ -177,10 +177,10 @@ class ProgramBuilder:
         for window in build_plan(generation.metrics).windows:
             for filtered in window.filters:
                 predicate = -1 if filtered.predicate is None else self._hot.value(filtered.predicate)
-                said = "" if filtered.predicate is None else text_of(filtered.predicate)
+                message = "" if filtered.predicate is None else text_of(filtered.predicate)
                 for group in filtered.groups:
                     w = window.window
-                    prefix = f"{generation.number}|{w.kind}|{w.size_ms}|{w.delay_ms}|{said}|"
+                    prefix = f"{generation.number}|{w.kind}|{w.size_ms}|{w.delay_ms}|{message}|"
                     node = [0] * at.NODE_WORDS
                     node[at.NODE_KIND] = _KINDS[w.kind]
                     node[at.NODE_DELAY], node[at.NODE_SIZE] = w.delay_ms, w.size_ms or 0

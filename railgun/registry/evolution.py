@@ -45,13 +45,13 @@ def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
     return changes
 
 
-def new_stream(catalog: Catalog, wanted: StreamDefinition) -> list[Change]:
+def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
     """What creates a stream; nothing where it is registered just so. Raises DifferentDefinitionsError."""
-    changes = missing(catalog, Definitions({wanted.name: wanted}))
-    entry = catalog.streams.get(wanted.name)
-    if entry is not None and entry.stream.fields != wanted.fields:
-        registered, asked = (", ".join(each.name for each in of.fields) for of in (entry.stream, wanted))
-        raise DifferentDefinitionsError([Difference(wanted.name, "fields", registered, asked)])
+    changes = missing(catalog, Definitions({requested.name: requested}))
+    entry = catalog.streams.get(requested.name)
+    if entry is not None and entry.stream.fields != requested.fields:
+        registered, asked = (", ".join(each.name for each in of.fields) for of in (entry.stream, requested))
+        raise DifferentDefinitionsError([Difference(requested.name, "fields", registered, asked)])
     return changes
 
 
@@ -104,8 +104,8 @@ def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -
     for name in added if isinstance(added, Mapping) else ():
         if name in fields and fields[name] != added[name]:
             raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
-    wanted = {**settings, "fields": {**fields, **added} if isinstance(added, Mapping) else added}
-    change = evolved(catalog, stream, wanted)
+    requested = {**settings, "fields": {**fields, **added} if isinstance(added, Mapping) else added}
+    change = evolved(catalog, stream, requested)
     return [] if change.stream == entry.stream else [change]
 
 
@@ -115,9 +115,9 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     Raises DefinitionError, CatalogError (what is fixed at creation), UnknownNameError.
     """
     entry = stream_entry(catalog, stream)
-    wanted = stream_from_json({**stream_to_json(entry.stream), **settings})
-    check_evolution(entry.stream, wanted)
-    return PutStream(catalog.last_place + 1, wanted, next_version(entry, wanted))
+    requested = stream_from_json({**stream_to_json(entry.stream), **settings})
+    check_evolution(entry.stream, requested)
+    return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
 
 
 def unknown_name(what: str, name: str, known: Mapping[str, object], of: str | None = None) -> str:

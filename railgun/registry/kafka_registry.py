@@ -17,8 +17,8 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry.cancellation import CancellationToken
 from railgun.registry.catalog_log import read_on
-from railgun.registry.consent import Consent
 from railgun.registry.entries import (
     KEY_BYTES,
     CatalogState,
@@ -110,7 +110,7 @@ class KafkaRegistry:
         self._followers.append(follower)
         return follower
 
-    def change(self, request: Request, consent: Consent | None = None) -> list[Change]:
+    def change(self, request: Request, cancellation: CancellationToken | None = None) -> list[Change]:
         """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
 
         request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
@@ -118,13 +118,13 @@ class KafkaRegistry:
         their places.
 
         Raises what `request` raises, CatalogError, DefinitionsError, ChangeWithdrawnError, having changed nothing;
-        RegistryBusyError; TransportError, where `consent` knows whether it may take effect nevertheless.
+        RegistryBusyError; TransportError, where `cancellation` knows whether it may take effect nevertheless.
         """
-        author, consent = os.urandom(8).hex(), consent or Consent()
+        author, cancellation = os.urandom(8).hex(), cancellation or CancellationToken()
         with self._changing:
             for attempt in range(_ATTEMPTS):
                 try:
-                    return self._attempt(request, author, consent)
+                    return self._attempt(request, author, cancellation)
                 except WriterFencedError:
                     self._pause(attempt)
             with self._reading:
@@ -140,15 +140,15 @@ class KafkaRegistry:
     def _wait(self, timeout_s: float) -> bool:
         return self._transport.wait({self._where: self._position}, timeout_s)
 
-    def _attempt(self, request: Request, author: str, consent: Consent) -> list[Change]:
-        consent.check()
+    def _attempt(self, request: Request, author: str, cancellation: CancellationToken) -> list[Change]:
+        cancellation.check()
         self._be_courteous()
         with KafkaSoleWriter(self._settings, self._where.topic) as writer:
             self.snapshot()
             self._finish(writer)
-            begun = self._state.made_by(author)
-            if begun:
-                return begun
+            started = self._state.made_by(author)
+            if started:
+                return started
             self._remove_due(writer)
             catalog = self._state.catalog
             changes = _placed(request(catalog.copy()) if callable(request) else request, catalog)
@@ -156,7 +156,7 @@ class KafkaRegistry:
                 return []
             check(catalog, changes)
             self._clear_the_ground(writer, changes)
-            consent.begin()
+            cancellation.begin()
             self._begin(writer, changes, author)
             self._finish(writer)
             return changes

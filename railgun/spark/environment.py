@@ -52,10 +52,10 @@ def start_spark(settings: Mapping[str, Any]) -> None:
         SparkContext(conf=conf)
     except SPARK_ERRORS as error:
         # Java is asked for it: before it ends.
-        said = first_line(error)
+        message = first_line(error)
         if is_new:
             _end_java()
-        raise SetupError(f"Spark does not start: {said}") from error
+        raise SetupError(f"Spark does not start: {message}") from error
 
 
 def _start_java(conf: SparkConf) -> None:
@@ -251,17 +251,17 @@ def find_java() -> str:
 def check_java(java: str) -> None:
     """Raise SetupError where a java program is of a version that Spark does not run on."""
     try:
-        said = subprocess.run(
+        message = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupError(
             f"{java} -version does not run ({error}); install Java 17, or set JAVA_HOME"
         ) from error
-    found = _VERSION.search(said.stderr + said.stdout)
+    found = _VERSION.search(message.stderr + message.stdout)
     version = int(found[1]) if found else 0
     if version not in JAVA_VERSIONS:
-        wanted = " or ".join(map(str, JAVA_VERSIONS))
+        requested = " or ".join(map(str, JAVA_VERSIONS))
         raise SetupError(
-            f"{java} is Java {version or 'of an unknown version'}; Spark runs on Java {wanted}: set JAVA_HOME to one"
+            f"{java} is Java {version or 'of an unknown version'}; Spark runs on Java {requested}: set JAVA_HOME to one"
         )

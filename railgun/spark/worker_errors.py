@@ -46,10 +46,10 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
         yield
     except SPARK_ERRORS as error:
         text = str(error)
-        said = _of_worker(text) or of_file(error) or _of_limits(text)
-        if said is None:
+        message = _of_worker(text) or of_file(error) or _of_limits(text)
+        if message is None:
             raise
-        raise kind(said) from error
+        raise kind(message) from error
     except JAVA_ENDED as error:
         # What has ended Java may have been a signal to all of a job, and be on its way here: that is told then.
         time.sleep(_SIGNAL_S)
@@ -71,8 +71,8 @@ def _of_worker(text: str) -> str | None:
 
 def _of_limits(text: str) -> str | None:
     """What Java says where memory or disk did not suffice, as what to do about it."""
-    for said, told in _LIMITS.items():
-        if said in text:
+    for message, told in _LIMITS.items():
+        if message in text:
             return told
     return None
 
@@ -94,5 +94,7 @@ def first_line(error: Exception) -> str:
     """What an error of Spark's says, without its plan, or of Java's, without its stack."""
     lines = (line.strip() for line in str(error).splitlines())
     # Of what has no class in Python, the call comes first, and on the next line what came of it.
-    said = (line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL))
-    return next(said, type(error).__name__)
+    message = (
+        line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL)
+    )
+    return next(message, type(error).__name__)

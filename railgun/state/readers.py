@@ -24,14 +24,16 @@ class Readers:
     def __init__(self, lanes: Sequence[Lane] = ()) -> None:
         self._lanes = tuple(lanes)
 
-    def get(self, database: Rdict, wanted: list[bytes]) -> Values:
+    def get(self, database: Rdict, requested: list[bytes]) -> Values:
         """The values of the keys, in their order. Raises what the binding raises."""
-        if len(wanted) <= _FEW_KEYS:
-            return [database.get(key) for key in wanted]
-        if len(wanted) <= _KEYS_AT_ONCE:
-            values: Values = database.get(wanted)
+        if len(requested) <= _FEW_KEYS:
+            return [database.get(key) for key in requested]
+        if len(requested) <= _KEYS_AT_ONCE:
+            values: Values = database.get(requested)
             return values
-        parts = [wanted[first : first + _KEYS_AT_ONCE] for first in range(0, len(wanted), _KEYS_AT_ONCE)]
+        parts = [
+            requested[first : first + _KEYS_AT_ONCE] for first in range(0, len(requested), _KEYS_AT_ONCE)
+        ]
         found: list[Values] = [[]] * len(parts)
         step = 1 + len(self._lanes)
         others = [

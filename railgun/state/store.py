@@ -147,14 +147,14 @@ class Store:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def get(self, wanted: list[bytes]) -> list[Stored]:
+    def get(self, requested: list[bytes]) -> list[Stored]:
         """(stored_epoch, body) for each key: (0, None) where nothing is, (epoch, None) at a tombstone."""
-        return [self._stored(key, value) for key, value in zip(wanted, self.get_values(wanted))]
+        return [self._stored(key, value) for key, value in zip(requested, self.get_values(requested))]
 
-    def get_values(self, wanted: list[bytes]) -> list[bytes | None]:
+    def get_values(self, requested: list[bytes]) -> list[bytes | None]:
         """The values as stored, with their headers: for kernels that take them apart."""
         try:
-            values: list[bytes | None] = self._readers.get(self._database, wanted)
+            values: list[bytes | None] = self._readers.get(self._database, requested)
         except Exception as error:
             raise failure(self.folder, "read", error) from error
         return values
@@ -203,8 +203,8 @@ class Store:
         """
         if not images:
             return
-        wanted = [key for key, _, epoch, stored in images if stored != 0 and stored != epoch]
-        old = dict(zip(wanted, self.get_values(wanted))) if wanted else {}
+        requested = [key for key, _, epoch, stored in images if stored != 0 and stored != epoch]
+        old = dict(zip(requested, self.get_values(requested))) if requested else {}
         self._check(images, old)
         batch = self._batch_with_kept()
         for key, body, epoch, stored in images:
@@ -306,7 +306,7 @@ class Store:
         if self._settled < committed:
             self.purge([(make(0, 0), make(committed + 1, 0)) for make in _OF_EPOCHS[:2]])
             self._settled = committed
-        return limit > 0 and self._bury(limit)
+        return limit > 0 and self._drop_tombstones(limit)
 
     def purge(self, ranges: Iterable[tuple[bytes, bytes]]) -> None:
         """Physically delete all keys in the [from, to) ranges, in one batch. Nothing restores them.
@@ -318,7 +318,7 @@ class Store:
             batch.delete_range(start, stop)
         self._write(batch)
 
-    def _bury(self, limit: int) -> bool:
+    def _drop_tombstones(self, limit: int) -> bool:
         """Delete up to so many tombstones of committed epochs, which are listed; True when none is left."""
         batch, dead = WriteBatch(raw_mode=True), list[bytes]()
         # From where it came to: lists that are gone would be passed again and again, until RocksDB has let go of them.

@@ -116,8 +116,8 @@ class StoredState:
         try:
             yield
         except Exception as error:
-            said = error.reason if isinstance(error, StoreError) else str(error)
-            own = said.replace(self._links.name, str(self._folder))
+            message = error.reason if isinstance(error, StoreError) else str(error)
+            own = message.replace(self._links.name, str(self._folder))
             raise failure(self._folder, doing, RuntimeError(own)) from error
 
     @staticmethod

@@ -11,7 +11,7 @@ from railgun.task.machine import less
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.view import TaskView
 
-_BURY_PAGES = 64
+_DEFERRED_PAGES = 64
 _FILLS_APART_S = 1.0
 # A slice of a checkpoint shall hold events up for no longer; it is halved where it does, grows where it is far from it.
 _SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
@@ -56,7 +56,7 @@ class CheckpointWork:
             if self._trickle(share):
                 self._committed()
             return True
-        task.pool.bury(_BURY_PAGES)
+        task.pool.free_deferred(_DEFERRED_PAGES)
         if (self._is_due() and task.position > self.durable_position) or self._is_due_for_fill():
             self.begin()
             return True

@@ -44,8 +44,8 @@ class Deriver:
         # Once: another thread may put the next plan in its place meanwhile.
         plan = self._plan
         assert plan is not None
-        wanted = tuple(columns)
-        arrivals = plan.take(wanted)
+        requested = tuple(columns)
+        arrivals = plan.take(requested)
         rows = len(offsets) - 1
         # Strings refer to the batch that they are of.
         block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
@@ -58,7 +58,7 @@ class Deriver:
                 np.ascontiguousarray(offsets[first : after + 1] - begin),
             )
             parts.append(arrivals.data(columns, after - first))
-        plan.give_back(wanted, arrivals)
+        plan.give_back(requested, arrivals)
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
     def find_recipe(self, columns: Sequence[HotColumn]) -> Recipe | None:

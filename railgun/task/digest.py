@@ -58,7 +58,7 @@ def digest(task: TaskView) -> str:
 def _settings(task: TaskView) -> bytes:
     admission = task.admission
     metrics = [(m.definition.name, m.added, m.after_ms, m.warm) for m in task.metrics.by_name.values()]
-    said = (
+    message = (
         task.position,
         admission.clock_ms,
         admission.floor_ms,
@@ -66,7 +66,7 @@ def _settings(task: TaskView) -> bytes:
         admission.least_ms,
         metrics,
     )
-    return repr(said).encode()
+    return repr(message).encode()
 
 
 def _events(task: TaskView) -> int:

@@ -105,9 +105,9 @@ class Execution:
         words[at.RUN_EDGE_START], words[at.RUN_EDGE_END] = address(log.start), address(log.end)
         words[at.RUN_ENTRY_AT], words[at.RUN_ENTRY_FRAME] = address(log.at), address(log.frame)
         words[at.RUN_ENTRY_ROW] = address(log.row)
-        wanted = max(1, len(self._hash_at[0])), log.limit
-        if self._entities.shape[0] < wanted[0] or self._entities.shape[1] != wanted[1]:
-            self._entities = np.zeros(wanted, np.int64)
+        requested = max(1, len(self._hash_at[0])), log.limit
+        if self._entities.shape[0] < requested[0] or self._entities.shape[1] != requested[1]:
+            self._entities = np.zeros(requested, np.int64)
         words[at.RUN_ENTITIES], words[at.RUN_ENTITIES_STRIDE] = address(self._entities), log.limit
         self._log = log
 
@@ -193,7 +193,7 @@ class Execution:
         self._words[at.RUN_NEXT_PAIR], self._words[at.RUN_NEXT_ENTRY] = -1, 0
         while (status := resolve(self._address)) != 0:
             if status == ROWS_DRAIN:
-                self._table.relieve()
+                self._table.flush_copies()
             else:
                 self._table.load(self._missing, self._words[at.RUN_MISSING_COUNT])
 

@@ -91,8 +91,8 @@ class FillWork:
         """Has a pass begun, and is the chunk decoded that it reads next? What was decoded may be forgotten before it is
         read: it is not waited for again and again.
         """
-        had_begun = self._pass is not None
-        is_ready = self._task.reservoir.fill_is_ready(self._begun().cursor) and had_begun
+        had_started = self._pass is not None
+        is_ready = self._task.reservoir.fill_is_ready(self._begun().cursor) and had_started
         self._asked = 0 if is_ready else self._asked + 1
         return is_ready or self._asked > _ASKED_MAX
 

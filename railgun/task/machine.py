@@ -104,8 +104,8 @@ class Machine:
         columns = trial.hot.columns
         if columns != self.program.hot.columns:
             self._deriver.follow(self.arrivals.schemas, trial.hot, self._key)
-        wanted = [columns[column] for column in _live_columns(trial)]
-        return self._reservoir.foresee_columns(LIVE_SET, wanted, columns)
+        requested = [columns[column] for column in _live_columns(trial)]
+        return self._reservoir.prefetch_columns(LIVE_SET, requested, columns)
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
@@ -171,10 +171,10 @@ class Machine:
 
     def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
         """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
-        wanted = _deltas(metric for generation in generations for metric in generation.metrics)
-        for delta_ms in set(self.edges) - wanted:
+        requested = _deltas(metric for generation in generations for metric in generation.metrics)
+        for delta_ms in set(self.edges) - requested:
             self._reservoir.remove_edge(self.edges.pop(delta_ms))
-        fresh = sorted(wanted - set(self.edges))
+        fresh = sorted(requested - set(self.edges))
         for delta_ms in fresh:
             self.edges[delta_ms] = self._reservoir.add_edge(delta_ms, LIVE_SET)
         return fresh
@@ -207,14 +207,15 @@ class Machine:
 
     def _set_layouts(self, program: Program, before: Program | None) -> None:
         """Bring the program's layouts into force, in place of those of the program before."""
-        wanted = {layout.group: layout for layout in program.groups}
-        for number in self.layouts.keys() - wanted.keys():
-            wanted[number] = GroupLayout(number, self.layouts[number].fields)
+        requested = {layout.group: layout for layout in program.groups}
+        for number in self.layouts.keys() - requested.keys():
+            requested[number] = GroupLayout(number, self.layouts[number].fields)
         lost = any(
-            not layout.cells.keys() <= wanted[number].cells.keys() for number, layout in self.layouts.items()
+            not layout.cells.keys() <= requested[number].cells.keys()
+            for number, layout in self.layouts.items()
         )
         kinds = cell_kinds(before) if lost and before is not None else {}
-        for number, layout in wanted.items():
+        for number, layout in requested.items():
             old = self.layouts.get(number)
             has_pages = self._pool.has_made_pages
             moves = [] if old is None else retire(old, layout, kinds, has_pages=has_pages)

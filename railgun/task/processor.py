@@ -70,7 +70,7 @@ _BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
 # After so long it ends behind the part that it is at: an event that came meanwhile waits for no more than that.
 _BRIEF_S = 0.0003
 # Rows that take on a new layout at a time, before they are wanted.
-_RENEWED_ROWS = 64
+_UPGRADED_ROWS = 64
 # Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
 # that), since each change makes rows stale again, and metrics that begin together fill together.
 _SETTLED_S, _SETTLED_AT_LATEST_S = 0.1, 1.0
@@ -178,7 +178,7 @@ class TaskProcessor:
 
     def _tend_rows(self, *, brief: bool) -> bool:
         touching, leaving = self.table.touch_ahead(), self.table.let_go(_LEAVING_SLOTS)
-        return (self._is_settled() and self.table.renew(_RENEWED_ROWS)) or touching or leaving
+        return (self._is_settled() and self.table.upgrade(_UPGRADED_ROWS)) or touching or leaving
 
     def _fill(self, *, brief: bool) -> bool:
         return self._is_settled() and self.fills.step(_BRIEF_SHARE if brief else 1)
@@ -453,7 +453,7 @@ def open_reservoir(
     executor: Executor,
 ) -> Reservoir:
     """The reservoir of a task's folder, cut back to a checkpoint's length."""
-    wanted = ReservoirSettings(
+    requested = ReservoirSettings(
         stream_key=key,
         chunk_events=settings.chunk_events,
         segment_bytes=settings.segment_bytes,
@@ -466,6 +466,6 @@ def open_reservoir(
         derive=deriver,
         executor=executor,
         find_recipe=deriver.find_recipe,
-        settings=wanted,
+        settings=requested,
         length=length,
     )

@@ -84,7 +84,7 @@ class SweepWork:
         if begun_s < self._next_s:
             return self._goes_on
         self._goes_on = False
-        if task.admission.clock_ms == TIME_MIN or (shares == 1 and task.table.is_pressed):
+        if task.admission.clock_ms == TIME_MIN or (shares == 1 and task.table.has_backlog):
             return False
         if shares > 1 and not self._has_way():
             self._goes_on = True
@@ -116,7 +116,7 @@ class SweepWork:
 
         Where events make more of them than a step writes, steps write more, or no row would go before its end.
         """
-        is_free = self._task.table.make_way(1 + self._kept_waiting // _WAITS)
+        is_free = self._task.table.flush_some_copies(1 + self._kept_waiting // _WAITS)
         most = _WAITS * _WAY_TIMES - 1
         self._kept_waiting = max(0, self._kept_waiting - 1) if is_free else min(most, self._kept_waiting + 1)
         return is_free
@@ -194,14 +194,14 @@ class SweepWork:
             return True
         start, stop = self._left[0]
         items = task.store.scan_values(start, stop, rows_max)
-        wanted = [
+        requested = [
             keys.row_key_parts(key) for key, value in items if value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT
         ]
-        if wanted:
-            entities = np.array(wanted, np.uint64)
+        if requested:
+            entities = np.array(requested, np.uint64)
             task.table.next_stamp()
             task.table.load(entities, len(entities))
-            self._empty(task.table.find(entities), self._retired[wanted[0][0]])
+            self._empty(task.table.find(entities), self._retired[requested[0][0]])
         if len(items) == rows_max:
             self._left[0] = items[-1][0] + b"\0", stop
         else:
@@ -227,6 +227,6 @@ class SweepWork:
             address(self._block),
         ):
             if status == ROWS_DRAIN:
-                task.table.relieve()
+                task.table.flush_copies()
             else:
                 task.pool.handle(status)

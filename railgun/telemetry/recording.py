@@ -70,12 +70,12 @@ class StreamRecord:
         default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}
     )
 
-    def laps(self) -> "Laps":
+    def stage_timer(self) -> "StageTimer":
         """A clock for one batch, begun now."""
-        return Laps(self.stages)
+        return StageTimer(self.stages)
 
 
-class Laps:
+class StageTimer:
     """Where the time of one batch goes: each lap is a stage's."""
 
     __slots__ = ("_last_s", "_stages")

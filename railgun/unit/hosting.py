@@ -11,7 +11,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from railgun.catalog.changes import Warm, change_to_json
-from railgun.history.request_files import OFFER, read_asked
+from railgun.history.request_files import OFFER, read_request
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
@@ -61,7 +61,7 @@ class TaskReplies:
 
     def note(self, fetched: Fetched, took_s: float) -> None:
         who = self._place.key
-        notes = self._sending.noted.stream(who.stream)
+        notes = self._sending.figures.stream(who.stream)
         notes.records[who.partitioner] += len(fetched)
         notes.batches.add(len(fetched))
         notes.stages["process"].add(took_s)
@@ -114,7 +114,7 @@ class Hosting:
             TaskReplies(place, self._sending),
             settings,
             WarmRecords(self._transport),
-            lambda: read_asked(offer),
+            lambda: read_request(offer),
             self._lanes.next(),
             self._copy,
         )

@@ -40,11 +40,11 @@ class UnitHosts:
 
     def assign(self, places: Sequence[Place]) -> bool:
         """From now on the unit runs the tasks of these places; whether that is a change."""
-        wanted = {place.key: place for place in places}
-        dropped = [key for key in self.by_key if key not in wanted]
+        requested = {place.key: place for place in places}
+        dropped = [key for key in self.by_key if key not in requested]
         for key in dropped:
             self._let_go(key)
-        new = [place for key, place in wanted.items() if key not in self.by_key]
+        new = [place for key, place in requested.items() if key not in self.by_key]
         for left, place in enumerate(reversed(new), 1):
             self.by_key[place.key] = self._make(place, left)
         for place in new:

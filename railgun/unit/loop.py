@@ -27,11 +27,11 @@ from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.settings import TaskIdentity
 from railgun.unit.ending import DEADLINES
+from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_alone
-from railgun.unit.noted import Noted
+from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments
-from railgun.unit.waiting import Waiting
 
 # Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
@@ -59,16 +59,16 @@ class UnitLoop:
         topics: Topics,
         assignments: Assignments,
         positions: Positions,
-        noted: Noted,
+        figures: UnitFigures,
         hosts: UnitHosts,
         folder: Path,
         *,
         removes: bool,
         grace_s: float,
-        waiting: Waiting,
+        waiting: IdleMeter,
     ) -> None:
         self._transport, self._topics, self._assignments = transport, topics, assignments
-        self._positions, self._noted = positions, noted
+        self._positions, self._figures = positions, figures
         self._hosts, self._folder = hosts, folder
         self._removes, self._grace_s = removes, grace_s
         self._waiting_for_more = waiting
@@ -209,8 +209,8 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        wanted = self._assignments.mine(snapshot.catalog)
-        self._noted.rebalances += self._hosts.assign([self._place(snapshot, key) for key in wanted])
+        requested = self._assignments.mine(snapshot.catalog)
+        self._figures.rebalances += self._hosts.assign([self._place(snapshot, key) for key in requested])
         self._doom(snapshot)
 
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:

@@ -28,12 +28,12 @@ from railgun.unit.configured import fairly, kafka_settings, share_of, task_setti
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
+from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
 from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
-from railgun.unit.waiting import Waiting
 
 INTERVAL_S = 1.0
 
@@ -114,7 +114,7 @@ def run_unit(
     ):
         sending = Sending(transport, registry.topics)
         loop = _made(settings, place, transport, registry, sending)
-        telemetry = UnitTelemetry(sending.noted)
+        telemetry = UnitTelemetry(sending.figures)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
@@ -161,7 +161,7 @@ def _made(
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
     generation = time.time_ns() // 1_000_000
     interval_s = cluster.positions_interval_ms / 1000
-    waiting = Waiting()
+    waiting = IdleMeter()
     environment = TaskEnvironment(used_s=waiting.used_s)
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
 
@@ -178,7 +178,7 @@ def _made(
         topics,
         share_of(cluster, place.index, place.units),
         positions,
-        sending.noted,
+        sending.figures,
         hosts,
         place.folder,
         removes=place.index == 0,
@@ -193,7 +193,7 @@ def stop_when_asked(stopped: threading.Event) -> None:
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
-    def noted(signal_number: int, frame: FrameType | None) -> None:
+    def figures(signal_number: int, frame: FrameType | None) -> None:
         """Its number lies in the pipe."""
 
     def await_one() -> None:
@@ -201,5 +201,5 @@ def stop_when_asked(stopped: threading.Event) -> None:
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, noted)
+        signal.signal(number, figures)
     threading.Thread(target=await_one, name="signals", daemon=True).start()

@@ -13,7 +13,7 @@ from railgun.messaging.errors import TopicExistsError, TopicMissingError, Transp
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
-from railgun.unit.noted import Noted
+from railgun.unit.figures import UnitFigures
 from railgun.unit.outstanding import Outstanding
 
 _FULL_S = 0.002
@@ -38,26 +38,26 @@ class Sending:
     def __init__(self, transport: Transport, topics: Topics) -> None:
         self._transport, self._topics = transport, topics
         self._absent_until: dict[int, float] = {}
-        self.noted = Noted()
+        self.figures = UnitFigures()
 
     def answer(
         self, outstanding: Outstanding, stream: str, first: int, records: Sequence[tuple[int, bytes]]
     ) -> None:
         """Send (front-end, reply record) pairs, of records of a stream from the offset `first` on."""
-        acknowledged = self.noted.stream(stream).stages["reply"]
+        acknowledged = self.figures.stream(stream).stages["reply"]
         for front_end, record in records:
             if self._absent_until and self._is_absent(front_end):
-                self.noted.dropped += 1
+                self.figures.dropped += 1
                 continue
-            begun_s = perf_counter()
+            started_s = perf_counter()
             try:
                 sent = self._submit(
                     outstanding, first, Entry(TopicPartition(self._topics.replies(front_end), 0), [record])
                 )
-                sent.add_done_callback(partial(_note, acknowledged, begun_s))
-                self.noted.replies += 1
+                sent.add_done_callback(partial(_note, acknowledged, started_s))
+                self.figures.replies += 1
             except TopicMissingError:
-                self.noted.dropped += 1
+                self.figures.dropped += 1
                 self._absent_until[front_end] = time.monotonic() + _ABSENT_S
 
     def dead_letter(
@@ -105,7 +105,7 @@ class Sending:
         return until > 0
 
 
-def _note(stage: Buckets, begun_s: float, sent: Future[list[int]]) -> None:
+def _note(stage: Buckets, started_s: float, sent: Future[list[int]]) -> None:
     """In the producer's thread."""
     if sent.exception() is None:
-        stage.add(perf_counter() - begun_s)
+        stage.add(perf_counter() - started_s)

@@ -112,12 +112,12 @@ class UnitProcess:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                said = _decode(line)
-                if "metrics" in said:
-                    self._metrics = str(said["metrics"])
+                message = _decode(line)
+                if "metrics" in message:
+                    self._metrics = str(message["metrics"])
                     self._answered.set()
                 else:
-                    self.heartbeat = said
+                    self.heartbeat = message
             except msgspec.MsgspecError:
                 _log.warning("unit %d said %r", self.index, line[:200])
 

@@ -13,7 +13,7 @@ from railgun.host.task_host import TaskHost
 from railgun.telemetry.collector import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.telemetry.families import IN_UNIT
 from railgun.telemetry.reading import EngineReading
-from railgun.unit.noted import Noted
+from railgun.unit.figures import UnitFigures
 from railgun.unit.positions import reported
 
 
@@ -29,8 +29,8 @@ class UnitReading:
 class UnitTelemetry(Collector):
     """`read` is for the unit's thread, all else for any."""
 
-    def __init__(self, noted: Noted, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._noted, self._now_s = noted, now_s
+    def __init__(self, figures: UnitFigures, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._figures, self._now_s = figures, now_s
         self._reading: UnitReading | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -56,12 +56,12 @@ class UnitTelemetry(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The families, with samples once the unit's thread has read any."""
-        samples, reading, noted = none_of(IN_UNIT), self._reading, self._noted
+        samples, reading, figures = none_of(IN_UNIT), self._reading, self._figures
         samples["railgun_ready"].append(((), float(reading is not None and reading.is_ready)))
-        samples["railgun_rebalances_total"].append(((), float(noted.rebalances)))
-        samples["railgun_reply_records_total"].append(((), float(noted.replies)))
-        samples["railgun_reply_records_dropped_total"].append(((), float(noted.dropped)))
-        _put_streams(samples, noted)
+        samples["railgun_rebalances_total"].append(((), float(figures.rebalances)))
+        samples["railgun_reply_records_total"].append(((), float(figures.replies)))
+        samples["railgun_reply_records_dropped_total"].append(((), float(figures.dropped)))
+        _put_streams(samples, figures)
         if reading is not None:
             age_s = max(0.0, self._now_s() - reading.tasks.at_s)
             samples["railgun_reading_age_seconds"].append(((), age_s))
@@ -73,8 +73,8 @@ class UnitTelemetry(Collector):
         yield from metrics_of(IN_UNIT, samples)
 
 
-def _put_streams(samples: Samples, noted: Noted) -> None:
-    for stream, notes in noted.streams():
+def _put_streams(samples: Samples, figures: UnitFigures) -> None:
+    for stream, notes in figures.streams():
         for partitioner, count in dict(notes.records).items():
             samples["railgun_unit_records_total"].append(((stream, partitioner), float(count)))
         samples["railgun_unit_batch_records"].append(((stream,), notes.batches))

@@ -41,7 +41,7 @@ def holds(found: pa.DataType, type_: FieldType) -> bool:
     return pa.types.is_null(found) or any(is_one(found) for is_one in _HOLDS[type_.kind])
 
 
-def misfits(found: pa.Schema, wanted: Schema) -> str | None:
+def misfits(found: pa.Schema, requested: Schema) -> str | None:
     """What to say of columns no value of which can be their field's; None where there are none.
 
     found: has each of the fields once; other columns do not matter.
@@ -49,7 +49,7 @@ def misfits(found: pa.Schema, wanted: Schema) -> str | None:
     wrong = [
         f"column {field.name} is {found.field(field.name).type} and cannot be {field.type}, "
         f"which takes {TAKEN[field.type.kind]}"
-        for field in wanted.fields
+        for field in requested.fields
         if not holds(found.field(field.name).type, field.type)
     ]
     return "; ".join(wrong) + ": convert before" if wrong else None

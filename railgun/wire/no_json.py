@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from railgun.wire.door import FieldError, Location
+from railgun.wire.validator import FieldError, Location
 
 _TRUNCATED = "Input data was truncated"  # of what msgspec says, the one thing without a place
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

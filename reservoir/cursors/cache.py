@@ -112,9 +112,9 @@ class FrameCache:
         self._sets = {}
         # What is being decoded may ask for a column that `derive` does not know any more.
         known = frozenset(hot)
-        for asked in (self._ahead, self._coming):
-            for key in [key for key, each in asked.items() if not each.columns <= known]:
-                self._give_up(asked, key)
+        for requested in (self._ahead, self._coming):
+            for key in [key for key, each in requested.items() if not each.columns <= known]:
+                self._give_up(requested, key)
         if tuple(hot) == self._hot:
             return
         self._hot = tuple(hot)
@@ -123,7 +123,9 @@ class FrameCache:
             if seen is not held:
                 self._show(frame, seen)
 
-    def foresee(self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]) -> list[Ahead]:
+    def prefetch_columns(
+        self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
+    ) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns: they are decoded in the background
         for frames that a cursor is in and for what is decoded ahead. `derive` knows them already.
 
@@ -131,12 +133,12 @@ class FrameCache:
         """
         for key in list(self._coming):
             self._give_up(self._coming, key)
-        wanted = tuple(dict.fromkeys((*self._sets.get(column_set, ()), *columns)))
+        requested = tuple(dict.fromkeys((*self._sets.get(column_set, ()), *columns)))
         for key in self._met() & self._frame_of.keys():
             held = self._held[self._frame_of[key]]
-            if key % 256 == column_set and not held.has(wanted):
-                self._coming[key] = self._submit(key, wanted, hot, held.read, at_leisure=True)
-        self._widen(column_set, wanted, hot, at_leisure=True)
+            if key % 256 == column_set and not held.has(requested):
+                self._coming[key] = self._submit(key, requested, hot, held.read, at_leisure=True)
+        self._widen(column_set, requested, hot, at_leisure=True)
         return [each.frame for each in (*self._coming.values(), *self._ahead.values())]
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
@@ -331,8 +333,8 @@ class FrameCache:
             self.table[frame] = 0
             self._free.append(frame)
 
-    def _give_up(self, asked: dict[int, _Ahead], key: int) -> None:
-        ahead = asked.pop(key, None)
+    def _give_up(self, requested: dict[int, _Ahead], key: int) -> None:
+        ahead = requested.pop(key, None)
         if ahead is not None:
             self.stats.wasted += 1
             ahead.frame.cancel()

@@ -192,10 +192,10 @@ class Fills:
         limit = min(max_rows, self._changelog.limit)
         status = fill_rows(self._address, where, limit, up_to_time, 0)
         while status == at.LOAD:
-            wanted = words[at.NEED_SET], words[at.NEED_CHUNK]
-            if ready_only and words[at.ENTRY_COUNT] and not self._source.is_ready(*wanted):
+            requested = words[at.NEED_SET], words[at.NEED_CHUNK]
+            if ready_only and words[at.ENTRY_COUNT] and not self._source.is_ready(*requested):
                 break
-            self._source.load(*wanted)
+            self._source.load(*requested)
             status = fill_rows(self._address, where, limit, up_to_time, 1)
         self._changelog.prefetch(self._source)
         return FillSlice(words[at.ENTRY_COUNT], status == at.DONE)

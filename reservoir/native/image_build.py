@@ -128,10 +128,10 @@ def _call(index: int, described: Any) -> str:
         "done:",
         *_boxed(described.restype),
     ]
-    for label, kind, said in (("bad", "runtime_error", "failed"), ("wrong", "type_error", "count")):
+    for label, kind, message in (("bad", "runtime_error", "failed"), ("wrong", "type_error", "count")):
         lines += [
             f"{label}:",
-            f"  call void @PyErr_SetString(ptr @railgun_{kind}, ptr @{said})",
+            f"  call void @PyErr_SetString(ptr @railgun_{kind}, ptr @{message})",
             "  ret ptr null",
         ]
     lines += ["none:", "  ret ptr null", "}"]

@@ -174,13 +174,13 @@ class OpenRegion:
         held, capacity = self._ring.columns, self._ring.capacity
         descriptors, arena = self._descriptors.tolist(), address(self._ring.arena)
         new = iter([OpenColumn.empty(column.kind, capacity) for column in missing])
-        wanted = tuple([held[place] if place >= 0 else next(new) for place in places])
-        self._ring = self._ring.with_columns(wanted)
+        requested = tuple([held[place] if place >= 0 else next(new) for place in places])
+        self._ring = self._ring.with_columns(requested)
         self.columns = tuple(columns)
         self._publish_columns(
             [
                 descriptors[place] if place >= 0 else own.descriptor(arena)
-                for place, own in zip(places, wanted)
+                for place, own in zip(places, requested)
             ]
         )
         for column, data in made.items():

@@ -83,10 +83,10 @@ def encode_chunk(number: int, span: Span, rows: ChunkRows) -> tuple[list[bytes |
 
 
 def decode_hot(
-    section: bytes | memoryview, stored: Sequence[HotColumn], wanted: Sequence[HotColumn]
+    section: bytes | memoryview, stored: Sequence[HotColumn], requested: Sequence[HotColumn]
 ) -> HotRows:
     """Time, seq and the wanted columns that the chunk has. `stored`: all it has, in order."""
-    reading = _reading(tuple(stored), tuple(wanted))
+    reading = _reading(tuple(stored), tuple(requested))
     reader = pa.ipc.open_stream(pa.BufferReader(section), options=reading.options, memory_pool=_POOL)
     batch = reader.read_next_batch()
     n = batch.num_rows
@@ -104,8 +104,8 @@ class _Reading(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _reading(stored: tuple[HotColumn, ...], wanted: tuple[HotColumn, ...]) -> _Reading:
-    kept = [column for column in wanted if column in stored]
+def _reading(stored: tuple[HotColumn, ...], requested: tuple[HotColumn, ...]) -> _Reading:
+    kept = [column for column in requested if column in stored]
     fields = [0, 1, *sorted(2 + stored.index(column) for column in kept)]
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     return _Reading(options, tuple((column, fields.index(2 + stored.index(column))) for column in kept))

@@ -116,8 +116,8 @@ class ChunkSource:
         if hot is None:
             return read(columns)
         stored = {each.column: each for each in hot.columns}
-        wanted = frozenset(columns)
-        kept = tuple([each for each in hot.columns if each.column in wanted])
+        requested = frozenset(columns)
+        kept = tuple([each for each in hot.columns if each.column in requested])
         missing = [column for column in columns if column not in stored]
         only = HotRows(hot.rows, hot.time_at, hot.seq_at, kept, 0, hot.keep)
         if not missing:

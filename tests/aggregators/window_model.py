@@ -214,7 +214,7 @@ class Group:
     def check_gone(self) -> None:
         """An empty window leaves zeros in the row, and neither pages nor strings in the store."""
         assert not self.row.any()
-        while self.memory.pool.bury(1_000):
+        while self.memory.pool.free_deferred(1_000):
             pass
         self.memory.make_cold()
         assert self.memory.store.bodies(b"s") == {}

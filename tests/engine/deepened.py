@@ -16,9 +16,9 @@ from railgun.ingest.stream_tasks import Portion
 from railgun.spark.tables.record_log import Bounds
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.task.settings import TaskSettings
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import Records, encode_columns
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 Key = tuple[int, int, bytes]
 
@@ -62,7 +62,7 @@ def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[R
     )
     found: dict[tuple[str, int], list[Row]] = {task: [] for task in plan.tasks}
     for batch in table.combine_chunks().to_batches():
-        admitted = TableDoor(roles).admit(batch)
+        admitted = TableValidator(roles).admit(batch)
         assert admitted.first_bad is None
         records = encode_columns(version, admitted.events)
         for shares in Router(stream).shares(admitted.events):

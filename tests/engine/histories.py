@@ -17,9 +17,9 @@ from railgun.ingest.stream_tasks import Portion
 from railgun.task import digest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 Words = npt.NDArray[np.uint64]
 
@@ -41,7 +41,7 @@ def build_history(
         place.mkdir(parents=True)
         builds[partitioner, partition] = HistoryBuild(place, plan, partitioner, partition, settings)
     for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
-        admitted = TableDoor(roles).admit(batch)
+        admitted = TableValidator(roles).admit(batch)
         assert admitted.first_bad is None
         records = encode_columns(1, admitted.events)
         for shares in Router(stream).shares(admitted.events):

@@ -40,7 +40,7 @@ def test_a_slice_ends_once_a_call_waits() -> None:
         work()
         return True
 
-    background = BackgroundWork(lock, step, turn, rests=bool, has_time=bool)
+    background = BackgroundWork(lock, step, turn, is_throttled=bool, is_deferrable=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     while sum(map(any, slices)) < 5 and time.monotonic() < deadline_s:
@@ -65,7 +65,7 @@ def test_a_slice_of_the_threads_own_is_short_where_nobody_calls_too() -> None:
         work()
         return len(slices) < 100
 
-    background = BackgroundWork(FairLock(), step, turn, rests=bool, has_time=bool)
+    background = BackgroundWork(FairLock(), step, turn, is_throttled=bool, is_deferrable=bool)
     background.start()
     background.join()
     assert max(slices) <= 3
@@ -79,7 +79,7 @@ def test_calls_that_leave_no_turn_do_the_work_themselves() -> None:
         workers.add(threading.current_thread().name)
         return False
 
-    background = BackgroundWork(lock, step, lambda work: True, rests=bool, has_time=bool)
+    background = BackgroundWork(lock, step, lambda work: True, is_throttled=bool, is_deferrable=bool)
     background.start()
     deadline_s = time.monotonic() + _PATIENCE_S
     with lock:
@@ -119,7 +119,7 @@ _USUAL_S = 0.0003
     ],
 )
 def test_what_rests_gets_a_small_share_beside_calls(
-    monkeypatch: pytest.MonkeyPatch, rests: bool, called_ago_s: float, slice_s: float, rest_s: float
+    monkeypatch: pytest.MonkeyPatch, is_throttled: bool, called_ago_s: float, slice_s: float, rest_s: float
 ) -> None:
     now_s = 1e6
 
@@ -129,7 +129,9 @@ def test_what_rests_gets_a_small_share_beside_calls(
         return True
 
     monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
-    background = BackgroundWork(FairLock(), step, lambda work: True, rests=lambda: rests, has_time=bool)
+    background = BackgroundWork(
+        FairLock(), step, lambda work: True, is_throttled=lambda: is_throttled, is_deferrable=bool
+    )
     background.put_off()
     if called_ago_s < math.inf:
         background.catch_up()
@@ -153,7 +155,7 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
         worked.append(1)
         return False
 
-    background = BackgroundWork(FairLock(), step, lambda work: True, rests=bool, has_time=bool)
+    background = BackgroundWork(FairLock(), step, lambda work: True, is_throttled=bool, is_deferrable=bool)
     background._next_s = time.monotonic() - 7200.0
     background.put_off()
     background.catch_up(after_s=3600.0)
@@ -167,7 +169,7 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
     ("overdue_s", "has_time", "works"), [(0.01, False, True), (0.01, True, False), (0.05, True, True)]
 )
 def test_calls_do_what_has_time_once_it_is_starved(
-    monkeypatch: pytest.MonkeyPatch, overdue_s: float, has_time: bool, works: bool
+    monkeypatch: pytest.MonkeyPatch, overdue_s: float, is_deferrable: bool, works: bool
 ) -> None:
     worked: list[int] = []
 
@@ -177,7 +179,9 @@ def test_calls_do_what_has_time_once_it_is_starved(
 
     now_s = 1e6
     monkeypatch.setattr(background_module, "time", SimpleNamespace(monotonic=lambda: now_s))
-    background = BackgroundWork(FairLock(), step, lambda work: True, rests=bool, has_time=lambda: has_time)
+    background = BackgroundWork(
+        FairLock(), step, lambda work: True, is_throttled=bool, is_deferrable=lambda: is_deferrable
+    )
     background.put_off()
     now_s += overdue_s
     background.catch_up()
@@ -191,32 +195,32 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         background.join()
         engine.apply(_DEFINITIONS)
         engine.score_many("s", [{"id": str(n), "ts": n} for n in range(_EVENTS)])
-        assert not background._has_time()
-        assert not background._rests()
+        assert not background._is_deferrable()
+        assert not background._is_throttled()
         background._next_s = -math.inf
         engine.register_metrics("s", "SELECT count(*) AS n FROM s OVER INFINITE")
         assert background._next_s > 0.0, "a change puts off what it made overdue"
         background._next_s = -math.inf
         engine._prefetched(list)
         assert background._next_s > 0.0, "so does thinking one out"
-        assert background._has_time()
-        assert background._rests()
+        assert background._is_deferrable()
+        assert background._is_throttled()
         with monkeypatch.context() as patch:
             patch.setattr(type(engine._streams), "is_following", True)
-            assert not background._has_time()
-            assert background._rests()
+            assert not background._is_deferrable()
+            assert background._is_throttled()
         engine.wait_until_warm("s")
-        assert not background._has_time()
-        assert not background._rests()
+        assert not background._is_deferrable()
+        assert not background._is_throttled()
         with monkeypatch.context() as patch:
             patch.setattr(type(engine._streams), "is_following", True)
-            assert background._rests(), "where nothing fills too"
+            assert background._is_throttled(), "where nothing fills too"
 
 
 def test_it_ends_when_its_turn_says_so() -> None:
     turns: list[int] = []
     background = BackgroundWork(
-        FairLock(), lambda: True, lambda work: bool(turns.append(1)), rests=bool, has_time=bool
+        FairLock(), lambda: True, lambda work: bool(turns.append(1)), is_throttled=bool, is_deferrable=bool
     )
     background.start()
     background.join()

@@ -19,8 +19,8 @@ import pytest
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.offline import OfflineRun
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 STREAM = """
 [streams.flights]
@@ -105,11 +105,11 @@ def railgun_says(flights: pa.Table) -> pa.Table:
         )
     known = parse_definitions(text)
     stream = known.streams["flights"]
-    door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, ("origin", "plane")))
+    validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, ("origin", "plane")))
     run = OfflineRun(stream, known.metrics_of("flights"))
     try:
         parts = flights.drop_columns(["row"]).combine_chunks().to_batches(max_chunksize=16_384)
-        return pa.concat_tables([run.score(door.admit(part).events) for part in parts])
+        return pa.concat_tables([run.score(validator.admit(part).events) for part in parts])
     finally:
         run.close()
 

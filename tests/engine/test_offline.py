@@ -7,8 +7,8 @@ import pytest
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine import offline
 from railgun.engine.offline import OfflineRun
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 from tests.engine.campaign import as_reply, as_table, kinds_of
 from tests.engine.player import SMALLEST
 from tests.oracle.compare import differences
@@ -25,14 +25,14 @@ def played(seed: int, size: int, folder: Path | None) -> list[str]:
     known = parse_definitions(drawn.definitions)
     stream, metrics = known.streams[STREAM], known.metrics_of(STREAM)
     partitioners = tuple(name for name in stream.partitioners if name != "*")
-    door = TableDoor(Roles(stream.schema(1), stream.time, stream.id, partitioners))
+    validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, partitioners))
     found: list[str] = []
     run = OfflineRun(stream, metrics, folder, SMALLEST if seed % 2 else None)
     try:
         first = 0
         for batch in drawn.batches():
             table = as_table(model.stream, [step.event for step in batch.steps if isinstance(step, Score)])
-            scored = run.score(door.admit(table.combine_chunks().to_batches()[0]).events)
+            scored = run.score(validator.admit(table.combine_chunks().to_batches()[0]).events)
             wanted = expected[first : first + len(batch.steps)]
             first += len(batch.steps)
             for row, reply in zip(scored.to_pylist(), wanted):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.files import csv_source, ndjson_source
 from railgun.language.types import STRING, TIMESTAMP
-from railgun.wire.door import Door, EventRefusedError, Roles
+from railgun.wire.validator import EventRefusedError, EventValidator, Roles
 from tests.files.event_files import NAMES, SCHEMA, events_of, read_back
 
 HEADER = ",".join(NAMES) + "\n"
@@ -189,10 +189,10 @@ def test_lines_are_taken_and_refused_as_at_the_front_end(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ndjson_source, "TEXT_BLOCK_BYTES", block_bytes)
         blocks = read_back([path])
-    door, expected, bad = Door(Roles(SCHEMA, "ts", "id")), [], []
+    validator, expected, bad = EventValidator(Roles(SCHEMA, "ts", "id")), [], []
     for line in lines:
         try:
-            expected.append(door.admit_json(line, (1 << 60) + 1000).values)
+            expected.append(validator.admit_json(line, (1 << 60) + 1000).values)
             bad.append(False)
         except EventRefusedError:
             bad.append(True)

@@ -56,16 +56,16 @@ class HttpRequests(ABC):
     def apply(self, definitions: str) -> None:
         read = parse_definitions(definitions)
         for stream in read.streams.values():
-            self._asked("POST", "/v1/streams", stream_to_json(stream))
+            self._pending("POST", "/v1/streams", stream_to_json(stream))
         for metric in read.metrics:
-            self._asked("POST", f"/v1/streams/{metric.stream}/metrics", {"sql": metric.sql})
+            self._pending("POST", f"/v1/streams/{metric.stream}/metrics", {"sql": metric.sql})
         self._wait_until_warm()
 
     def score(self, event: Mapping[str, Any]) -> Reply:
-        return dict(self._asked("POST", f"{self.place}/events", event))
+        return dict(self._pending("POST", f"{self.place}/events", event))
 
     def score_array(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
-        return list(self._asked("POST", f"{self.place}/events", list(events)))
+        return list(self._pending("POST", f"{self.place}/events", list(events)))
 
     def score_lines(self, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
         body = "".join(json.dumps(event) + "\n" for event in events).encode()
@@ -74,16 +74,16 @@ class HttpRequests(ABC):
         return [json.loads(line) for line in response.content.splitlines()]
 
     def drop_metric(self, name: str) -> None:
-        self._asked("DELETE", f"{self.place}/metrics/{name}")
+        self._pending("DELETE", f"{self.place}/metrics/{name}")
 
     def add_field(self, name: str, declared: str) -> None:
-        self._asked("PATCH", self.place, {"fields": {name: declared}})
+        self._pending("PATCH", self.place, {"fields": {name: declared}})
 
     def set_lateness(self, duration: str) -> None:
-        self._asked("PATCH", self.place, {"lateness": duration})
+        self._pending("PATCH", self.place, {"lateness": duration})
 
     def set_retention(self, duration: str) -> None:
-        self._asked("PATCH", self.place, {"retention": duration})
+        self._pending("PATCH", self.place, {"retention": duration})
 
     def set_clock(self, clock_ms: int) -> None:
         self.clock_ms = clock_ms
@@ -92,10 +92,10 @@ class HttpRequests(ABC):
         until(lambda: not self._warming())
 
     def _warming(self) -> list[str]:
-        metrics = self._asked("GET", f"{self.place}/metrics")["metrics"]
+        metrics = self._pending("GET", f"{self.place}/metrics")["metrics"]
         return [each["name"] for each in metrics if each["warming"]]
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+    def _pending(self, method: str, path: str, body: Any = None) -> Any:
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         response = self.client.request(method, path, content=content, headers=headers)
@@ -141,7 +141,7 @@ class HttpPlayer(HttpRequests):
     def add_metrics(self, sql: str, *, warm: bool = True) -> object:
         self._holds_all = not warm
         try:
-            made = self._asked("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
+            made = self._pending("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
             if not warm:
                 self._held.update(metric["name"] for metric in made)
         finally:

@@ -26,11 +26,11 @@ STREAM = {
 def ask(shared: Server) -> Callable[..., httpx.Response]:
     """Ask a server; gives its answer."""
 
-    def asked(method: str, path: str, body: Any = None) -> httpx.Response:
+    def pending(method: str, path: str, body: Any = None) -> httpx.Response:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return shared.client.request(method, path, content=content, headers=JSON)
 
-    return asked
+    return pending
 
 
 def query(sql: str) -> dict[str, str]:

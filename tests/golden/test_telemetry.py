@@ -7,7 +7,7 @@ from railgun.telemetry.collector import none_of, put_disk
 from railgun.telemetry.families import FAMILIES, IN_UNIT, ON_NODE, SERVED, Family
 from railgun.telemetry.reading import DiskReading
 from railgun.telemetry.recording import BATCH_BOUNDS, REASONS, SECONDS_BOUNDS, STAGES
-from railgun.unit.noted import UNIT_STAGES
+from railgun.unit.figures import UNIT_STAGES
 from tests.golden.promises import held
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from frontend.exchange.pending_table import Waiting
+from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.positions import Positions as KnownPositions
 from frontend.kafka.positions import at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
@@ -22,8 +22,8 @@ from railgun.host.host_state import OF_ONE_TASK
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.task.errors import HistoryDamagedError
+from railgun.unit.figures import UnitFigures
 from railgun.unit.loop import UnitLoop
-from railgun.unit.noted import Noted
 from railgun.unit.parent import METRICS, Parent
 from railgun.unit.positions import Positions
 from railgun.unit.process import Heartbeat
@@ -66,7 +66,7 @@ class Unit:
     def beat(self, doing: str) -> None:
         host = self.rig.host
         loop = SimpleNamespace(hosts={host.place.key: host}, is_ready=host.is_ready, records=7)
-        Heartbeat(cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(Noted())).beat()
+        Heartbeat(cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(UnitFigures())).beat()
 
     def _beats(self, doing: str) -> Callable[[bytes], object]:
         def write(line: bytes) -> None:
@@ -159,7 +159,7 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
         tasks = list(known.tasks(catalog.entry("s")))
     finally:
         known.close()
-    return {"tasks": tasks, "cluster": at_a_glance(tasks, Waiting(1, 10, 10), 86_400_000)}
+    return {"tasks": tasks, "cluster": at_a_glance(tasks, PendingTable(1, 10, 10), 86_400_000)}
 
 
 def test_positions(unit: Unit) -> None:

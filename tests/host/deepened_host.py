@@ -10,7 +10,7 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_js
 from railgun.catalog.names import column_name
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, deepening_folder, read_own, write_plan
-from railgun.history.request_files import OFFER, REQUEST, Asked, write_asked
+from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_asked
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey
 from railgun.messaging.transport import TopicPartition
@@ -100,7 +100,7 @@ class DeepenedHost:
         """As the job does, before the record."""
         folder = deepening_folder(self.data, "s")
         folder.mkdir(parents=True, exist_ok=True)
-        write_asked(folder / REQUEST, Asked(history, self.created))
+        write_asked(folder / REQUEST, BackfillRequestFile(history, self.created))
 
     def begin(self, history: str = HISTORY) -> None:
         """Up to where the task is built; nobody is offered it yet."""
@@ -117,7 +117,7 @@ class DeepenedHost:
 
     def offer(self, history: str = HISTORY) -> None:
         self.offers += 1
-        asked = Asked(history, self.created, str(self.offers))
+        asked = BackfillRequestFile(history, self.created, str(self.offers))
         write_asked(deepening_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.answers import Answers, forms_of
 from railgun.ingest.result_table import result_table
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.reply import Partial
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 KNOWN = parse_definitions("""
 [streams.s]
@@ -102,7 +102,7 @@ def test_every_answer_comes_to_its_event(batches: list[Any], chance: Any, in_ord
 def as_table(n: int, answers: Answers) -> pa.Table:
     columns = {"ts": [0] * n, "id": range(n), "k": pa.array([None] * n, pa.string()), "n": [0] * n}
     batch = pa.table(columns).to_batches()[0]
-    events = TableDoor(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
+    events = TableValidator(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
     others = Answers(n, FORMS["*"])
     return result_table(STREAM, METRICS, events, {"k": answers, "*": others}, with_life=True)
 
@@ -114,6 +114,6 @@ def test_what_is_warming_at_several_partitioners_is_named_once_each() -> None:
     other.names, other.out, other.nulls, other.partials = [], other.out[:0], other.nulls[:0], []
     second.take(other, slice(1, 3))
     batch = pa.table({"ts": [0] * 3, "id": range(3), "k": ["a"] * 3, "n": [0] * 3}).to_batches()[0]
-    events = TableDoor(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
+    events = TableValidator(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
     table = result_table(STREAM, METRICS, events, {"k": first, "*": second}, with_life=True)
     assert table["warming"].to_pylist() == [["word", "wide"], ["word", "wide", "other"], ["other"]]

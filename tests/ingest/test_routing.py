@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.routing import Router, take_records
-from railgun.wire.door import Door, Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns
 from railgun.wire.partition import NOT_SENT
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import EventValidator, Roles
 
 DEFINITIONS = """
 [streams.s]
@@ -46,7 +46,7 @@ def test_columns_go_where_single_events_go(partitions: int, rows: list[dict[str,
     router = Router(stream)
     roles = Roles(stream.schema(1), "ts", "id", ("card", "shop"))
     schema = pa.schema([("ts", pa.int64()), ("id", pa.string()), ("card", pa.string()), ("shop", pa.int64())])
-    events = TableDoor(roles).admit(pa.RecordBatch.from_pylist(rows, schema)).events
+    events = TableValidator(roles).admit(pa.RecordBatch.from_pylist(rows, schema)).events
     records = encode_columns(1, events).to_list()
     dealt: dict[tuple[str, int], list[bytes]] = {}
     for shares in router.shares(events):
@@ -56,7 +56,7 @@ def test_columns_go_where_single_events_go(partitions: int, rows: list[dict[str,
             dealt[share.partitioner, share.partition] = taken
     expected: dict[tuple[str, int], list[bytes]] = {}
     for row, record in zip(rows, records):
-        partitions_of = router.partitions(Door(roles).admit(row).values)
+        partitions_of = router.partitions(EventValidator(roles).admit(row).values)
         for partitioner, partition in zip(stream.partitioners, partitions_of):
             if partition != NOT_SENT:
                 expected.setdefault((partitioner, partition), []).append(record)
@@ -68,7 +68,7 @@ def test_all_rows_need_no_copy() -> None:
     schema = pa.schema([("ts", pa.int64()), ("id", pa.string()), ("card", pa.string()), ("shop", pa.int64())])
     rows = [{"ts": 1, "id": "a", "card": "x", "shop": None}]
     batch = pa.RecordBatch.from_pylist(rows, schema)
-    events = TableDoor(Roles(stream.schema(1), "ts", "id", ("card", "shop"))).admit(batch).events
+    events = TableValidator(Roles(stream.schema(1), "ts", "id", ("card", "shop"))).admit(batch).events
     card, everything, shop = Router(stream).shares(events)
     assert card[0].rows is None
     assert everything[0].rows is None

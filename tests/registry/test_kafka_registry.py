@@ -21,7 +21,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import kafka_registry
-from railgun.registry.consent import Consent
+from railgun.registry.cancellation import CancellationToken
 from railgun.registry.errors import (
     CatalogDamagedError,
     CatalogVersionError,
@@ -213,13 +213,13 @@ def test_what_its_author_left_behind_is_finished_by_whoever_follows(
     def cut(*_: object) -> None:
         raise TransportUnavailableError("t", "it does not answer", "Try again")
 
-    consent = Consent()
+    cancellation = CancellationToken()
     with monkeypatch.context() as patch:
         patch.setattr(Telling, "tell", cut)
         with pytest.raises(TransportUnavailableError):
-            first.change(add("a"), consent)
-    assert consent.has_begun
-    assert not consent.withdraw()
+            first.change(add("a"), cancellation)
+    assert cancellation.has_begun
+    assert not cancellation.withdraw()
     monkeypatch.setattr(kafka_registry, "LEFT_BEHIND_S", 0.5)
     seen: list[list[str]] = []
     opened().follow(lambda snapshot: seen.append(list(snapshot.catalog.streams["s"].metrics)))
@@ -230,16 +230,16 @@ def test_what_its_author_left_behind_is_finished_by_whoever_follows(
 
 
 def test_what_was_taken_back_before_it_began_never_takes_effect(opened: Callable[..., KafkaRegistry]) -> None:
-    registry, consent = opened(), Consent()
+    registry, cancellation = opened(), CancellationToken()
     registry.change(create())
 
     def taken_back(catalog: Catalog) -> Sequence[Change]:
-        assert consent.withdraw()
+        assert cancellation.withdraw()
         return new_metrics(catalog, "s", _METRIC.format("a"))
 
     with pytest.raises(ChangeWithdrawnError):
-        registry.change(taken_back, consent)
-    assert not consent.has_begun
+        registry.change(taken_back, cancellation)
+    assert not cancellation.has_begun
     assert not registry.snapshot().catalog.streams["s"].metrics
 
 

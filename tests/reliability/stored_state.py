@@ -52,7 +52,7 @@ def settle(task: TaskProcessor) -> None:
             task.checkpoints.begin()
     else:
         raise AssertionError("retired cells stay")
-    while task.pool.bury(1000):
+    while task.pool.free_deferred(1000):
         pass
     for _ in range(2):  # deletions of the first are cleaned up by the second
         if task.checkpointer.is_in_flight:

@@ -45,7 +45,7 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
     driver.set_hot((AMOUNT, CARD))
     assert driver.reservoir.stats().cache.prefetched - before == 7, "three that edges are in, four ahead"
     # What was asked for before is decoded by now.
-    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
+    assert not wait(driver.reservoir.prefetch_columns(0, (), driver.hot), 10).not_done
     misses = driver.reservoir.stats().cache.misses
     driver.run_all([10])
     assert driver.reservoir.stats().cache.misses == misses
@@ -62,10 +62,10 @@ def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -
     driver.set_hot((AMOUNT, NAME))
     driver.run_all_until(990, [1])
     # What was asked for before is decoded by now.
-    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
+    assert not wait(driver.reservoir.prefetch_columns(0, (), driver.hot), 10).not_done
     asked.clear()
     driver.set_hot((AMOUNT, NAME, CARD))
-    assert not wait(driver.reservoir.foresee_columns(0, (), driver.hot), 10).not_done
+    assert not wait(driver.reservoir.prefetch_columns(0, (), driver.hot), 10).not_done
     driver.run_all_until(991, [1])
     # The open region, the chunks that three edges are in, and those ahead of them; what is new ahead is read whole.
     assert 4 <= asked.count((CARD,)) <= 1 + 3 + 2 * 3
@@ -81,11 +81,11 @@ def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
     reservoir = driver.reservoir
     assert reservoir.oldest_ms == 0
     asked = reservoir.stats().cache.prefetched
-    reservoir.foresee(0, 4_000)
+    reservoir.prefetch_columns(0, 4_000)
     assert reservoir.stats().cache.prefetched == asked + 1
-    reservoir.foresee(0, 4_000)
+    reservoir.prefetch_columns(0, 4_000)
     assert reservoir.stats().cache.prefetched == asked + 1, "once is enough"
-    reservoir.foresee(0, 1 << 62)
+    reservoir.prefetch_columns(0, 1 << 62)
     assert reservoir.stats().cache.prefetched == asked + 1, "nothing that is sealed lies there"
     driver.run_all([5])
     reservoir.close()
@@ -101,7 +101,7 @@ def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.
         driver.add_edge(delta)
     driver.run_all_until(980, [30])
     hot = (AMOUNT, NAME, CARD)
-    ahead = driver.reservoir.foresee_columns(0, (CARD,), hot)
+    ahead = driver.reservoir.prefetch_columns(0, (CARD,), hot)
     assert not wait(ahead, 10).not_done
     assert asked
     assert set(asked) == {(CARD,)}, "what is there is not computed again"
@@ -145,7 +145,7 @@ def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyP
             hot = (*driver.hot, *(each for each in coming if each not in driver.hot))
             known.clear()
             known.update(hot)
-            ahead = driver.reservoir.foresee_columns(0, coming, hot)
+            ahead = driver.reservoir.prefetch_columns(0, coming, hot)
             if source.random() < 0.5:
                 wait(ahead, 10)
             if source.random() < 0.3:
@@ -207,12 +207,12 @@ def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest
     held = HeldBack(monkeypatch)
     driver = held.driver()
 
-    def foresee(column: HotColumn, *, crosses: bool) -> list[Ahead]:
+    def prefetch_columns(column: HotColumn, *, crosses: bool) -> list[Ahead]:
         held.known = (*driver.hot, column)
-        return driver.reservoir.foresee_columns(0, (column,) if crosses else (), held.known)
+        return driver.reservoir.prefetch_columns(0, (column,) if crosses else (), held.known)
 
-    first = foresee(CARD, crosses=True)
-    second = foresee(NAME, crosses=False)
+    first = prefetch_columns(CARD, crosses=True)
+    second = prefetch_columns(NAME, crosses=False)
     held.may_go_on.set()
     assert not wait((*first, *second), 10).not_done
     held.known = (AMOUNT, CARD)
@@ -230,7 +230,7 @@ def test_what_is_foreseen_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) 
     for number in range(20):
         column = HotColumn(f"upper(name), {number}", Kind.STRING)
         held.known = (AMOUNT, column)
-        last = driver.reservoir.foresee_columns(0, (column,), held.known)
+        last = driver.reservoir.prefetch_columns(0, (column,), held.known)
         asked.update(last)
     held.may_go_on.set()
     assert not wait(asked, 10).not_done
@@ -253,7 +253,7 @@ def test_changes_by_the_hundred_hold_no_more_frames_than_one() -> None:
     def changed(number: int) -> int:
         """How many frames there are after one more."""
         hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
-        assert not wait(driver.reservoir.foresee_columns(0, hot, hot), 10).not_done
+        assert not wait(driver.reservoir.prefetch_columns(0, hot, hot), 10).not_done
         driver.set_hot(hot)
         gc.collect()
         return sum(isinstance(each, HeldFrame) for each in gc.get_objects())
@@ -277,7 +277,7 @@ def test_columns_that_come_keep_to_the_limit() -> None:
         # The clock stands still: no frame is in use.
         driver.run(5)
         hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
-        assert not wait(driver.reservoir.foresee_columns(0, hot, hot), 10).not_done
+        assert not wait(driver.reservoir.prefetch_columns(0, hot, hot), 10).not_done
         driver.set_hot(hot)
         assert 0 < driver.reservoir.stats().cache_bytes <= 12_000
     driver.reservoir.close()

@@ -21,7 +21,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.definitions import parse_definitions
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.validation import worlds
-from railgun.spark.validation.lives import Span, told
+from railgun.spark.validation.lifetimes import Span, told
 from railgun.spark.validation.task_log_source import FIRST_OFFSET, number_of, place_of_number
 from railgun.spark.validation.worlds import Cutover, both, cutovers, floors, known_setting, told_behind
 

@@ -14,7 +14,7 @@ from railgun.state.rocks import items
 from railgun.state.rollback import MARK_BYTES, WrittenKeys
 from railgun.state.rows import groups
 from railgun.state.rows.context import ROW_EPOCHS, ROWS_EPOCH
-from railgun.state.rows.room import RowRoom
+from railgun.state.rows.eviction import RowEviction
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from reservoir.native.jit import array_at
@@ -70,17 +70,19 @@ def test_a_row_changed_without_copying_its_old_image(tmp_path: Path, monkeypatch
 
 
 def test_copied_images_that_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowRoom, "drain", lambda room, limit_bytes=None: room.memory.copies.take() and None)
+    monkeypatch.setattr(
+        RowEviction, "drain", lambda room, limit_bytes=None: room.memory.copies.take() and None
+    )
     find_the_bug(tmp_path)
 
 
 def test_copied_images_written_after_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flush(room: RowRoom) -> None:
+    def flush(room: RowEviction) -> None:
         if room.memory.outgoing.count:
             room._store.write(room.memory.outgoing.take())
             room.drain()
 
-    monkeypatch.setattr(RowRoom, "flush", flush)
+    monkeypatch.setattr(RowEviction, "flush", flush)
     find_the_bug(tmp_path)
 
 

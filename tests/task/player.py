@@ -17,8 +17,8 @@ from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import MIB, TaskSettings
-from railgun.wire.door import Door, Roles
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.validator import EventValidator, Roles
 from reservoir.files import DiskFiles
 from tests.oracle import steps
 from tests.oracle.compare import same_value
@@ -92,8 +92,8 @@ class LogWriter:
     def _event(self, index: int, event: Any) -> None:
         stream = self.stream
         partitioners = tuple(name for name in stream.partitioners if name != "*")
-        door = Door(Roles(stream.schema(self.version), stream.time, stream.id, partitioners))
-        admitted = door.admit(event)
+        validator = EventValidator(Roles(stream.schema(self.version), stream.time, stream.id, partitioners))
+        admitted = validator.admit(event)
         names = [field.name for field in stream.fields]
         if all(admitted.values[names.index(name)] is not None for name in partitioners):
             record = encode_event(self.version, admitted.id or "", admitted.time_ms or 0, admitted.values)

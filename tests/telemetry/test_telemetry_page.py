@@ -10,7 +10,7 @@ from frontend.topics.telemetry import InputCollector
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.families import FAMILIES, FRONT_END, INPUT, SERVED
 from railgun.telemetry.recording import REASONS, STAGES, Recording
-from railgun.unit.noted import UNIT_STAGES
+from railgun.unit.figures import UNIT_STAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(railgun_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)

@@ -15,10 +15,10 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.plan.outputs import MetricColumn
 from railgun.registry.topics import Topics
-from railgun.wire.door import Door, Roles
 from railgun.wire.encode import encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.reply import ReplyBatch, ReplyFlag, decode_reply
+from railgun.wire.validator import EventValidator, Roles
 
 INCARNATION = 7
 WAIT_S = 120.0
@@ -43,11 +43,14 @@ class FrontEnd:
         """Publish events, each with the next sequence number, and return when the broker has them all."""
         stream, schema = entry.stream, entry.schema
         partitioners = tuple(name for name in stream.partitioners if name != "*")
-        door, router = Door(Roles(schema, stream.time, stream.id, partitioners)), Router(stream)
+        validator, router = (
+            EventValidator(Roles(schema, stream.time, stream.id, partitioners)),
+            Router(stream),
+        )
         id_place = -1 if stream.id is None else schema.index(stream.id)
         sent: dict[TopicPartition, list[bytes]] = {}
         for event in events:
-            admitted = door.admit(event)
+            admitted = validator.admit(event)
             sequence = len(self.sent)
             made_id = admitted.id or f"made-{sequence}"
             time_ms = admitted.time_ms or 0

@@ -17,11 +17,11 @@ from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.configured import fairly
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
+from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
 from railgun.unit.spread import Spread
-from railgun.unit.waiting import Waiting
 
 # Whoever looks at how units stand learns soon that one is gone.
 SAID_AGAIN_S = 0.5
@@ -62,7 +62,7 @@ class LocalUnit:
         topics = self.registry.topics
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         self.sending = Sending(self.transport, topics)
-        waiting = Waiting()
+        waiting = IdleMeter()
         environment = TaskEnvironment(used_s=waiting.used_s)
         self._lanes = HostLanes(environment.executor, 2)
         hosting = Hosting(self.transport, self.sending, environment, self._lanes)
@@ -71,7 +71,7 @@ class LocalUnit:
             topics,
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01, SAID_AGAIN_S),
-            self.sending.noted,
+            self.sending.figures,
             UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None),
             folder,
             removes=index == 0,

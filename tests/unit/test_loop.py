@@ -10,18 +10,18 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
-from railgun.history.request_files import REQUEST, Asked, write_asked
+from railgun.history.request_files import REQUEST, BackfillRequestFile, write_asked
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
+from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
+from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
-from railgun.unit.noted import Noted
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
-from railgun.unit.waiting import Waiting
 from reservoir.executor import run_job
 
 _DEFINITIONS = """
@@ -100,7 +100,7 @@ def _loop(
     *,
     removes: bool = False,
     host_of: Callable[[Place], StillHost] = StillHost,
-    waiting: Waiting | None = None,
+    waiting: IdleMeter | None = None,
 ) -> UnitLoop:
     host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: host_of(place))
     return UnitLoop(
@@ -108,12 +108,12 @@ def _loop(
         Topics(),
         Spread(0, 1),
         cast(Positions, SilentPositions()),
-        Noted(),
+        UnitFigures(),
         UnitHosts(host, lambda closed: None),
         folder,
         removes=removes,
         grace_s=0.0,
-        waiting=waiting or Waiting(),
+        waiting=waiting or IdleMeter(),
     )
 
 
@@ -143,7 +143,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     prepared.mkdir(parents=True)
     to_come.mkdir(parents=True)
     loop = _loop(tmp_path, removes=True)
-    write_asked(prepared / REQUEST, Asked("h", 1))
+    write_asked(prepared / REQUEST, BackfillRequestFile("h", 1))
     loop.follow(_snapshot(PutStream(1, stream, 1)))
     loop.round()
     assert prepared.is_dir()
@@ -151,7 +151,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert not prepared.exists()
     prepared.mkdir()
-    write_asked(prepared / REQUEST, Asked("g", 5))
+    write_asked(prepared / REQUEST, BackfillRequestFile("g", 5))
     loop.follow(_snapshot(PutStream(5, stream, 1)))
     loop.round()
     assert prepared.is_dir()
@@ -169,7 +169,7 @@ def test_what_it_waits_for_records_is_told_and_only_that(tmp_path: Path) -> None
         made.append(RunningHost(place))
         return made[-1]
 
-    waiting = Waiting()
+    waiting = IdleMeter()
     loop = _loop(tmp_path, host_of=host_of, waiting=waiting)
     stream = parse_definitions(_DEFINITIONS.format(name="a")).streams["a"]
     loop.follow(_snapshot(PutStream(1, stream, 1)))

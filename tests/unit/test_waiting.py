@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from railgun.unit.waiting import Waiting
+from railgun.unit.idle_meter import IdleMeter
 
 
 class Clocks:
@@ -21,8 +21,8 @@ class Clocks:
     def wait(self, seconds: float) -> None:
         self.now_s += seconds
 
-    def waiting(self) -> Waiting:
-        return Waiting(lambda: self.now_s, lambda: self.cpu_s)
+    def waiting(self) -> IdleMeter:
+        return IdleMeter(lambda: self.now_s, lambda: self.cpu_s)
 
 
 def test_what_it_waits_is_not_of_use() -> None:
@@ -68,7 +68,7 @@ def test_an_error_comes_through_and_the_time_counts() -> None:
 
 
 def test_by_the_clocks_of_this_machine() -> None:
-    waiting = Waiting()
+    waiting = IdleMeter()
     with waiting.maybe():
         time.sleep(0.05)
     assert waiting.waited_s >= 0.04

@@ -240,15 +240,15 @@ class GroupMember:
 
         Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
         """
-        asked = [KafkaTopicPartition(self._topic, each) for each in partitions]
-        asked_s = monotonic()
-        found = self._consumer.committed(asked, self._answer_s)
+        requested = [KafkaTopicPartition(self._topic, each) for each in partitions]
+        requested_s = monotonic()
+        found = self._consumer.committed(requested, self._answer_s)
         for each in found:
             if each.error is not None:
                 raise KafkaException(each.error)
             if each.offset < 0:
                 each.offset = OFFSET_BEGINNING
-        self._answer_s = min(max(_ANSWER_MIN_S, 2 * (monotonic() - asked_s)), _ANSWER_MAX_S)
+        self._answer_s = min(max(_ANSWER_MIN_S, 2 * (monotonic() - requested_s)), _ANSWER_MAX_S)
         self._is_answered = True
         return found
 

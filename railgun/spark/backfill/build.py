@@ -112,19 +112,19 @@ class Backfill:
                 self._write({**known, "files": files})
             return replace(plan, history=known["history"]), known["start_ms"]
         start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        said = f"{plan.stream.name} from {', '.join(self.source.places)}"
-        begun = {
+        message = f"{plan.stream.name} from {', '.join(self.source.places)}"
+        started = {
             "fingerprint": mark,
             "files": files,
             "history": plan.history,
             "start_ms": start_ms,
-            "said": said,
+            "said": message,
         }
-        self._write(begun)
+        self._write(started)
         return plan, start_ms
 
-    def _write(self, begun: Mapping[str, Any]) -> None:
-        write_whole(self.work / PLAN, json.dumps(begun, indent=1) + "\n")
+    def _write(self, started: Mapping[str, Any]) -> None:
+        write_whole(self.work / PLAN, json.dumps(started, indent=1) + "\n")
 
     def check_free(self) -> None:
         """Raise HistoryError where the folder holds work: of another kind, if what is to be built is not registered."""
@@ -260,8 +260,8 @@ def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace)
 def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress | None) -> Iterator[None]:
     """What Spark's own pages say of the job, and the terminal."""
     context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
-    said = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
-    context.setJobGroup(group, said, interruptOnCancel=True)
+    message = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
+    context.setJobGroup(group, message, interruptOnCancel=True)
     watching = nullcontext() if told is None else watched(context, group, told)
     with afterwards(lambda: context.setJobGroup(*_NO_GROUP)), watching:
         yield

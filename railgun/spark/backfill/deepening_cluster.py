@@ -15,7 +15,7 @@ from railgun.engine.history import check_identified, deepening_plan
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.plan_file import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
-from railgun.history.request_files import OFFER, REQUEST, Asked, read_asked, write_asked
+from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_asked
 from railgun.history.task_folder import beside, others
 from railgun.host.place import task_folder
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -68,7 +68,7 @@ class DeepeningOfCluster(DeepeningTarget):
     def _requested(self, stream: StreamKey) -> HistoryPlan:
         history = new_history_id(os.urandom)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
-        write_asked(self._folder / REQUEST, Asked(history, stream[1]))
+        write_asked(self._folder / REQUEST, BackfillRequestFile(history, stream[1]))
         try:
             return self._begun(stream, history)
         except BaseException:
@@ -99,7 +99,7 @@ class DeepeningOfCluster(DeepeningTarget):
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
         self._number = uuid.uuid4().hex
-        write_asked(self._folder / OFFER, Asked(plan.history, plan.created, self._number))
+        write_asked(self._folder / OFFER, BackfillRequestFile(plan.history, plan.created, self._number))
         return plan
 
     def install(self) -> None:
@@ -155,7 +155,7 @@ class DeepeningOfCluster(DeepeningTarget):
             plan = read_plan(self._folder)
         except HistoryDamagedError:
             plan = None
-        known = plan or read_asked(self._folder / REQUEST)
+        known = plan or read_request(self._folder / REQUEST)
         return (None, entry.created) if known is None else (known.history, known.created)
 
     def _put_aside(

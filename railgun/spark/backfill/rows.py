@@ -21,11 +21,11 @@ from railgun.wire.arrow_records import array_of
 from railgun.wire.arrow_types import is_text
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
-from railgun.wire.door import Roles
-from railgun.wire.door_table import AdmittedTable, TableDoor
 from railgun.wire.encode import encode_columns
 from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.table_validator import AdmittedTable, TableValidator
 from railgun.wire.text_values import read_text_array
+from railgun.wire.validator import Roles
 
 TASK, TIME, ID, RECORD = "task", "time", "id", "record"
 ROWS = pa.schema([(TASK, pa.int32()), (TIME, pa.int64()), (ID, pa.binary()), (RECORD, pa.large_binary())])
@@ -104,7 +104,7 @@ def routing(rules: RowRules) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     """For mapInArrow: rows with the stream's fields in, ROWS out."""
 
     def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = RowDoor(rules)
+        rows = RowValidator(rules)
         for batch in batches:
             yield from rows.take(batch)
         yield rows.said()
@@ -112,7 +112,7 @@ def routing(rules: RowRules) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return route
 
 
-class RowDoor:
+class RowValidator:
     """Checks, encodes and routes rows of history."""
 
     def __init__(self, rules: RowRules) -> None:
@@ -120,7 +120,7 @@ class RowDoor:
         stream = rules.stream
         partitioners = tuple(each for each in stream.partitioners if each != ALL)
         roles = Roles(rules.schema, stream.time, stream.id, partitioners)
-        self._door = TableDoor(roles, read_any if rules.is_text else read_array)
+        self._validator = TableValidator(roles, read_any if rules.is_text else read_array)
         self._router = Router(stream)
         assert stream.id is not None
         self._id_place = rules.schema.index(stream.id)
@@ -131,7 +131,7 @@ class RowDoor:
         counts, rules = self.counts, self._rules
         counts.read += batch.num_rows
         bad, batch = self._unreadable(batch)
-        admitted = self._door.admit(batch, rules.latest_ms)
+        admitted = self._validator.admit(batch, rules.latest_ms)
         events = admitted.events
         if bad.any() or admitted.first_bad is not None:
             self._refuse(batch, admitted, bad)
@@ -198,8 +198,8 @@ class RowDoor:
                 continue
             reason = f"{complaint.first.field}: {complaint.what}"
             known = self.counts.refused.get(reason)
-            wanted = EXAMPLES - (0 if known is None else len(known.examples))
-            where = [int(row) for row in np.flatnonzero(rows)[:wanted]]
+            requested = EXAMPLES - (0 if known is None else len(known.examples))
+            where = [int(row) for row in np.flatnonzero(rows)[:requested]]
             examples = [
                 [ids.string(row)[:_SHOWN_BYTES] if ids.words[row] else "", self._why(batch, row)]
                 for row in where
@@ -208,7 +208,7 @@ class RowDoor:
 
     def _why(self, batch: pa.RecordBatch, row: int) -> str:
         """The first thing that is wrong with a row: of each, a batch tells only what is wrong with its first."""
-        alone = self._door.admit(batch.slice(row, 1), self._rules.latest_ms)
+        alone = self._validator.admit(batch.slice(row, 1), self._rules.latest_ms)
         return alone.complaints[0].first.msg
 
 

@@ -27,9 +27,9 @@ class DeepeningOfService(DeepeningTarget):
         stream = self.request.stream
         with Client(self._url) as client:
             before = client.deepening(stream)
-            begun = client.begin_deepening(stream, self.request.cut_ms)
+            started = client.begin_deepening(stream, self.request.cut_ms)
             plan = read_plan(deepening_folder(self.request.data, stream))
-            if plan is not None and plan.history == begun["history"]:
+            if plan is not None and plan.history == started["history"]:
                 self.has_begun = before["state"] == "none"
                 return plan
             if before["state"] == "none":
@@ -52,11 +52,11 @@ class DeepeningOfService(DeepeningTarget):
     def _install(self) -> None:
         stream = self.request.stream
         with Client(self._url) as client:
-            wanted = client.deepening(stream)["history"]
+            requested = client.deepening(stream)["history"]
             client.install_deepening(stream)
             while True:
                 standing = client.deepening(stream)
-                if standing["state"] == "none" and standing["history"] == wanted:
+                if standing["state"] == "none" and standing["history"] == requested:
                     break
                 if standing["state"] in ("none", "failed"):
                     reason = standing["failure"] or "it was given up"

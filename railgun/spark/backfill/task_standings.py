@@ -54,25 +54,25 @@ class TaskStandings:
             return False
         fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
         for value in fetched.values():
-            said = msgspec.json.decode(value)
-            if (said["stream"], said["created"]) == self._stream:
-                self._take(said)
+            message = msgspec.json.decode(value)
+            if (message["stream"], message["created"]) == self._stream:
+                self._take(message)
         self._next = fetched.next_offset
         return True
 
-    def _take(self, said: dict[str, Any]) -> None:
-        task = said["partitioner"], said["partition"]
-        self._standing[task] = said
-        failure = self._failure(said)
+    def _take(self, message: dict[str, Any]) -> None:
+        task = message["partitioner"], message["partition"]
+        self._standing[task] = message
+        failure = self._failure(message)
         if failure:
             self._failures[task] = failure
         else:
             self._failures.pop(task, None)
 
-    def _failure(self, said: dict[str, Any]) -> str:
-        following = said.get("following") or {}
+    def _failure(self, message: dict[str, Any]) -> str:
+        following = message.get("following") or {}
         of = following.get("history"), following.get("offer", "")
         if of == (self._history, self._offer) and following.get("failure"):
             return str(following["failure"])
-        state = str(said.get("state", ""))
+        state = str(message.get("state", ""))
         return state if state.startswith("failed") else ""

@@ -22,33 +22,33 @@ def defined(file: str, stream: str | None) -> StreamSchemas:
     return StreamSchemas(found, {FIRST_VERSION: found.schema(FIRST_VERSION)})
 
 
-def chosen_stream(names: Sequence[str], wanted: str | None, place: str) -> str:
+def chosen_stream(names: Sequence[str], requested: str | None, place: str) -> str:
     """The one that is meant of those at a place. Raises OptionError."""
-    if wanted is None and len(names) == 1:
+    if requested is None and len(names) == 1:
         return names[0]
-    if wanted is None:
+    if requested is None:
         raise OptionError(
             f"{place}: it has the streams {', '.join(names) or '(none)'}; say which: option stream"
         )
-    if wanted not in names:
-        near = nearest(wanted, names)
+    if requested not in names:
+        near = nearest(requested, names)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"
-        raise OptionError(f"{place}: there is no stream {wanted[:80]!r}; {hint}")
-    return wanted
+        raise OptionError(f"{place}: there is no stream {requested[:80]!r}; {hint}")
+    return requested
 
 
-def chosen_partitioner(stream: StreamDefinition, wanted: str | None) -> str:
+def chosen_partitioner(stream: StreamDefinition, requested: str | None) -> str:
     """The one that is meant of a stream's. Raises OptionError."""
     names = {column_name(each): each for each in stream.partitioners}
-    if wanted is None and len(names) == 1:
+    if requested is None and len(names) == 1:
         return stream.partitioners[0]
-    if wanted is None:
+    if requested is None:
         raise OptionError(
             f"stream {stream.name} has the partitioners {', '.join(names)}, each with all events; say which one's to "
             "read: option partitioner"
         )
-    if wanted in names or wanted in stream.partitioners:
-        return names.get(wanted, wanted)
-    near = nearest(wanted, names)
+    if requested in names or requested in stream.partitioners:
+        return names.get(requested, requested)
+    near = nearest(requested, names)
     hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-    raise OptionError(f"stream {stream.name} has no partitioner {wanted[:80]!r}; {hint}")
+    raise OptionError(f"stream {stream.name} has no partitioner {requested[:80]!r}; {hint}")

@@ -74,20 +74,20 @@ def all_columns(types: Mapping[str, Type], prefix: str, *, times_as_long: bool) 
     return StructType(fields + [StructField(prefix + name, each) for name, each in own.items()])
 
 
-def chosen(everything: StructType, wanted: Sequence[str]) -> StructType:
+def chosen(everything: StructType, requested: Sequence[str]) -> StructType:
     """Some of the columns, in the order asked for. Raises ColumnError for one that is not there."""
     known = {field.name: field for field in everything}
-    for name in wanted:
+    for name in requested:
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
             raise ColumnError(f"there is no column {name[:80]!r}; {hint}")
-    return StructType([known[name] for name in wanted])
+    return StructType([known[name] for name in requested])
 
 
-def check_types(asked: StructType, everything: StructType) -> None:
+def check_types(requested: StructType, everything: StructType) -> None:
     """Raise ColumnError where a schema that the user gave does not fit."""
-    for field, own in zip(asked, chosen(everything, asked.fieldNames())):
+    for field, own in zip(requested, chosen(everything, requested.fieldNames())):
         if field.dataType != own.dataType:
             raise ColumnError(
                 f"column {field.name} is {own.dataType.simpleString()}, not {field.dataType.simpleString()}; leave "
@@ -107,8 +107,8 @@ class RowMaker:
         self._times_as_long = times_as_long
         self._partitioner = partitioner
         self._fields = [name for name in columns.fieldNames() if name not in self._own]
-        asked = {self._own[name] for name in columns.fieldNames() if name in self._own}
-        self.needs_payloads = bool(self._fields) or not asked <= _FROM_HEADS
+        requested = {self._own[name] for name in columns.fieldNames() if name in self._own}
+        self.needs_payloads = bool(self._fields) or not requested <= _FROM_HEADS
         self._decoder = Decoder(known.schemas.values(), self._fields, None)
 
     def batches(self, raw: RawRecords, piece: Piece, bounds: Bounds) -> Iterator[pa.RecordBatch]:

@@ -15,9 +15,9 @@ def within_ranges(bounds: Bounds, options: ReadOptions, log: RecordLog) -> Bound
 
     An offset for one partition must be one of that partition's. One for all of them must lie in one of them.
     """
-    asked = options.bounds
-    if asked.first_offset or asked.last_offset or asked.partitions:
-        _check(asked, log.start_offsets(), log.end_offsets())
+    requested = options.bounds
+    if requested.first_offset or requested.last_offset or requested.partitions:
+        _check(requested, log.start_offsets(), log.end_offsets())
     if options.start_appended_ms is not None:
         firsts = log.offsets_at(options.start_appended_ms)
         firsts = {each: max(offset, bounds.offsets(each)[0]) for each, offset in firsts.items()}
@@ -29,17 +29,19 @@ def within_ranges(bounds: Bounds, options: ReadOptions, log: RecordLog) -> Bound
     return bounds
 
 
-def _check(asked: Bounds, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
-    named = {*(asked.partitions or ()), *(asked.first_offset or ()), *(asked.last_offset or ())} - {
-        ALL_PARTITIONS
-    }
+def _check(requested: Bounds, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    named = {
+        *(requested.partitions or ()),
+        *(requested.first_offset or ()),
+        *(requested.last_offset or ()),
+    } - {ALL_PARTITIONS}
     for partition in sorted(named - set(starts)):
         raise OptionError(f"there is no partition {partition}; the topic has 0 to {len(starts) - 1}")
     holds = [f"{each}: {starts[each]} to {ends[each] - 1}" for each in starts if ends[each] > starts[each]]
     held = f"what is there, by partition, is {', '.join(holds) or 'nothing'}"
     for option, offsets, is_end in (
-        ("startOffset", asked.first_offset, False),
-        ("endOffset", asked.last_offset, True),
+        ("startOffset", requested.first_offset, False),
+        ("endOffset", requested.last_offset, True),
     ):
         for partition, offset in (offsets or {}).items():
             where = starts if partition == ALL_PARTITIONS else (partition,)

@@ -88,13 +88,13 @@ def _offsets(bounds: Bounds, each: Filter) -> Bounds:
 
 def _partitions(bounds: Bounds, each: Filter) -> Bounds:
     if isinstance(each, EqualTo) and isinstance(each.value, int):
-        wanted = frozenset({each.value})
+        requested = frozenset({each.value})
     elif isinstance(each, In) and all(isinstance(value, int) for value in each.value):
-        wanted = frozenset(each.value)
+        requested = frozenset(each.value)
     else:
         return bounds
     known = bounds.partitions
-    return dataclasses.replace(bounds, partitions=wanted if known is None else known & wanted)
+    return dataclasses.replace(bounds, partitions=requested if known is None else known & requested)
 
 
 FORMAT = "railgun"

@@ -29,9 +29,9 @@ from railgun.spark.validation.run_source import (
 from railgun.spark.validation.task_log_source import RECORD
 from railgun.wire.arrow_records import array_of
 from railgun.wire.arrow_values import read_array
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor
 from railgun.wire.encode import encode_columns
+from railgun.wire.table_validator import TableValidator
+from railgun.wire.validator import Roles
 
 _BAD = "bad"
 
@@ -87,23 +87,27 @@ def _reading(
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partitioners = tuple(each for each in stream.partitioners if each != ALL)
         roles = Roles(stream.schema(version), stream.time, stream.id, partitioners)
-        door = TableDoor(roles, read_any if is_text else read_array)
+        validator = TableValidator(roles, read_any if is_text else read_array)
         shape = _schema(stream)
         for batch in batches:
             unreadable: list[str | None] = [None] * batch.num_rows
             if REFUSED in batch.schema.names:
                 unreadable = batch.column(REFUSED).to_pylist()
                 batch = batch.select([name for name in batch.schema.names if name != REFUSED])
-            found = _columns(door, stream, version, batch, unreadable)
+            found = _columns(validator, stream, version, batch, unreadable)
             yield pa.RecordBatch.from_arrays([found[name] for name in shape.names], schema=shape)
 
     return read
 
 
 def _columns(
-    door: TableDoor, stream: StreamDefinition, version: int, batch: pa.RecordBatch, why: list[str | None]
+    validator: TableValidator,
+    stream: StreamDefinition,
+    version: int,
+    batch: pa.RecordBatch,
+    why: list[str | None],
 ) -> dict[str, pa.Array]:
-    admitted = door.admit(batch)
+    admitted = validator.admit(batch)
     bad = np.array([each is not None for each in why], np.bool_)
     for complaint in admitted.complaints:
         for row in np.flatnonzero((complaint.rows != 0) & ~bad).tolist():
@@ -115,5 +119,5 @@ def _columns(
         places[~bad] = np.arange(len(events))
         records = records.take(pa.array(places, mask=bad))
     block = CheckedBlock(batch.num_rows, events, bad, (), None, 0)
-    said = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
-    return event_arrays(block, stream, 0) | {RECORD: records, _BAD: said}
+    message = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
+    return event_arrays(block, stream, 0) | {RECORD: records, _BAD: message}

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from railgun.language.ast import Window, WindowKind
 from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK, TASK
 from railgun.spark.validation.checking import Checked, held_scale
-from railgun.spark.validation.lives import Life, Span, Told
+from railgun.spark.validation.lifetimes import ControlHistory, Lifetime, Span
 from railgun.spark.validation.reply_checks import Spoken
 from railgun.spark.validation.reply_source import ABSENT, PARTIAL, UNFIT, WARMING
 from railgun.spark.validation.run_source import NUMBER
@@ -37,7 +37,7 @@ class LifeRules:
     def __init__(
         self,
         events: DataFrame,
-        told: Told,
+        told: ControlHistory,
         columns: Mapping[int, str],
         elsewhere: Set[str] = frozenset(),
     ) -> None:
@@ -69,16 +69,16 @@ class LifeRules:
                 made.append(Spoken(self._title(life), column, otherwise, held_scale(life.metric)))
         return made
 
-    def _alike(self, life: Life) -> list[Life]:
+    def _alike(self, life: Lifetime) -> list[Lifetime]:
         """All lives of its name."""
         return [other for other in self._told.lives.values() if other.metric.name == life.metric.name]
 
-    def _title(self, life: Life) -> str:
+    def _title(self, life: Lifetime) -> str:
         """Its name in the report."""
         name = life.metric.name
         return name if len(self._alike(life)) == 1 else f"{name} (added at {life.added})"
 
-    def _checked(self, life: Life) -> Checked:
+    def _checked(self, life: Lifetime) -> Checked:
         metric, column = life.metric, self._columns[life.added]
         lacks = [lack for task, span in life.spans.items() if (lack := self._lack(task, span)) is not None]
         name = text_literal(metric.name)
@@ -154,7 +154,7 @@ class LifeRules:
             made.append(f"({TASK} = {partition}{after}{until})")
         return " OR ".join(made) or "false"
 
-    def _warming(self, life: Life) -> str:
+    def _warming(self, life: Lifetime) -> str:
         made = []
         for span in life.spans.values():
             if self._clock(span.added) is not None:

@@ -26,7 +26,7 @@ _WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Claim:
     """What replies say beside results. name: in the report.  own, recorded: SQL of what it should be, and is."""
 
     name: str
@@ -57,7 +57,7 @@ def check_partitioner(
     events: DataFrame,
     passes: Sequence[Pass],
     types: Mapping[str, Type],
-    said: Sequence[Said],
+    said: Sequence[Claim],
     sample: float | None,
     *,
     has_sure: bool = False,
@@ -96,7 +96,7 @@ def check_partitioner(
 def _with_pairs(
     checks: Sequence[MetricCheck],
     events: DataFrame,
-    said: Sequence[Said],
+    said: Sequence[Claim],
     passes: Sequence[Pass],
     pairs: Sequence[DataFrame],
     number: str,
@@ -137,7 +137,7 @@ def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Windo
     return {window: place in seen for place, window in enumerate(windows)}
 
 
-def _compared(events: DataFrame, said: Sequence[Said]) -> list[MetricCheck]:
+def _compared(events: DataFrame, said: Sequence[Claim]) -> list[MetricCheck]:
     """What the replies say of lateness and duplicates."""
     wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in said]
     compared, *mismatches = events.agg(
@@ -151,7 +151,7 @@ def _compared(events: DataFrame, said: Sequence[Said]) -> list[MetricCheck]:
     ]
 
 
-def _examples(wrong: DataFrame, said: Said) -> tuple[Example, ...]:
+def _examples(wrong: DataFrame, said: Claim) -> tuple[Example, ...]:
     """The first events whose replies say it wrongly."""
     rows = (
         wrong.orderBy(NUMBER)

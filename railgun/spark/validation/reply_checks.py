@@ -103,9 +103,9 @@ class Unsent:
         }
 
     def _examples(self, spoken: Spoken) -> tuple[Example, ...]:
-        said = self.replies.where(spoken.is_said).orderBy(self.number).limit(EXAMPLES)
+        message = self.replies.where(spoken.is_said).orderBy(self.number).limit(EXAMPLES)
         due = f"null: its event was not sent to partitioner {self.partitioner}"
-        rows = said.selectExpr(self.number, self.id, spoken.value, spoken.otherwise).collect()
+        rows = message.selectExpr(self.number, self.id, spoken.value, spoken.otherwise).collect()
         return tuple(
             Example(
                 number,

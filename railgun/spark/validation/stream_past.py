@@ -16,7 +16,7 @@ from railgun.spark.errors import PlaceError
 from railgun.spark.sessions import kept
 from railgun.spark.validation.admission import ACCEPTED_MS, DUPLICATE, TASK
 from railgun.spark.validation.history_events import HistoryInput
-from railgun.spark.validation.lives import Told
+from railgun.spark.validation.lifetimes import ControlHistory
 from railgun.spark.validation.report import Example, MetricCheck, ReadHistory
 from railgun.spark.validation.run_source import EVENT_MS
 from railgun.spark.validation.worlds import Controls, Cutover, cutovers, is_base, known_setting, told_behind
@@ -30,7 +30,7 @@ class StreamPast:
 
     read: ReadHistory
     found: Mapping[str, Mapping[int, Cutover]]
-    told: Mapping[str, Told]
+    told: Mapping[str, ControlHistory]
     events: DataFrame
     manifests: Mapping[tuple[str, int], HistoryManifest]
 
@@ -68,7 +68,7 @@ def stream_past(
     spark: SparkSession,
     named: HistoryInput | None,
     stream: StreamDefinition,
-    here: Mapping[str, tuple[Told, Controls]],
+    here: Mapping[str, tuple[ControlHistory, Controls]],
     data: str | None,
 ) -> Iterator[StreamPast | None]:
     """The history that a stream's logs tell of; None where they tell of none.

@@ -17,7 +17,7 @@ from railgun.spark.validation.checking import Checked, ValueColumns, held_scale,
 from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
-    Said,
+    Claim,
     check_partitioner,
 )
 from railgun.spark.validation.reply_checks import Spoken, Unsent, joined
@@ -102,8 +102,8 @@ def validate_run(
     order = {name: place for place, name in enumerate(recorded_columns(stream, metrics))}
     checks.sort(key=lambda check: order[check.name])
     seconds = time.perf_counter() - began
-    asked = None if times.is_all else in_range
-    return Report(stream.name, events, rows - events, seconds, checks, sample, times, in_range=asked)
+    requested = None if times.is_all else in_range
+    return Report(stream.name, events, rows - events, seconds, checks, sample, times, in_range=requested)
 
 
 def _partitioner(
@@ -122,14 +122,14 @@ def _partitioner(
     fields = dict.fromkeys(column for one in passes for column in one.group)
     answers = [reply(late), reply(duplicate), *(each.column for one in passes for each, _ in one.metrics)]
     task = task_column(place)
-    asked = [] if times.is_all else [f"{times.holds(EVENT_MS)} AS {SURE}", f"false AS {UNSURE}"]
+    requested = [] if times.is_all else [f"{times.holds(EVENT_MS)} AS {SURE}", f"false AS {UNSURE}"]
     sent = run.where(f"{task} IS NOT NULL").selectExpr(
-        NUMBER, EVENT_ID, EVENT_MS, f"{task} AS {TASK}", *fields, *values.selected(), *answers, *asked
+        NUMBER, EVENT_ID, EVENT_MS, f"{task} AS {TASK}", *fields, *values.selected(), *answers, *requested
     )
-    said = [Said(late, LATE, reply(late)), Said(duplicate, DUPLICATE, reply(duplicate))]
+    message = [Claim(late, LATE, reply(late)), Claim(duplicate, DUPLICATE, reply(duplicate))]
     tasks = stream.partitions_of(stream.partitioners[place])
     with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
-        checks = check_partitioner(events, passes, values.types, said, sample, has_sure=bool(asked))
+        checks = check_partitioner(events, passes, values.types, message, sample, has_sure=bool(requested))
     spoken = [Spoken(each, reply(each)) for each in (late, duplicate)]
     spoken += [Spoken(each.name, reply(each.name), scale=held_scale(each)) for each in metrics]
     unsent = Unsent(

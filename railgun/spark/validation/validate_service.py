@@ -29,11 +29,11 @@ from railgun.spark.validation.admission import (
 from railgun.spark.validation.checking import ValueColumns, planned
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
-from railgun.spark.validation.lives import Told, told
+from railgun.spark.validation.lifetimes import ControlHistory, told
 from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
-    Said,
+    Claim,
     Uncertain,
     check_partitioner,
 )
@@ -165,7 +165,7 @@ def validate_service(
     session.dataSource.register(ReplySource)
     with own_errors(ValidationError), in_force(session), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
-        said: dict[str, tuple[Told, Controls]] = {}
+        message: dict[str, tuple[ControlHistory, Controls]] = {}
         for partitioner in stream.partitioners:
             loaded = (
                 session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
@@ -173,10 +173,10 @@ def validate_service(
             log = logs[partitioner] = stack.enter_context(kept(loaded))
             rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
             controls = [(row[0], row[1], row[2]) for row in rows]
-            said[partitioner] = told(controls, partitioner), controls
+            message[partitioner] = told(controls, partitioner), controls
         data = recorded.log.get("path")
-        past = stack.enter_context(stream_past(session, recorded.history, stream, said, data))
-        columns = _columns([each for each, _ in said.values()])
+        past = stack.enter_context(stream_past(session, recorded.history, stream, message, data))
+        columns = _columns([each for each, _ in message.values()])
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
@@ -193,7 +193,7 @@ def validate_service(
             check_times(replies, place.of_number),
         ]
         unanswered = 0
-        all_told = {name: each for name, (each, _) in said.items()}
+        all_told = {name: each for name, (each, _) in message.items()}
         for partitioner, log in logs.items():
             one = _Partitioner(stream, partitioner, all_told, columns, log, replies, past, times, place)
             checks += one.checks(sample)
@@ -218,7 +218,7 @@ def validate_service(
     )
 
 
-def _columns(all_told: Iterable[Told]) -> list[Answered]:
+def _columns(all_told: Iterable[ControlHistory]) -> list[Answered]:
     """A column of the replies for each metric that there ever was."""
     lives = {added: life for each in all_told for added, life in each.lives.items()}
     return [
@@ -245,7 +245,7 @@ class _Partitioner:
         self,
         stream: StreamDefinition,
         partitioner: str,
-        all_told: Mapping[str, Told],
+        all_told: Mapping[str, ControlHistory],
         columns: Sequence[Answered],
         log: DataFrame,
         replies: DataFrame,
@@ -272,9 +272,9 @@ class _Partitioner:
         late = f"{LATE_AT}[{key}]"
         duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
         column = column_name(self._name)
-        said = [
-            Said(f"late_{column}", LATE, late),
-            Said(f"duplicate_{column}", DUPLICATE, duplicate),
+        message = [
+            Claim(f"late_{column}", LATE, late),
+            Claim(f"duplicate_{column}", DUPLICATE, duplicate),
         ]
         values = ValueColumns()
         lives = [life.metric for life in self._told.lives.values()]
@@ -294,7 +294,7 @@ class _Partitioner:
             spoken += rules.spoken()
             uncertain, self.unanswered = self._uncertain(events, stack)
             checks = check_partitioner(
-                events, passes, values.types, said, sample, has_sure=True, uncertain=uncertain
+                events, passes, values.types, message, sample, has_sure=True, uncertain=uncertain
             )
         place = self._place_in_stream
         elsewhere = f"NOT {sent_to(place)} AND NOT {is_mixed(place)} AND {self._times.holds(REPLY_MS)}"
@@ -305,7 +305,7 @@ class _Partitioner:
 
     def _events(
         self, admission: DataFrame, values: ValueColumns, stack: ExitStack
-    ) -> tuple[DataFrame, Told, list[MetricCheck]]:
+    ) -> tuple[DataFrame, ControlHistory, list[MetricCheck]]:
         """All that is admitted, with the lives of metrics there; and whether what was installed is what was read."""
         if self._past is None:
             return admission.where(f"NOT {REDELIVERED}"), self._told, []
@@ -385,8 +385,8 @@ class _Partitioner:
     def _beside(self) -> DataFrame:
         """Of replies what this partitioner's events are compared with."""
         columns = [each.column for each in self._columns]
-        wanted = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
-        return self._replies.where(f"NOT {IN_NO_LOG}").select(wanted)
+        requested = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
+        return self._replies.where(f"NOT {IN_NO_LOG}").select(requested)
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
         """The replies to ids that come again; and how many events have no reply."""

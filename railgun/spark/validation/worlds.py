@@ -26,7 +26,7 @@ from railgun.spark.validation.admission import (
     Lateness,
 )
 from railgun.spark.validation.life_rules import clocks_at
-from railgun.spark.validation.lives import Past, Setting, Told, told
+from railgun.spark.validation.lifetimes import ControlHistory, Past, Setting, told
 from railgun.spark.validation.partitioner_check import SURE, UNSURE
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, task_column
@@ -68,7 +68,7 @@ class Cutover:
     deepens: bool
 
 
-def cutovers(told: Told, controls: Controls, positions: Mapping[int, int]) -> dict[int, Cutover]:
+def cutovers(told: ControlHistory, controls: Controls, positions: Mapping[int, int]) -> dict[int, Cutover]:
     """By task. positions: of a deepened stream, by task, the offset that its task was built up to.
 
     Raises PlaceError for more than one history, and for a deepening of which that is not known.
@@ -102,7 +102,9 @@ def _cutover(task: int, past: Past, controls: Controls, positions: Mapping[int, 
     return Cutover(past.number, first, past.cut_ms, max(places, default=0), past.deepens)
 
 
-def told_behind(controls: Controls, partitioner: str, tasks: int, found: Mapping[int, Cutover]) -> Told:
+def told_behind(
+    controls: Controls, partitioner: str, tasks: int, found: Mapping[int, Cutover]
+) -> ControlHistory:
     """What the control records say in the other world, whose tasks have the numbers from `tasks` on: what its tasks
     know from the beginning comes first."""
     moved = []
@@ -117,15 +119,17 @@ def told_behind(controls: Controls, partitioner: str, tasks: int, found: Mapping
     return made
 
 
-def known_setting(told: Told, found: Mapping[int, Cutover], tasks: int) -> Setting:
+def known_setting(told: ControlHistory, found: Mapping[int, Cutover], tasks: int) -> Setting:
     """The stream as a history was made for it. told: of the other world."""
     task = next(iter(found)) + tasks
     return [each for each in told.settings[task] if place_of_number(each.number)[1] < _BASE_OFFSET][-1]
 
 
-def both(here: Told, behind: Told) -> Told:
+def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:
     """What is said of the tasks of both worlds."""
-    made = Told(dict(here.lives), {**here.settings, **behind.settings}, {**here.leading, **behind.leading})
+    made = ControlHistory(
+        dict(here.lives), {**here.settings, **behind.settings}, {**here.leading, **behind.leading}
+    )
     for added, life in behind.lives.items():
         known = made.lives.get(added)
         made.lives[added] = life if known is None else replace(known, spans={**known.spans, **life.spans})
@@ -133,7 +137,7 @@ def both(here: Told, behind: Told) -> Told:
 
 
 def floors(
-    events: DataFrame, here: Told, behind: Told, found: Mapping[int, Cutover], tasks: int
+    events: DataFrame, here: ControlHistory, behind: ControlHistory, found: Mapping[int, Cutover], tasks: int
 ) -> dict[int, list[Lateness]]:
     """The lateness in force in the other world, by task. What was late where a stream was deepened stays late, though
     lateness may have been less once.

@@ -18,7 +18,7 @@ _INDEX_ROWS = 256
 class ItemStore(Protocol):
     """What the pool needs of the store (`store.Store`)."""
 
-    def get(self, wanted: list[bytes]) -> list[tuple[int, bytes | None]]:
+    def get(self, requested: list[bytes]) -> list[tuple[int, bytes | None]]:
         """(stored_epoch, body) per key; (0, None) where nothing is."""
 
     def write(self, images: Sequence[Image]) -> None:

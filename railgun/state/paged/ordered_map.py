@@ -40,7 +40,7 @@ from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, st64, sti64
 
 
 @jit
-def bury_page(ctx: int, number: int) -> Any:
+def defer_free(ctx: int, number: int) -> Any:
     """Hand a page, of a tree or raw, to the graveyard with all that is below it: 0, or ROOM, DRAIN, FAULT."""
     if outbox_full(ctx):
         return DRAIN
@@ -57,7 +57,7 @@ def om_clear(ctx: int, root: int) -> Any:
     """Empty a map in no time, whatever its size: 0, or a status."""
     number = ldi64(root)
     if number:
-        placed = bury_page(ctx, number)
+        placed = defer_free(ctx, number)
         if placed < 0:
             return placed
         sti64(root, 0)
@@ -66,7 +66,7 @@ def om_clear(ctx: int, root: int) -> Any:
 
 
 @jit
-def bury_step(ctx: int) -> Any:
+def free_deferred_page(ctx: int) -> Any:
     """Free one page of the graveyard: 1, or 0 if it is empty, or a status."""
     number = ldi64(ctx + GRAVES)
     if number == 0:
@@ -75,8 +75,8 @@ def bury_step(ctx: int) -> Any:
     top = descend_edge(ctx, number, False)
     if top < 0:
         return top
-    buried = ldi64(path_entry(ctx))
-    page = open_page(ctx, 0, buried)
+    deferred = ldi64(path_entry(ctx))
+    page = open_page(ctx, 0, deferred)
     if page < 0:
         return FAULT
     while level_of(page) and count_of(page):
@@ -87,7 +87,7 @@ def bury_step(ctx: int) -> Any:
             return placed
         mark_dirty(ctx, page)
         set_count(page, count_of(page) - 1)
-    removed = om_delete(ctx, ctx + GRAVES, buried, 0)
+    removed = om_delete(ctx, ctx + GRAVES, deferred, 0)
     if removed < 0:
         return removed
     drop_page(ctx, page)

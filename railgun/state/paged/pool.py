@@ -35,7 +35,7 @@ from railgun.state.paged.layout import (
     SCAN_SLAB,
 )
 from railgun.state.paged.memory import PageMemory
-from railgun.state.paged.ordered_map import bury_step, om_scan
+from railgun.state.paged.ordered_map import free_deferred_page, om_scan
 from railgun.state.paged.outbox import BODY_HEAD_BYTES
 from railgun.state.paged.strings import load_absent_string
 from railgun.state.resident import Image
@@ -110,10 +110,10 @@ class PagePool:
         rows = np.ascontiguousarray(ids, np.uint64)
         missing = np.empty(len(rows), np.int64)
         n = int(absent_pages(self.context, address(rows), len(rows), address(missing)))
-        wanted = list(dict.fromkeys(map(tuple, rows[missing[:n]].view(np.int64).tolist())))
-        if wanted:
-            self._load(wanted[: self._memory.pages_at_once])
-        return min(len(wanted), self._memory.pages_at_once)
+        requested = list(dict.fromkeys(map(tuple, rows[missing[:n]].view(np.int64).tolist())))
+        if requested:
+            self._load(requested[: self._memory.pages_at_once])
+        return min(len(requested), self._memory.pages_at_once)
 
     def _load(self, ids: list[tuple[int, int]]) -> None:
         """Load pages that are not resident, by their ids as signed words."""
@@ -202,7 +202,7 @@ class PagePool:
 
     # --- the graveyard, reading, numbers -----------------------------------------------------------
 
-    def bury(self, limit: int) -> int:
+    def free_deferred(self, limit: int) -> int:
         """Free at most `limit` pages of dropped maps; returns how many roots are still waiting."""
         if self._memory.get(GRAVES_COUNT) == 0:
             return 0
@@ -210,7 +210,7 @@ class PagePool:
         self.prefetch(next(self.walk(self.context + GRAVES, 1))[:limit, 1::-1])
         freed = 0
         while freed < limit:
-            status = int(bury_step(self.context))
+            status = int(free_deferred_page(self.context))
             if status < 0:
                 self.handle(status)
             elif status == 0:

@@ -56,7 +56,7 @@ def row_tag(group: Any, lo: Any) -> Any:
 
 
 @jit
-def foresee_entry(ctx: int, group: Any, lo: Any) -> Any:
+def prefetch_entry(ctx: int, group: Any, lo: Any) -> Any:
     """Have the hash table's entry for an entity brought near, for a `find_row` soon; its address."""
     entry = ldi64(ctx + ROWS_TABLE) + np.int64((row_tag(group, lo) & ld64(ctx + ROWS_MASK)) << np.uint64(4))
     prefetch(entry)
@@ -64,7 +64,7 @@ def foresee_entry(ctx: int, group: Any, lo: Any) -> Any:
 
 
 @jit
-def foresee_row(entry: int) -> None:
+def prefetch_row(entry: int) -> None:
     """Have the row that a table entry leads to brought near."""
     prefetch(ldi64(entry + 8))
 
@@ -119,7 +119,7 @@ def _is_named(ctx: int, row: int, name: Any, mask_of_name: Any, hi: Any, lo: Any
 
 
 @jit
-def is_stale(ctx: int, row: int) -> Any:
+def is_outdated(ctx: int, row: int) -> Any:
     """Has a row an older layout than the newest of its group?"""
     return ld64(row + ROW_TAGS) & NAME_MASK != ld64(group_record(ctx, row_group(row)) + GROUP_NAME)
 
@@ -131,12 +131,12 @@ def layout_of_row(ctx: int, row: int) -> Any:
     newest = ldi64(record + GROUP_VERSION)
     if ld64(row + ROW_TAGS) & NAME_MASK == ld64(record + GROUP_NAME):
         return ldi64(record + GROUP_CELLS), newest
-    older = older_layout(record, stale_version(record, row))
+    older = older_layout(record, outdated_version(record, row))
     return ldi64(older + MAP_CELLS), ldi64(older + MAP_VERSION)
 
 
 @jit
-def stale_version(record: int, row: int) -> Any:
+def outdated_version(record: int, row: int) -> Any:
     """The layout's version of a row of a group, less than LAYOUTS behind the newest."""
     newest = ldi64(record + GROUP_VERSION)
     told = np.int64(ld64(row + ROW_TAGS) >> np.uint64(LAYOUT_SHIFT))

@@ -68,8 +68,8 @@ def evict_row(ctx: int, row: int) -> Any:
 
 
 @jit
-def evict_rows(ctx: int, index: int, wanted: int) -> Any:
-    """Evict up to `wanted` rows of a class, by the clock: (rows evicted, must images be written first?).
+def evict_rows(ctx: int, index: int, requested: int) -> Any:
+    """Evict up to `requested` rows of a class, by the clock: (rows evicted, must images be written first?).
 
     A row used since the hand's last visit is spared once, one of this stamp always. Two rounds at most.
     """
@@ -77,7 +77,7 @@ def evict_rows(ctx: int, index: int, wanted: int) -> Any:
     segments = ldi64(ctx + ROWS_SEGMENT_COUNT)
     evicted = np.int64(0)
     left = 2 * ldi64(record + CLASS_HELD) + 1  # segments to enter
-    while evicted < wanted and left > 0:
+    while evicted < requested and left > 0:
         at = ldi64(record + CLASS_HAND_SEGMENT)
         slot = ldi64(record + CLASS_HAND_SLOT)
         segment = segment_record(ctx, at)

@@ -26,8 +26,8 @@ from railgun.state.rows.context import (
     row_name,
 )
 from railgun.state.rows.evict import OUT_FULL
-from railgun.state.rows.renew import LEFT, leave_rows
-from railgun.state.rows.room import RowRoom
+from railgun.state.rows.eviction import RowEviction
+from railgun.state.rows.upgrade import LEFT, leave_rows
 from railgun.state.store import Store
 from reservoir.native.jit import address
 
@@ -38,7 +38,7 @@ _ALL = 1 << 62
 class RowGroups:
     """Which groups there are and how their rows are laid out. A new layout makes the rows in memory stale, no more."""
 
-    def __init__(self, room: RowRoom, store: Store) -> None:
+    def __init__(self, room: RowEviction, store: Store) -> None:
         self._room = room
         self._memory = room.memory
         self._store = store

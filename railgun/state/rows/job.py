@@ -24,16 +24,16 @@ from railgun.state.rows.load import (
     JOB_MISSING,
     JOB_N,
     JOB_OFFSET,
+    JOB_OUTDATED_VERSION,
     JOB_ROWS,
     JOB_SCRATCH,
-    JOB_STALE_VERSION,
     JOB_VALUES,
     JOB_WORDS,
     KEPT_HEAD_BYTES,
     NO_MAP,
-    displace,
     fill_rows,
     place_missing,
+    undo_load,
 )
 from railgun.state.rows.memory import RowMemory
 from railgun.state.store import Store
@@ -97,9 +97,9 @@ class LoadJob:
         return int(self._missing[self._words[JOB_AT // 8], 0])
 
     @property
-    def stale_version(self) -> int:
+    def outdated_version(self) -> int:
         """Layout of the row of that entry, where its runs are unknown."""
-        return int(self._words[JOB_STALE_VERSION // 8])
+        return int(self._words[JOB_OUTDATED_VERSION // 8])
 
     @property
     def slot_class(self) -> int:
@@ -110,9 +110,9 @@ class LoadJob:
         """Place rows until done or until something is in the way: a status of `place_missing`."""
         return int(place_missing(self._memory.address, self._address))
 
-    def displace(self) -> None:
+    def undo_load(self) -> None:
         """Take back what was placed: the load has failed."""
-        displace(self._memory.address, self._address)
+        undo_load(self._memory.address, self._address)
 
     def fill(self) -> None:
         """Read the values of the rows placed, and unpack them."""
@@ -120,17 +120,17 @@ class LoadJob:
         if count == 0:
             return
         content = bytes(self._keys[: count * ROW_KEY_BYTES])
-        wanted = [content[at : at + ROW_KEY_BYTES] for at in range(0, len(content), ROW_KEY_BYTES)]
+        requested = [content[at : at + ROW_KEY_BYTES] for at in range(0, len(content), ROW_KEY_BYTES)]
         words = self._words
         words[JOB_KEPT_BYTES // 8] = 0
-        self.unpack(wanted, self._store.get_values(wanted))
+        self.unpack(requested, self._store.get_values(requested))
         kept = words[JOB_KEPT_BYTES // 8]
         if kept:
             self._store.keep(self._context[ROWS_EPOCH // 8], bytes(self._kept[:kept]))
 
-    def unpack(self, wanted: list[bytes], values: Sequence[bytes | None]) -> None:
+    def unpack(self, requested: list[bytes], values: Sequence[bytes | None]) -> None:
         """Unpack the values of the keys into the rows placed."""
-        count, words = len(wanted), self._words
+        count, words = len(requested), self._words
         self._lengths[:count] = array("l", [-1 if value is None else len(value) for value in values])
         joined = b"".join(filter(None, values))
         self._make_values(len(joined) + 8)
@@ -143,9 +143,9 @@ class LoadJob:
             value = values[at] or b""
             if status == NO_MAP:
                 (version,) = struct.unpack_from("<I", value, HEADER_BYTES)
-                self._groups.work_out(row_key_parts(wanted[at])[0], version)
+                self._groups.work_out(row_key_parts(requested[at])[0], version)
                 continue
-            self._refuse(wanted[at], value)
+            self._refuse(requested[at], value)
 
     def _refuse(self, key: bytes, value: bytes) -> Never:
         folder = self._store.folder

@@ -8,11 +8,11 @@ from railgun.state.keys import ROW_KEY_BYTES
 from railgun.state.rows.access import (
     find_any_row,
     group_record,
-    is_stale,
+    is_outdated,
     older_layout,
+    outdated_version,
     read_touch,
     row_tag,
-    stale_version,
 )
 from railgun.state.rows.context import (
     CLASS_LOADED,
@@ -38,13 +38,13 @@ from railgun.state.rows.context import (
     ROWS_STAMP,
 )
 from railgun.state.rows.images import VERSION_BYTES, body_version, read_body, write_row_key
-from railgun.state.rows.renew import NO_SLOT, RENEWED, clear_words, copy_runs, renew_row
 from railgun.state.rows.slots import class_record, enter_row, forget_row, take_slot
+from railgun.state.rows.upgrade import NO_SLOT, UPGRADED, clear_words, copy_runs, upgrade_row
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, UNDO_ENTRY
 from reservoir.native.jit import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
-# What `place_missing` and `fill_rows` answer; `place_missing` also what `renew_row` does.
-PLACED = RENEWED
+# What `place_missing` and `fill_rows` answer; `place_missing` also what `upgrade_row` does.
+PLACED = UPGRADED
 TABLE_FULL = np.int64(8)
 NO_GROUP = np.int64(9)
 FILLED = np.int64(0)
@@ -66,7 +66,7 @@ BAD_VALUE = np.int64(2)
     JOB_SCRATCH,  # address of words for the widest old layout
     JOB_KEPT,  # address for undo entries of the values, which has room for all; 0: none are wanted
     JOB_KEPT_BYTES,  # bytes written there
-    JOB_STALE_VERSION,  # the layout's version of a row whose runs are unknown
+    JOB_OUTDATED_VERSION,  # the layout's version of a row whose runs are unknown
 ) = range(0, 14 * 8, 8)
 JOB_WORDS = 14
 
@@ -94,10 +94,10 @@ def place_missing(ctx: int, job: int) -> Any:
             return NO_GROUP
         row = find_any_row(ctx, group, hi, lo)
         if row != 0:
-            if is_stale(ctx, row):
-                status = renew_row(ctx, row)
-                if status != RENEWED:
-                    sti64(job + JOB_STALE_VERSION, stale_version(record, row))
+            if is_outdated(ctx, row):
+                status = upgrade_row(ctx, row)
+                if status != UPGRADED:
+                    sti64(job + JOB_OUTDATED_VERSION, outdated_version(record, row))
                     return status
             else:
                 read_touch(ctx, row)
@@ -124,7 +124,7 @@ def place_missing(ctx: int, job: int) -> Any:
 
 
 @jit
-def displace(ctx: int, job: int) -> None:
+def undo_load(ctx: int, job: int) -> None:
     """Take back the rows that a load placed and could not fill."""
     for i in range(ldi64(job + JOB_COUNT)):
         forget_row(ctx, ldi64(ldi64(job + JOB_ROWS) + 8 * i))

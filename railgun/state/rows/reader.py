@@ -67,12 +67,12 @@ class RowReader:
         flags = np.zeros(len(items), np.uint8)
         mark_resident(self._memory.address, address(content), len(items), address(flags))
         groups = self._groups.layouts()
-        wanted = [
+        requested = [
             (key, value)
             for (key, value), flag in zip(items, flags.tolist())
             if not flag and value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT and keys.row_group(key) in groups
         ]
-        return go_on, self._unpacked([key for key, _ in wanted], [value for _, value in wanted])
+        return go_on, self._unpacked([key for key, _ in requested], [value for _, value in requested])
 
     def digest(self, logical: Logical) -> int:
         """The sum, modulo 2^128, of the hashes of all rows that count: of group, entity and logical words."""
@@ -87,13 +87,13 @@ class RowReader:
                     total += int.from_bytes(hashed, "big")
         return total % (1 << (8 * _DIGEST_BYTES))
 
-    def _unpacked(self, wanted: list[bytes], values: list[bytes]) -> Addresses:
-        n = len(wanted)
+    def _unpacked(self, requested: list[bytes], values: list[bytes]) -> Addresses:
+        n = len(requested)
         widest = max((layout.cells for layout in self._groups.layouts().values()), default=0)
         slot_words = ROW_HEAD_BYTES // 8 + widest
         if n * slot_words > self._scratch.size:
             self._scratch = np.zeros(n * slot_words, np.uint64)
-        content = np.frombuffer(b"".join(wanted) + b"\0", np.uint8)
+        content = np.frombuffer(b"".join(requested) + b"\0", np.uint8)
         found = self._job.begin_scratch(n)
         head_rows(
             self._memory.address,
@@ -103,7 +103,7 @@ class RowReader:
             8 * slot_words,
             address(found),
         )
-        self._job.unpack(wanted, values)
+        self._job.unpack(requested, values)
         return found
 
     def _copied(self, group: int, rows: Addresses, cells: int) -> tuple[Words, Words]:

@@ -9,12 +9,12 @@ from railgun.state.rows.access import (
     find_any_row,
     find_row,
     group_record,
-    is_stale,
+    is_outdated,
     older_layout,
+    outdated_version,
     row_group,
     row_hi,
     row_lo,
-    stale_version,
 )
 from railgun.state.rows.context import (
     CLASS_BYTES,
@@ -34,12 +34,12 @@ from railgun.state.rows.context import (
     SEGMENT_CLASS,
 )
 from railgun.state.rows.images import swap64
-from railgun.state.rows.renew import clear_words, copy_runs
 from railgun.state.rows.slots import class_record, segment_base, segment_record
+from railgun.state.rows.upgrade import clear_words, copy_runs
 from reservoir.native.jit import jit, ld8, ld64, ldi64, st8, st64, sti64
 
 ANY_GROUP = -1
-STALE = -2  # of any group, in an older layout than its newest
+OUTDATED = -2  # of any group, in an older layout than its newest
 
 # When a row of a group counts as empty; one record per group index.
 (
@@ -72,7 +72,7 @@ def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacit
         row = segment_base(ctx, at) + slot * ldi64(class_record(ctx, owner) + CLASS_BYTES)
         own = row_group(row)
         if own == group or (
-            own != GROUP_FREE and (group == ANY_GROUP or (group == STALE and is_stale(ctx, row)))
+            own != GROUP_FREE and (group == ANY_GROUP or (group == OUTDATED and is_outdated(ctx, row)))
         ):
             sti64(out + 8 * found, row)
             found += 1
@@ -94,9 +94,9 @@ def copy_rows(
         row, target = ldi64(rows + 8 * i), content + 8 * i * cells
         st64(ids + 16 * i, row_hi(row))
         st64(ids + 16 * i + 8, row_lo(ctx, row))
-        if is_stale(ctx, row):
+        if is_outdated(ctx, row):
             record = group_record(ctx, row_group(row))
-            version = stale_version(record, row)
+            version = outdated_version(record, row)
             older = older_layout(record, version)
             if ldi64(older + MAP_RUN_COUNT) < 0:
                 sti64(unknown, version)
@@ -110,10 +110,10 @@ def copy_rows(
 
 
 @jit
-def mark_stale(ctx: int, rows: int, n: int, flags: int) -> None:
+def mark_outdated(ctx: int, rows: int, n: int, flags: int) -> None:
     """For each of n rows: 1 into uint8[n] at flags if it is stale, or 0."""
     for i in range(n):
-        st8(flags + i, np.uint8(is_stale(ctx, ldi64(rows + 8 * i))))
+        st8(flags + i, np.uint8(is_outdated(ctx, ldi64(rows + 8 * i))))
 
 
 @jit

@@ -61,7 +61,7 @@ class RowSweep:
         """
         table = _RuleTable(rules)
         if self._cursor[CURSOR_SEGMENT // 8] < self._table.segment_count:
-            return table.empty(self._renewed(self._reader.resident(self._cursor, ANY_GROUP, limit, limit)))
+            return table.empty(self._upgraded(self._reader.resident(self._cursor, ANY_GROUP, limit, limit)))
         stop = keys.after(keys.ROW)
         if self._after >= stop:
             self._cursor[:] = 0
@@ -73,13 +73,13 @@ class RowSweep:
         self._table.load(missing, len(missing))
         return self._table.find(missing)
 
-    def _renewed(self, rows: Addresses) -> Addresses:
+    def _upgraded(self, rows: Addresses) -> Addresses:
         """The rows with the stale ones renewed: who has not been wanted since a layout changed comes after it here."""
-        stale = self._table.stale(rows)
-        if not stale.any():
+        outdated = self._table.outdated(rows)
+        if not outdated.any():
             return rows
         entities = self._table.entities(rows)
-        missing = np.ascontiguousarray(entities[stale])
+        missing = np.ascontiguousarray(entities[outdated])
         self._table.load(missing, len(missing))
         found = self._table.find(entities)
         kept: Addresses = found[found != 0]

@@ -12,20 +12,20 @@ from railgun.state.layouts import Layout
 from railgun.state.resident import Image
 from railgun.state.rows.context import CURSOR_SEGMENT, LOW32, ROWS_BATCH, ROWS_COUNT, ROWS_EPOCH, ROWS_STAMP
 from railgun.state.rows.evict import gather_pending, gather_tombstones
+from railgun.state.rows.eviction import RowEviction
 from railgun.state.rows.groups import RowGroups
 from railgun.state.rows.job import LoadJob
 from railgun.state.rows.load import PLACED, TABLE_FULL
 from railgun.state.rows.memory import RowMemory
 from railgun.state.rows.reader import Logical, RowReader, Words
-from railgun.state.rows.renew import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
-from railgun.state.rows.room import RowRoom
-from railgun.state.rows.scan import STALE, find_rows, mark_stale, name_rows
+from railgun.state.rows.scan import OUTDATED, find_rows, mark_outdated, name_rows
+from railgun.state.rows.upgrade import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
 from railgun.state.store import Store
 from reservoir.native.jit import address
 
 # Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
 _PENDING_SLOTS = 16 * 1024
-_RENEWED_SLOTS = 4 * 1024
+_UPGRADED_SLOTS = 4 * 1024
 # Of copies, in a brief step: thirty or so narrow ones, half a millisecond's worth.
 _DRAINED_BYTES = 4 * 1024
 # What may be written at once; and what is where an event waits for room for its copy: a piece, since there is room once
@@ -63,7 +63,7 @@ class EntityTable:
         self._words = self._memory.context
         self._words[ROWS_EPOCH // 8] = store.committed_epoch + 1
         self._words[ROWS_STAMP // 8] = self._words[ROWS_BATCH // 8] = 1
-        self._room = RowRoom(self._memory, store)
+        self._room = RowEviction(self._memory, store)
         self._groups = RowGroups(self._room, store)
         self._job = LoadJob(self._memory, self._groups, store)
         self.reader = RowReader(self._memory, self._groups, store)
@@ -71,8 +71,8 @@ class EntityTable:
         self._pending_address = address(self._pending)
         self._pending[CURSOR_SEGMENT // 8] = len(self._memory.segments)
         self._loaded = 0
-        self._renewing = np.zeros(2, np.int64)
-        self._to_renew = 0
+        self._upgrading = np.zeros(2, np.int64)
+        self._to_upgrade = 0
 
     @property
     def context(self) -> int:
@@ -103,18 +103,18 @@ class EntityTable:
         return self._memory.touch_ahead()
 
     @property
-    def is_pressed(self) -> bool:
+    def has_backlog(self) -> bool:
         """Do so many copied images wait to be written that whoever has to write all of them would be held up?"""
         return self._memory.copies.used_bytes > _PRESSED_BYTES
 
-    def make_way(self, times: int) -> bool:
+    def flush_some_copies(self, times: int) -> bool:
         """Write some of the copied images, so many times as few as can be. True: there is none left, so that deleting
         rows has to write none first.
         """
         self._room.drain_some(times * _DRAINED_BYTES)
         return self._memory.copies.is_empty
 
-    def relieve(self) -> None:
+    def flush_copies(self) -> None:
         """Make room among the copied images, where a kernel said ROWS_DRAIN."""
         if not self._memory.copies.make_room():
             self._room.drain(_PRESSED_BYTES)
@@ -144,14 +144,14 @@ class EntityTable:
                 elif status == NO_SLOT:
                     self._room.make_room(job.slot_class, job.left, group)
                 elif status == RUNS_UNKNOWN:
-                    self._groups.work_out(group, job.stale_version)
+                    self._groups.work_out(group, job.outdated_version)
                 elif status == COPIES_FULL:
-                    self.relieve()
+                    self.flush_copies()
                 else:
                     raise LayoutError(f"rows of group {group} are wanted, which has no layout")
             job.fill()
         except BaseException:
-            job.displace()
+            job.undo_load()
             raise
         self._loaded += job.count
 
@@ -169,10 +169,10 @@ class EntityTable:
         find_rows(self.context, address(entities), len(entities), address(found))
         return found
 
-    def stale(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def outdated(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which resident rows, by address, have an older layout than their group's newest: `load` renews them."""
         found = np.zeros(len(rows), np.bool_)
-        mark_stale(self.context, address(rows), len(rows), address(found))
+        mark_outdated(self.context, address(rows), len(rows), address(found))
         return found
 
     def entities(self, rows: npt.NDArray[np.int64]) -> Words:
@@ -213,23 +213,23 @@ class EntityTable:
         self.next_stamp()
         self._groups.set_layout(group, version, cells, mapping)
         # Once round from where it is: of layouts in quick succession each begins where the one before has come to.
-        self._to_renew = self.segment_count + 1
+        self._to_upgrade = self.segment_count + 1
 
-    def renew(self, rows: int) -> bool:
+    def upgrade(self, rows: int) -> bool:
         """Give some rows that are still in an older layout the newest. False: there are none, or no room is free: rows
         that nobody wants now would drive out those that are in use.
 
         Between batches only. Whoever does not call it finds rows renewed when they are loaded; until then they take
         the room of both layouts.  Raises what `load` raises, but for a lack of room.
         """
-        if self._to_renew <= 0 or not self._memory.unowned_segments().size:
+        if self._to_upgrade <= 0 or not self._memory.unowned_segments().size:
             return False
-        begun_at = int(self._renewing[CURSOR_SEGMENT // 8])
-        found = self.reader.resident(self._renewing, STALE, _RENEWED_SLOTS, rows)
-        come_to = int(self._renewing[CURSOR_SEGMENT // 8])
-        self._to_renew -= come_to - begun_at
+        started_at = int(self._upgrading[CURSOR_SEGMENT // 8])
+        found = self.reader.resident(self._upgrading, OUTDATED, _UPGRADED_SLOTS, rows)
+        come_to = int(self._upgrading[CURSOR_SEGMENT // 8])
+        self._to_upgrade -= come_to - started_at
         if come_to == self.segment_count:
-            self._renewing[:] = 0
+            self._upgrading[:] = 0
         if len(found):
             missing = self.entities(found)
             self.next_stamp()

@@ -90,11 +90,11 @@ def test_pages_asked_for_while_they_are_made_wait(
 
     monkeypatch.setattr("frontend.http.pages.pages_of", slowly)
     with payments.serve() as running, ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(running.client.get, "/v1/streams") for _ in range(2)]
+        pending = [pool.submit(running.client.get, "/v1/streams") for _ in range(2)]
         assert running.score("payments", event())["metrics"]["n7"] == 1
-        assert not any(each.done() for each in asked)
+        assert not any(each.done() for each in pending)
         may_be_made.set()
-        assert [each.result().status_code for each in asked] == [200, 200]
+        assert [each.result().status_code for each in pending] == [200, 200]
     assert len(made) == 1
 
 

@@ -39,13 +39,13 @@ class _Refusing:
     """Refuses what comes first, as a server does that is not ready yet, and takes what comes then."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.pending: list[int] = []
 
     async def score(self, stream: str, texts: Sequence[bytes], **more: object) -> list[object]:
-        self.asked.append(len(texts))
+        self.pending.append(len(texts))
         # Whoever would send more meanwhile may.
         await asyncio.sleep(0.05)
-        if len(self.asked) == 1:
+        if len(self.pending) == 1:
             raise refusal(503, "starting")
         return [None] * len(texts)
 
@@ -64,6 +64,6 @@ def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
         stream = LineStream(cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event())
         with pytest.raises(ProblemError, match="starting"):
             await stream.answer("s", ScoreOptions(reply=False), receive, send)
-        assert backend.asked == [1_024]
+        assert backend.pending == [1_024]
 
     asyncio.run(play())

@@ -18,7 +18,7 @@ from frontend.http import connection, single_events
 from frontend.http.asgi import encoder
 from frontend.http.single_events import BODY_BYTES_MAX, SingleEvents
 from frontend.problems import Problem
-from frontend.scoring.answers_in_time import Told
+from frontend.scoring.answers_in_time import CallbackWaiter
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.telemetry.recording import Recording
 from tests.frontend.conftest import Payments
@@ -64,7 +64,7 @@ def through_the_application(path: str, body: bytes, content_type: str = JSON) ->
     return head(path, content_type, "Transfer-Encoding: chunked") + chunked(*filter(None, [body]))
 
 
-def asked(server: Server, *requests: bytes) -> list[Response]:
+def pending(server: Server, *requests: bytes) -> list[Response]:
     with RawClient(server.address) as client:
         for each in requests:
             client.send(each)
@@ -93,7 +93,7 @@ BAD = [
 
 @pytest.mark.parametrize("body", BAD)
 def test_what_is_wrong_is_said_alike(shared: Server, body: bytes) -> None:
-    short, long = asked(shared, request_of(EVENTS, body), through_the_application(EVENTS, body))
+    short, long = pending(shared, request_of(EVENTS, body), through_the_application(EVENTS, body))
     assert same(short) == same(long)
 
 
@@ -116,7 +116,7 @@ def test_what_is_refused_as_a_whole_is_refused_alike(
     shared: Server, event: Event, counted: Counted, path: str, content_type: str
 ) -> None:
     body = json.dumps(event()).encode()
-    short, long = asked(
+    short, long = pending(
         shared, request_of(path, body, content_type), through_the_application(path, body, content_type)
     )
     assert same(short) == same(long)
@@ -132,7 +132,7 @@ def test_replies_are_alike(
     shared: Server, event: Event, counted: Counted, query: str, content_type: str
 ) -> None:
     bodies = [json.dumps(event(tx_id=tx_id, card="same")).encode() for tx_id in ("a1", "a2")]
-    short, long = asked(
+    short, long = pending(
         shared,
         request_of(EVENTS + query, bodies[0], content_type),
         through_the_application(EVENTS + query, bodies[1], content_type),
@@ -163,7 +163,7 @@ def test_which_requests_go_the_short_way(
     shared: Server, event: Event, counted: Counted, headers: Sequence[str], version: str, is_short: bool
 ) -> None:
     sent = request_of(EVENTS, json.dumps(event()).encode(), JSON, *headers)
-    [found] = asked(shared, sent.replace(b"HTTP/1.1", b"HTTP/" + version.encode()))
+    [found] = pending(shared, sent.replace(b"HTTP/1.1", b"HTTP/" + version.encode()))
     assert found.status == 200
     assert counted.taken == is_short
 
@@ -172,7 +172,7 @@ def test_which_requests_go_the_short_way(
 def test_large_events_are_the_applications(
     shared: Server, event: Event, counted: Counted, size_bytes: int, is_short: bool
 ) -> None:
-    [found] = asked(shared, request_of(EVENTS, json.dumps(event()).encode().ljust(size_bytes)))
+    [found] = pending(shared, request_of(EVENTS, json.dumps(event()).encode().ljust(size_bytes)))
     assert found.status == 200
     assert counted.taken == is_short
 
@@ -385,7 +385,7 @@ def test_what_was_told_is_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     async def told() -> weakref.ref[Client]:
         client = Client()
         monkeypatch.setattr(ScoringThread, "submit", lambda self, submission: None)
-        waiter = Told(Recording(), lambda submission: [None], client)
+        waiter = CallbackWaiter(Recording(), lambda submission: [None], client)
         submission = Submission.of("s", [b"{}"], None, 60_000, reply=True, answered=waiter)
         waiter.begin(ScoringThread.__new__(ScoringThread), submission)
         waiter.set_result([None])
@@ -402,7 +402,7 @@ def test_what_was_told_is_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 def test_long_urls_are_not_kept(shared: Server, event: Event, counted: Counted) -> None:
     query = "?metrics=n7" + ",n7" * 1_000
     kept = single_events._known_target.cache_info().currsize
-    [found] = asked(shared, request_of(EVENTS + query, json.dumps(event()).encode()))
+    [found] = pending(shared, request_of(EVENTS + query, json.dumps(event()).encode()))
     assert list(json.loads(found.body)["metrics"]) == ["n7"]
     assert counted.taken == 1
     assert single_events._known_target.cache_info().currsize == kept

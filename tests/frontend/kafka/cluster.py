@@ -107,14 +107,14 @@ class LocalCluster:
             unit.stop(checkpoint=checkpoint)
 
     def serve(
-        self, limits: Limits | None = None, *, door: InputSettings | None = None, **more: Any
+        self, limits: Limits | None = None, *, intake: InputSettings | None = None, **more: Any
     ) -> RunningFrontEnd:
         """A front-end that runs as long as the cluster."""
         where = dataclasses.replace(
             self.where,
             limits=limits or Limits(),
-            input=door or InputSettings(),
-            schemas=schemas_of(door or InputSettings()),
+            input=intake or InputSettings(),
+            schemas=schemas_of(intake or InputSettings()),
         )
         return self._stack.enter_context(front_end(where, **more))
 

@@ -23,7 +23,7 @@ class ClusterHttpPlayer(HttpRequests):
         self,
         cluster: LocalCluster,
         stream: str,
-        door: InputSettings | None = None,
+        intake: InputSettings | None = None,
         front_ends: int = FRONT_ENDS,
     ) -> None:
         super().__init__(stream)
@@ -36,7 +36,7 @@ class ClusterHttpPlayer(HttpRequests):
         try:
             self._cluster.start_units(UNITS)
             self._front_ends += [
-                self._cluster.serve(door=door, now_ms=lambda: itself._now_ms()) for _ in range(front_ends)
+                self._cluster.serve(intake=intake, now_ms=lambda: itself._now_ms()) for _ in range(front_ends)
             ]
         except BaseException:
             self.close()
@@ -51,7 +51,7 @@ class ClusterHttpPlayer(HttpRequests):
 
     def add_metrics(self, sql: str, *, warm: bool = True) -> object:
         assert warm, "units write `warm` when it is due"
-        made = self._asked("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
+        made = self._pending("POST", f"{self.place}/metrics", {"sql": sql})["metrics"]
         self._wait_until_warm()
         return made
 

@@ -65,13 +65,13 @@ def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(brok
         broker.stop()
         until(lambda: client.get("/readyz").status_code == 503)
         stream, metrics = "/v1/streams/payments", "/v1/streams/payments/metrics"
-        asked = [
+        pending = [
             ("POST", metrics, {"sql": "SELECT count(*) AS later FROM payments OVER INFINITE"}),
             ("PATCH", stream, {"lateness": "77s"}),
             ("DELETE", f"{metrics}/everyone", None),
         ]
-        with ThreadPoolExecutor(len(asked)) as pool:
-            answers = list(pool.map(lambda each: client.request(each[0], each[1], json=each[2]), asked))
+        with ThreadPoolExecutor(len(pending)) as pool:
+            answers = list(pool.map(lambda each: client.request(each[0], each[1], json=each[2]), pending))
         # What is known is told meanwhile; metrics that no task is known to answer are `warming`.
         assert [each["name"] for each in client.get(metrics).json()["metrics"]] == [
             "n7",
@@ -98,7 +98,7 @@ def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(brok
             "p7",
             "everyone",
         ]
-        again = [client.request(method, path, json=body).status_code for method, path, body in asked]
+        again = [client.request(method, path, json=body).status_code for method, path, body in pending]
         assert again == [201, 200, 204]
 
 

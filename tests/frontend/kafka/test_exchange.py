@@ -14,8 +14,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
-from frontend.exchange.pending_table import Waiting
-from frontend.exchange.streams import StreamDoor
+from frontend.exchange.pending_table import PendingTable
+from frontend.exchange.streams import StreamIntake
 from frontend.problems import Problem, ProblemError
 from frontend.scoring.replies import Reply
 from frontend.topics.recorded import RecordedReplies
@@ -54,7 +54,7 @@ class Party:
             quick_settings(cluster.broker), self._registry.topics, self.front_end, limits or Limits()
         )
         self.exchange.know(streams)
-        self._door = StreamDoor(streams["payments"])
+        self._intake_of = StreamIntake(streams["payments"])
 
     def __enter__(self) -> "Party":
         return self
@@ -69,7 +69,9 @@ class Party:
         return self.exchange.submit("payments", self.take(events), positions, timeout_ms).result(PATIENCE_S)
 
     def take(self, events: list[dict[str, Any]]) -> Any:
-        return self._door.take([msgspec.json.encode(each) for each in events], time.time_ns() // 1_000_000)
+        return self._intake_of.take(
+            [msgspec.json.encode(each) for each in events], time.time_ns() // 1_000_000
+        )
 
 
 def test_answers_are_merged_in_order(cluster: LocalCluster, event: Event) -> None:
@@ -255,7 +257,7 @@ def test_records_have_the_key_of_their_partitioner(cluster: LocalCluster, event:
     assert keys == [each["card"].encode() for each in (*sent, sent[0])]
 
 
-def _waiting(served: RunningFrontEnd) -> Waiting:
+def _waiting(served: RunningFrontEnd) -> PendingTable:
     exchange = served.backend.exchange
     assert exchange is not None
     return exchange.waiting

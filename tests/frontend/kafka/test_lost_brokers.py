@@ -38,10 +38,10 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
         define(served.client, PAYMENTS)
         lost = clients(kafka)[0]
 
-        def asked(client: Client, topic: str, within_s: float) -> int | None:
+        def pending(client: Client, topic: str, within_s: float) -> int | None:
             return None if client is lost else brokers_of(client, topic, within_s)
 
-        monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+        monkeypatch.setattr(kafka_watchdog, "brokers_of", pending)
         monkeypatch.setattr(ClientErrors, "reports", ClientErrors.reports + 1)
         until(lambda: served.code is not None)
         assert served.code == 1

@@ -222,10 +222,10 @@ def killed_again_and_again(kafka: str, folder: Path, event: Event, times: int, s
         for _ in range(times):
             with _running(*words, prefix=cluster.prefix) as (process, client), ThreadPoolExecutor(4) as pool:
                 arrays = [[event(card="killed") for _ in range(chance.randrange(1, 200))] for _ in range(8)]
-                asked = [pool.submit(client.post, EVENTS, json=each) for each in arrays]
+                pending = [pool.submit(client.post, EVENTS, json=each) for each in arrays]
                 time.sleep(0.1 * chance.random())
                 process.kill()
-                for sent, each in zip(arrays, asked):
+                for sent, each in zip(arrays, pending):
                     if each.exception() is not None:
                         unanswered += sent
                         continue

@@ -21,7 +21,7 @@ def test_fifty_steps_over_http(seed: int, tmp_path: Path) -> None:
         player.close()
 
 
-def asked(running: Server, wanted: Redefined | Settings | Metrics) -> httpx.Response:
+def pending(running: Server, wanted: Redefined | Settings | Metrics) -> httpx.Response:
     match wanted:
         case Redefined():
             return running.post("/v1/streams", wanted.stream)
@@ -41,7 +41,7 @@ def test_fifty_illegal_changes_over_http(tmp_path: Path) -> None:
 
         before = standing()
         for number, wanted in enumerate(ILLEGAL):
-            response = asked(running, wanted)
+            response = pending(running, wanted)
             assert response.status_code in (409, 422), (number, response.text)
             assert response.headers["content-type"] == "application/problem+json"
             assert response.json()["detail"], number

@@ -13,8 +13,8 @@ from tests.oracle.steps import Reply
 class InputPlayer(ClusterHttpPlayer):
     """One partition of input, so that events are taken in the order in which they were written."""
 
-    def __init__(self, cluster: LocalCluster, stream: str, door: InputSettings | None = None) -> None:
-        super().__init__(cluster, stream, door)
+    def __init__(self, cluster: LocalCluster, stream: str, intake: InputSettings | None = None) -> None:
+        super().__init__(cluster, stream, intake)
         self._topic = InputTopic(cluster.broker, cluster.prefix, stream)
         self._answered = 0
 

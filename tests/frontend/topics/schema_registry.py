@@ -12,12 +12,12 @@ class RunningRegistry:
     """answers: by path, the body. asked: paths, in order. is_down: it answers 503."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
-        self.answers, self.asked, self.is_down = dict(answers), list[str](), False
+        self.answers, self.pending, self.is_down = dict(answers), list[str](), False
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                registry.asked.append(self.path)
+                registry.pending.append(self.path)
                 found = registry.answers.get(self.path)
                 self.send_response(503 if registry.is_down else 404 if found is None else 200)
                 self.end_headers()

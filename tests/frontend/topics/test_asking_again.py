@@ -32,8 +32,8 @@ class Unanswering:
         if len(self.asked_ms) == _TIMES:
             self.is_done.set()
             return
-        asked = Unanswered(run, problem(503, "full") if len(self.asked_ms) == _OUTAGE else None)
-        threading.Thread(target=settle, args=([asked],)).start()
+        pending = Unanswered(run, problem(503, "full") if len(self.asked_ms) == _OUTAGE else None)
+        threading.Thread(target=settle, args=([pending],)).start()
 
 
 class Unanswered:

@@ -54,7 +54,7 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
     ):
         define(cluster, PAYMENTS)
         cluster.start_units(1)
-        cluster.serve(door=InputSettings(schema_registry_url=registry.url))
+        cluster.serve(intake=InputSettings(schema_registry_url=registry.url))
         first = event(card="avro", price="1.50")
         bodies = [_avro({**event(card="avro"), "price": Decimal("2.25"), "unknown": [1]}) for _ in range(100)]
         topic.send([first])
@@ -63,7 +63,7 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
         replies = topic.await_replies(101)
         assert [reply["metrics"]["n7"] for reply in replies] == list(range(1, 102))
         assert replies[-1]["metrics"]["p7"] == "226.50"
-        assert registry.asked == ["/schemas/ids/1", f"/schemas/guids/{GUID}"]
+        assert registry.pending == ["/schemas/ids/1", f"/schemas/guids/{GUID}"]
 
         good = {**event(), "price": Decimal("0.01"), "unknown": []}
         wrong = {
@@ -85,8 +85,8 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
         registry.answers["/schemas/ids/5"] = ANSWERS["/schemas/ids/1"]
         registry.is_down = True
         topic.send([framed(_avro(good), 5)])
-        asked = len(registry.asked)
-        topic._await(lambda: len(registry.asked) > asked, "a question")
+        pending = len(registry.pending)
+        topic._await(lambda: len(registry.pending) > pending, "a question")
         registry.is_down = False
         assert topic.await_replies(102)[-1]["id"] == good["tx_id"]
 
@@ -117,4 +117,4 @@ def test_a_registry_that_does_not_answer_is_asked_again() -> None:
         for _ in range(2):
             with pytest.raises(UnknownSchemaError):
                 schemas.schema(99)
-        assert registry.asked == ["/schemas/ids/1", "/schemas/ids/1", "/schemas/ids/99"]
+        assert registry.pending == ["/schemas/ids/1", "/schemas/ids/1", "/schemas/ids/99"]

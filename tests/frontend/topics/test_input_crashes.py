@@ -111,11 +111,11 @@ class Traffic:
 def await_committed(topic: InputTopic, sent: Sent) -> None:
     """Return when the group has committed all that was sent."""
     ends = {p: 1 + max((o for q, o in sent if q == p), default=-1) for p in range(INPUT_PARTITIONS)}
-    asked = [KafkaTopicPartition(topic.input, partition) for partition in ends]
+    pending = [KafkaTopicPartition(topic.input, partition) for partition in ends]
     consumer = Consumer({"bootstrap.servers": topic.broker, "group.id": topic.input})
     try:
         awaited(
-            lambda: all(each.offset >= ends[each.partition] for each in consumer.committed(asked, 60)),
+            lambda: all(each.offset >= ends[each.partition] for each in consumer.committed(pending, 60)),
             _SETTLES_S,
         )
     finally:

@@ -31,10 +31,10 @@ class Silent:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._producer, name)
 
-    def send_offsets_to_transaction(self, *asked: Any) -> None:
+    def send_offsets_to_transaction(self, *pending: Any) -> None:
         self.is_waited_for.set()
         self.let_go.wait()
-        self._producer.send_offsets_to_transaction(*asked)
+        self._producer.send_offsets_to_transaction(*pending)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_transaction_that_does_not_come_to_its_end(
         define(cluster, PAYMENTS)
         cluster.start_units(1)
         with InputTopic(kafka, cluster.prefix, "payments") as topic:
-            cluster.serve(door=InputSettings(transactional=True))
+            cluster.serve(intake=InputSettings(transactional=True))
             sent = [event(card="in") for _ in range(_EVENTS)]
             topic.send(sent)
             replies = topic.await_replies(_EVENTS)

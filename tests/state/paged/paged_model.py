@@ -204,7 +204,7 @@ class Model:
             self.raw_look(number)
         for index in self.content.strings:
             self.string_look(index)
-        while self.driver.pool.bury(100):
+        while self.driver.pool.free_deferred(100):
             pass
         for _ in range(2):  # deletions of the first are cleaned up by the second
             self.finish_checkpoint()

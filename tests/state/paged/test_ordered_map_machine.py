@@ -74,8 +74,8 @@ class PagedMachine(RuleBasedStateMachine):
         self.model.clear(cell)
 
     @rule(limit=st.integers(1, 40))
-    def bury(self, limit: int) -> None:
-        self.model.driver.pool.bury(limit)
+    def free_deferred(self, limit: int) -> None:
+        self.model.driver.pool.free_deferred(limit)
 
     @rule(words=st.sampled_from([1, 4, 5, 34, 68, 200]))
     def raw_new(self, words: int) -> None:

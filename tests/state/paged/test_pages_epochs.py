@@ -95,7 +95,7 @@ def test_a_page_made_and_freed_within_an_epoch_never_reaches_the_store(
 ) -> None:
     fill(driver, 0, range(100), 1)
     driver.call(om_clear, driver.root(0))
-    while driver.pool.bury(50):
+    while driver.pool.free_deferred(50):
         pass
     checkpoint(driver.pool, store, 1)
     assert store.writes == 0
@@ -106,12 +106,12 @@ def test_a_dropped_tree_is_freed_after_a_crash_in_the_middle(driver: Driver, sto
     checkpoint(driver.pool, store, 1)
     assert len(store.bodies(b"p")) > 80
     driver.call(om_clear, driver.root(0))
-    driver.pool.bury(10)
+    driver.pool.free_deferred(10)
     checkpoint(driver.pool, store, 2)
-    driver.pool.bury(20)
+    driver.pool.free_deferred(20)
     recovered = reopened(store, driver.cells)
     assert recovered.pool.stats().graves > 0
-    while recovered.pool.bury(7):
+    while recovered.pool.free_deferred(7):
         pass
     checkpoint(recovered.pool, store, 3)
     checkpoint(recovered.pool, store, 4)

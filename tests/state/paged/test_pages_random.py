@@ -41,8 +41,8 @@ def _clear(model: Model, rng: random.Random) -> None:
     model.clear(rng.randrange(MAPS))
 
 
-def _bury(model: Model, rng: random.Random) -> None:
-    model.driver.pool.bury(rng.randrange(20))
+def _drop_tombstones(model: Model, rng: random.Random) -> None:
+    model.driver.pool.free_deferred(rng.randrange(20))
 
 
 def _raw(model: Model, rng: random.Random) -> None:
@@ -83,7 +83,7 @@ STEPS: dict[Step, int] = {
     _count: 12,
     _look: 5,
     _clear: 2,
-    _bury: 6,
+    _drop_tombstones: 6,
     _raw: 6,
     _string: 12,
     _checkpoint: 10,

@@ -80,7 +80,7 @@ def test_a_checkpointer_takes_the_pool_as_a_resident(items: StoreItems) -> None:
     while not checkpointer.step(2000):
         driver.call(om_delete, driver.root(0), key, 0)
         driver.call(om_insert, driver.root(0), 2, key + 1000, 0, 2, 2)
-        driver.pool.bury(1)
+        driver.pool.free_deferred(1)
         key += 1
     assert key > 5
     checkpointer.close()
@@ -95,7 +95,7 @@ def test_a_checkpointer_takes_the_pool_as_a_resident(items: StoreItems) -> None:
     assert again.entries(0, 2) == [(key, 0, 1, 1) for key in range(400)]
     assert again.entries(1, 1) == []
     again.call(om_clear, again.root(0))
-    while again.pool.bury(50):
+    while again.pool.free_deferred(50):
         pass
     for _ in range(2):
         second.begin(again.pool.meta())

@@ -11,7 +11,7 @@ from railgun.state.errors import LayoutError, StoreCorruptionError
 from railgun.state.rocks import StoreLimits
 from railgun.state.rows.context import LAYOUTS
 from railgun.state.rows.groups import RowGroups
-from railgun.state.rows.scan import STALE
+from railgun.state.rows.scan import OUTDATED
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from tests.state.state_run import SALT, StateRun, mapped
@@ -162,8 +162,8 @@ def test_a_new_layout_leaves_rows_where_they_are_until_they_are_wanted(run: Stat
     run.read(0, 3)
     after = run.table.stats()
     assert (after.resident, after.loaded, after.evicted) == (before.resident, before.loaded, before.evicted)
-    stale = run.table.stale(run.table.reader.resident(np.zeros(2, np.int64), 0, 1 << 20, 100))
-    assert (len(stale), stale.sum()) == (20, 19)
+    outdated = run.table.outdated(run.table.reader.resident(np.zeros(2, np.int64), 0, 1 << 20, 100))
+    assert (len(outdated), outdated.sum()) == (20, 19)
     run.check()
 
 
@@ -171,14 +171,14 @@ def test_stale_rows_are_renewed_in_the_background_while_there_is_room(tmp_path: 
     run = StateRun(tmp_path / "state", 256 * 1024)
     run.set_layout(0, 10, [])
     fill(run, 0, range(100), 1)
-    while run.table.renew(30):
+    while run.table.upgrade(30):
         assert run.table.stats().loaded == 100, "none is stale"
     run.set_layout(0, 12, [(0, 1, 10)])
     run.write(0, [3], 0, 5)
-    while run.table.renew(30):
+    while run.table.upgrade(30):
         run.check()
     rows = run.table.reader.resident(np.zeros(2, np.int64), 0, 1 << 20, 200)
-    assert (len(rows), run.table.stale(rows).sum()) == (100, 0)
+    assert (len(rows), run.table.outdated(rows).sum()) == (100, 0)
     run.check()
     run.close()
 
@@ -189,7 +189,7 @@ def test_no_row_is_renewed_at_the_cost_of_another(run: StateRun) -> None:
     before = run.table.stats()
     assert before.evicted > 0
     run.set_layout(0, 30, [(0, 0, 28)])
-    assert not run.table.renew(30)
+    assert not run.table.upgrade(30)
     assert run.table.stats().evicted == before.evicted
     run.check()
 
@@ -346,10 +346,10 @@ def test_rows_are_renewed_once_round_however_often_the_layout_changes(tmp_path: 
         fill(run, 0, range(200), 1)
         for cells in range(17, 37):
             run.set_layout(0, cells, [(0, 0, cells - 1)])
-            run.table.renew(10)
-        while run.table.renew(10):
+            run.table.upgrade(10)
+        while run.table.upgrade(10):
             pass
-        assert not len(run.table.reader.resident(np.zeros(2, np.int64), STALE, 1 << 30, 10))
+        assert not len(run.table.reader.resident(np.zeros(2, np.int64), OUTDATED, 1 << 30, 10))
         run.check()
     finally:
         run.close()

@@ -77,13 +77,13 @@ def changed_before_the_epoch(store: Store, memory_bytes: int) -> tuple[EntityTab
 
 def change_in_the_epoch(table: EntityTable, rows: list[int]) -> int:
     """Change rows of 100 cells; how often there had to be made room for copies of what they were."""
-    relieved = 0
+    flushed = 0
     for row in rows:
         while touch_row(table.context, row) == ROWS_DRAIN:
-            table.relieve()
-            relieved += 1
+            table.flush_copies()
+            flushed += 1
         cells(row, 100)[:] = 7
-    return relieved
+    return flushed
 
 
 def read(table: EntityTable, number: int) -> int:
@@ -340,7 +340,7 @@ def test_a_full_copy_buffer_is_told_and_nothing_changes_until_it_is_drained(stor
 def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> None:
     table, rows = changed_before_the_epoch(store, 64 * 1024 * KIB)
     change_in_the_epoch(table, rows)
-    assert table.is_pressed
+    assert table.has_backlog
     pieces = 0
     while not table.exhausted() and pieces < 500:
         pending = table.stats().copied
@@ -349,17 +349,17 @@ def test_copies_are_written_a_piece_at_a_time_and_none_is_lost(store: Store) -> 
         pieces += 1
         table.pending(1, 1 << 20)
     assert pieces > 20
-    assert not table.is_pressed
+    assert not table.has_backlog
     assert_stored_as_before_the_epoch(store)
 
 
 def test_who_needs_room_for_a_copy_writes_a_piece_at_once(store: Store) -> None:
     """There is room when all of it has been written: in parts that takes longer."""
     table, rows = changed_before_the_epoch(store, 1024 * KIB)
-    relieved = [change_in_the_epoch(table, [row]) for row in rows]
+    flushed = [change_in_the_epoch(table, [row]) for row in rows]
     assert table.stats().copied > 100
     # Written, and bound.
-    assert max(relieved) == 2
+    assert max(flushed) == 2
 
 
 def test_copies_are_lent_memory_that_nobody_uses_while_a_checkpoint_is_under_way(store: Store) -> None:

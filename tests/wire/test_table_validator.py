@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from railgun.wire.arrow_types import holds
 from railgun.wire.arrow_values import read_array
-from railgun.wire.door import Roles
-from railgun.wire.door_table import TableDoor, TableError, row_number_ids
 from railgun.wire.encode import encode_columns, encode_event
 from railgun.wire.schema import (
     BOOLEAN,
@@ -27,7 +25,9 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
+from railgun.wire.table_validator import TableError, TableValidator, row_number_ids
 from railgun.wire.text_values import read_text_array, text_reader
+from railgun.wire.validator import Roles
 from railgun.wire.values import MisfitError, reader
 
 PRICE = decimal_type(6, 2)
@@ -295,7 +295,7 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 def test_a_good_table_is_recorded_as_its_events() -> None:
     rows = [{**ROW, "id": f"é{i}", "n": None if i == 2 else i} for i in range(5)]
-    admitted = TableDoor(ROLES).admit(batch_of(rows).append_column("extra", pa.nulls(5)))
+    admitted = TableValidator(ROLES).admit(batch_of(rows).append_column("extra", pa.nulls(5)))
     assert admitted.first_bad is None
     assert admitted.good() is admitted.events
     expected = [
@@ -315,7 +315,7 @@ def test_the_first_bad_row_is_named_and_the_others_are_told_apart() -> None:
         {**ROW, "ts": None},
         {**ROW, "ts": 99},
     ]
-    admitted = TableDoor(ROLES).admit(batch_of(rows), latest_ms=50)
+    admitted = TableValidator(ROLES).admit(batch_of(rows), latest_ms=50)
     assert admitted.bad.tolist() == [0, 0, 1, 1, 0, 1, 1]
     assert str(admitted.first_bad) == "row 2: x: NaN is no double"
     assert len(admitted.good()) == 3
@@ -324,26 +324,26 @@ def test_the_first_bad_row_is_named_and_the_others_are_told_apart() -> None:
         ([ROW, {**ROW, "ts": None}], "row 1: ts: the time of an event is needed"),
         ([ROW, {**ROW, "ts": 51}], "row 1: ts: 51 is 1 ms further ahead"),
     ):
-        assert said in str(TableDoor(ROLES).admit(batch_of(rows), latest_ms=50).first_bad)
+        assert said in str(TableValidator(ROLES).admit(batch_of(rows), latest_ms=50).first_bad)
 
 
 def test_columns_that_are_missing_or_there_twice() -> None:
     batch = batch_of([ROW])
     with pytest.raises(TableError, match="column card is missing; did you mean its crd"):
-        TableDoor(ROLES).admit(batch.rename_columns(["id", "ts", "crd", "n", "x"]))
+        TableValidator(ROLES).admit(batch.rename_columns(["id", "ts", "crd", "n", "x"]))
     with pytest.raises(TableError, match="column n is there 2 times"):
-        TableDoor(ROLES).admit(
+        TableValidator(ROLES).admit(
             batch.rename_columns(["id", "ts", "card", "n", "x"]).append_column("n", pa.nulls(1))
         )
 
 
 def test_columns_of_types_that_their_fields_cannot_be_are_told_at_once() -> None:
-    door, good = TableDoor(ROLES), batch_of([ROW]).schema
-    door.check_types(good)
+    validator, good = TableValidator(ROLES), batch_of([ROW]).schema
+    validator.check_types(good)
     codes = pa.dictionary(pa.int8(), pa.string())
-    door.check_types(pa.schema([("n", pa.null()), ("x", pa.uint8()), ("card", codes), *list(good)[:2]]))
+    validator.check_types(pa.schema([("n", pa.null()), ("x", pa.uint8()), ("card", codes), *list(good)[:2]]))
     with pytest.raises(TableError) as caught:
-        door.check_types(
+        validator.check_types(
             pa.schema([("x", pa.string()), ("n", pa.float64()), ("other", pa.binary()), *list(good)[:3]])
         )
     assert str(caught.value) == (
@@ -351,7 +351,7 @@ def test_columns_of_types_that_their_fields_cannot_be_are_told_at_once() -> None
         "which takes numbers: convert before"
     )
     with pytest.raises(TableError, match="column x is missing"):
-        door.check_types(good.remove(4))
+        validator.check_types(good.remove(4))
 
 
 @pytest.mark.parametrize("found", ARROW_TYPES, ids=str)
@@ -366,9 +366,9 @@ def test_streams_without_id_or_time() -> None:
     roles = Roles(Schema(1, (Field("x", DOUBLE),)))
     batch = pa.record_batch({"x": [1.0, 2.0]})
     with pytest.raises(TypeError):
-        TableDoor(roles).admit(batch)
+        TableValidator(roles).admit(batch)
     ids, times = row_number_ids(9, 2), np.array([3, 4], np.int64)
-    events = TableDoor(roles).admit(batch, ids=ids, times=times).events
+    events = TableValidator(roles).admit(batch, ids=ids, times=times).events
     assert encode_columns(1, events).to_list() == [
         encode_event(1, "9", 3, [1.0]),
         encode_event(1, "10", 4, [2.0], sequence=1),
@@ -377,5 +377,5 @@ def test_streams_without_id_or_time() -> None:
 
 def test_long_ids_are_their_decimals() -> None:
     roles = Roles(SCHEMA, id="n", time="ts")
-    events = TableDoor(roles).admit(batch_of([{**ROW, "n": -12}, {**ROW, "n": 2**63 - 1}])).events
+    events = TableValidator(roles).admit(batch_of([{**ROW, "n": -12}, {**ROW, "n": 2**63 - 1}])).events
     assert [events.ids.string(i) for i in range(2)] == ["-12", str(2**63 - 1)]

@@ -32,7 +32,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Life:
+class Lifetime:
     """A metric, from one adding of its name to its drop. added: the place of its `add`.  spans: by task."""
 
     metric: MetricDefinition
@@ -66,13 +66,13 @@ class Past:
 
 
 @dataclass(slots=True)
-class Told:
+class ControlHistory:
     """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
 
     leading: by task, the offset before which all records are control records.  pasts: by task, in order.
     """
 
-    lives: dict[int, Life] = field(default_factory=dict)
+    lives: dict[int, Lifetime] = field(default_factory=dict)
     settings: dict[int, list[Setting]] = field(default_factory=dict)
     leading: dict[int, int] = field(default_factory=dict)
     pasts: dict[int, list[Past]] = field(default_factory=dict)
@@ -85,12 +85,12 @@ class Told:
         }
 
 
-def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
+def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> ControlHistory:
     """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
 
     Raises RecordError.
     """
-    found = Told()
+    found = ControlHistory()
     begun: dict[tuple[int, str], int] = {}
     applied: dict[int, int] = {}
     streams: dict[int, dict[str, StreamDefinition]] = {}
@@ -120,7 +120,7 @@ def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> Told:
                     Setting(number, change.stream, change.schema_version)
                 )
             case AddMetric() if change.metric.home == partitioner:
-                life = found.lives.setdefault(change.place, Life(change.metric, change.place))
+                life = found.lives.setdefault(change.place, Lifetime(change.metric, change.place))
                 life.spans[task] = Span(number)
             case DropMetric() if change.added in found.lives:
                 found.lives[change.added].spans[task].dropped = number

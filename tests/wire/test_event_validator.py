@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.wire.decode import Decoder
-from railgun.wire.door import Admitted, Door, EventRefusedError, Roles
 from railgun.wire.encode import encode_event
 from railgun.wire.schema import (
     BOOLEAN,
@@ -25,6 +24,7 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
+from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, Roles
 from railgun.wire.values import MisfitError, decode_json, reader
 
 PRICE = decimal_type(6, 2)
@@ -61,27 +61,27 @@ def test_a_datetime_is_its_millisecond(moment: datetime) -> None:
 
 
 def test_an_event() -> None:
-    door = Door(ROLES)
-    assert door.admit(EVENT) == Admitted("t1", 1_700_000_000_000, VALUES)
-    assert door.admit_json(json.dumps(EVENT).encode()) == Admitted("t1", 1_700_000_000_000, VALUES)
-    assert door.ignored_values == 0
+    validator = EventValidator(ROLES)
+    assert validator.admit(EVENT) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert validator.admit_json(json.dumps(EVENT).encode()) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert validator.ignored_values == 0
 
 
 def test_absent_is_null_and_unknown_is_counted() -> None:
-    door = Door(ROLES)
-    admitted = door.admit({"tx_id": "t", "ts": 5, "card": None, "extra": {"deep": [1]}, "more": 1e400})
+    validator = EventValidator(ROLES)
+    admitted = validator.admit({"tx_id": "t", "ts": 5, "card": None, "extra": {"deep": [1]}, "more": 1e400})
     assert admitted.values == ["t", 5, None, None, None, None, None]
-    assert door.ignored_values == 2
+    assert validator.ignored_values == 2
 
 
 def test_without_roles() -> None:
-    admitted = Door(Roles(SCHEMA)).admit({})
+    admitted = EventValidator(Roles(SCHEMA)).admit({})
     assert admitted == Admitted(None, None, [None] * 7)
 
 
 def test_a_long_id_is_its_decimal() -> None:
     roles = Roles(SCHEMA, id="n")
-    assert Door(roles).admit({"n": -12}).id == "-12"
+    assert EventValidator(roles).admit({"n": -12}).id == "-12"
 
 
 JSON_CASES: list[tuple[FieldType, str, Any]] = [
@@ -236,10 +236,10 @@ def test_doubles_of_json_are_rounded_as_python_does(number: float) -> None:
 
 
 def errors_of(event: Any, latest_ms: int | None = None) -> list[tuple[tuple[Any, ...], str]]:
-    door = Door(ROLES)
+    validator = EventValidator(ROLES)
     with pytest.raises(EventRefusedError) as caught:
-        door.admit(event, latest_ms)
-    assert door.ignored_values == 0
+        validator.admit(event, latest_ms)
+    assert validator.ignored_values == 0
     return [tuple(error) for error in caught.value.errors]
 
 
@@ -255,8 +255,8 @@ def test_time_and_id_are_needed() -> None:
 
 
 def test_the_future() -> None:
-    door = Door(ROLES)
-    assert door.admit(EVENT, latest_ms=EVENT["ts"]).time_ms == EVENT["ts"]
+    validator = EventValidator(ROLES)
+    assert validator.admit(EVENT, latest_ms=EVENT["ts"]).time_ms == EVENT["ts"]
     ((loc, message),) = errors_of(EVENT, latest_ms=EVENT["ts"] - 5)
     assert loc == ("ts",)
     assert "5 ms further ahead" in message
@@ -273,7 +273,7 @@ def test_what_is_no_object(event: Any) -> None:
 )
 def test_bytes_that_are_no_json(body: bytes) -> None:
     with pytest.raises(EventRefusedError, match=r"^event: "):
-        Door(ROLES).admit_json(body)
+        EventValidator(ROLES).admit_json(body)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ JSON_VALUES = st.recursive(
 @given(st.fixed_dictionaries({}, optional={field.name: JSON_VALUES for field in SCHEMA.fields}))
 def test_whatever_is_admitted_can_be_recorded_and_read(event: dict[str, Any]) -> None:
     try:
-        admitted = Door(ROLES).admit(event)
+        admitted = EventValidator(ROLES).admit(event)
     except EventRefusedError as error:
         refused = error
         admitted = None

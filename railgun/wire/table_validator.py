@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from railgun.wire.arrow_types import misfits
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
-from railgun.wire.door import NO_ID, NO_TIME, Roles, no_time_of_an_event
 from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, Kind
 from railgun.wire.texts import longs_as_text
+from railgun.wire.validator import NO_ID, NO_TIME, Roles, no_time_of_an_event
 
 
 class TableError(ValueError):
@@ -60,7 +60,7 @@ class AdmittedTable:
         return self.events.take(np.flatnonzero(self.bad == 0))
 
 
-class TableDoor:
+class TableValidator:
     """Checks batches of events of one stream under one schema.
 
     read: how a column is read; `read_array`, or for files where all is text (CSV) `read_text_array`.

@@ -11,8 +11,8 @@ from railgun.state.rows.access import (
     copy_row,
     group_record,
     older_layout,
+    outdated_version,
     row_group,
-    stale_version,
 )
 from railgun.state.rows.context import (
     CLASS_BYTES,
@@ -54,8 +54,8 @@ from railgun.state.rows.slots import (
 )
 from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
-# What `renew_row` answers.
-RENEWED = np.int64(0)
+# What `upgrade_row` answers.
+UPGRADED = np.int64(0)
 NO_SLOT = np.int64(1)
 COPIES_FULL = np.int64(2)
 RUNS_UNKNOWN = np.int64(3)
@@ -65,7 +65,7 @@ MORE = np.int64(2)
 
 
 @jit
-def renew_row(ctx: int, row: int) -> Any:
+def upgrade_row(ctx: int, row: int) -> Any:
     """Give a stale row the newest layout, stamped: RENEWED. Else nothing is done.
 
     It stays where it is if its slot is as wide as the newest and its cells stay in front; else it gets another.
@@ -73,7 +73,7 @@ def renew_row(ctx: int, row: int) -> Any:
     RUNS_UNKNOWN where `RowGroups.work_out` has to be called for its version.
     """
     record = group_record(ctx, row_group(row))
-    older = older_layout(record, stale_version(record, row))
+    older = older_layout(record, outdated_version(record, row))
     if ldi64(older + MAP_RUN_COUNT) < 0:
         return RUNS_UNKNOWN
     dirty, epoch = ld64(row + ROW_EPOCHS) & LOW32, ld64(ctx + ROWS_EPOCH)
@@ -90,7 +90,7 @@ def renew_row(ctx: int, row: int) -> Any:
         kept = ldi64(runs + 16)
         clear_words(row + ROW_HEAD_BYTES + 8 * kept, ldi64(record + GROUP_CELLS) - kept)
         st64(row + ROW_TAGS, tags)
-        return RENEWED
+        return UPGRADED
     target = take_slot(ctx, ldi64(record + GROUP_CLASS))
     if target == 0:
         return NO_SLOT
@@ -106,7 +106,7 @@ def renew_row(ctx: int, row: int) -> Any:
     free_slot(ctx, row)
     if ldi64(segment_record(ctx, left) + SEGMENT_LIVE) == 0:
         release_segment(ctx, left)
-    return RENEWED
+    return UPGRADED
 
 
 @jit

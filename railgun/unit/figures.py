@@ -11,7 +11,7 @@ handed over; until the broker has acknowledged a reply record."""
 
 
 @dataclass(slots=True, eq=False)
-class StreamNotes:
+class StreamFigures:
     """Of one stream. records: taken, by partitioner.  batches: records taken together."""
 
     records: Counter[str] = field(default_factory=Counter)
@@ -21,19 +21,19 @@ class StreamNotes:
     )
 
 
-class Noted:
+class UnitFigures:
     """Of one unit. Each figure is written by one thread; reading needs no lock."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, StreamNotes] = {}
+        self._streams: dict[str, StreamFigures] = {}
         self.rebalances = 0
         self.replies, self.dropped = 0, 0
 
-    def stream(self, name: str) -> StreamNotes:
+    def stream(self, name: str) -> StreamFigures:
         """The notes of a stream, made when they are first asked for."""
         found = self._streams.get(name)
-        return self._streams.setdefault(name, StreamNotes()) if found is None else found
+        return self._streams.setdefault(name, StreamFigures()) if found is None else found
 
-    def streams(self) -> list[tuple[str, StreamNotes]]:
+    def streams(self) -> list[tuple[str, StreamFigures]]:
         """All of them, by name, as they are now."""
         return sorted(self._streams.copy().items(), key=lambda each: each[0])

@@ -5,7 +5,7 @@ import threading
 from railgun.registry.errors import ChangeWithdrawnError
 
 
-class Consent:
+class CancellationToken:
     """To one change. Any thread may use it."""
 
     def __init__(self) -> None:

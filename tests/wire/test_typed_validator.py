@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.wire.door import Admitted, Door, EventRefusedError, Roles, TypedDoor
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
@@ -22,6 +21,7 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
+from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, Roles, TypedValidator
 
 SCHEMA = Schema(
     1,
@@ -54,9 +54,9 @@ _TEXTS = st.one_of(
 _NAMES = st.sampled_from([field.name for field in SCHEMA.fields] + ["other"])
 
 
-def _by_door(text: bytes, latest_ms: int | None = None) -> Admitted | None:
+def _by_validator(text: bytes, latest_ms: int | None = None) -> Admitted | None:
     try:
-        return Door(ROLES).admit_json(text, latest_ms)
+        return EventValidator(ROLES).admit_json(text, latest_ms)
     except EventRefusedError:
         return None
 
@@ -66,12 +66,12 @@ def _exactly(values: Sequence[Any]) -> list[tuple[type, Any, float]]:
 
 
 def test_an_event() -> None:
-    assert TypedDoor(ROLES).admit(EVENT, None) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert TypedValidator(ROLES).admit(EVENT, None) == Admitted("t1", 1_700_000_000_000, VALUES)
 
 
 def test_raw_text() -> None:
     raw = msgspec.json.decode(b"[" + EVENT + b"]", type=list[msgspec.Raw])[0]
-    assert TypedDoor(ROLES).admit(raw, None) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert TypedValidator(ROLES).admit(raw, None) == Admitted("t1", 1_700_000_000_000, VALUES)
 
 
 @given(st.lists(st.tuples(_NAMES, _TEXTS), max_size=4), st.sampled_from([None, 1_700_000_000_000, 5]))
@@ -79,10 +79,10 @@ def test_as_the_other_door(changed: list[tuple[str, str]], latest_ms: int | None
     pairs = dict(changed)
     event = {"tx_id": '"t1"', "ts": "1700000000000", **pairs}
     text = ("{" + ",".join(f'"{name}": {value}' for name, value in event.items()) + "}").encode()
-    found = TypedDoor(ROLES).admit(text, latest_ms)
+    found = TypedValidator(ROLES).admit(text, latest_ms)
     if found is None:
         return
-    wanted = _by_door(text, latest_ms)
+    wanted = _by_validator(text, latest_ms)
     assert wanted is not None
     assert found[:2] == wanted[:2]
     assert _exactly(found.values) == _exactly(wanted.values)
@@ -96,8 +96,8 @@ def test_as_the_other_door(changed: list[tuple[str, str]], latest_ms: int | None
 )
 def test_what_is_common_is_taken(text: str, number: int, amount: float, ok: bool) -> None:
     event = {"tx_id": text, "ts": "2026-01-31T23:59:59Z", "n": number, "amount": amount, "ok": ok, "price": 2}
-    found = TypedDoor(ROLES).admit(json.dumps(event).encode(), None)
-    wanted = _by_door(json.dumps(event).encode())
+    found = TypedValidator(ROLES).admit(json.dumps(event).encode(), None)
+    wanted = _by_validator(json.dumps(event).encode())
     assert found is not None
     assert wanted is not None
     assert _exactly(found.values) == _exactly(wanted.values)
@@ -125,14 +125,14 @@ def test_what_is_common_is_taken(text: str, number: int, amount: float, ok: bool
     ],
 )
 def test_the_rest_is_left(text: bytes) -> None:
-    assert TypedDoor(ROLES).admit(text, None) is None
+    assert TypedValidator(ROLES).admit(text, None) is None
 
 
 def test_after_misses_it_is_tried_less_often() -> None:
-    door, with_more = TypedDoor(ROLES), b'{"tx_id":"t1","ts":1,"other":1}'
+    validator, with_more = TypedValidator(ROLES), b'{"tx_id":"t1","ts":1,"other":1}'
     for _ in range(1_000):
-        assert door.admit(with_more, None) is None
-    tried = [door.admit(EVENT, None) is not None for _ in range(200)]
+        assert validator.admit(with_more, None) is None
+    tried = [validator.admit(EVENT, None) is not None for _ in range(200)]
     assert any(tried)
     first = tried.index(True)
     assert 0 < first <= 63

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Waiting:
+class IdleMeter:
     """Told when the loop of a unit may wait; one thread calls all of it.
 
     now: a clock.  cpu_s: the processor time that this thread used.  waited_s: for so long it had nothing to do.
@@ -24,8 +24,8 @@ class Waiting:
     @contextmanager
     def maybe(self) -> Iterator[None]:
         """What the block does not use of a processor is waiting."""
-        begun_s, begun_cpu_s = self._now(), self._cpu_s()
+        started_s, begun_cpu_s = self._now(), self._cpu_s()
         try:
             yield
         finally:
-            self.waited_s += max(0.0, self._now() - begun_s - (self._cpu_s() - begun_cpu_s))
+            self.waited_s += max(0.0, self._now() - started_s - (self._cpu_s() - begun_cpu_s))

@@ -71,7 +71,7 @@ class Roles:
             raise ValueError(f"{name} is no field of type {' or '.join(kind.name.lower() for kind in kinds)}")
 
 
-class Door:
+class EventValidator:
     """Checks events of one stream under one schema.
 
     ignored_values: how many values of unknown fields it has met and left out.
@@ -171,8 +171,8 @@ _UNTRIED_MAX = 63
 _MINUS = b"-"
 
 
-class TypedDoor:
-    """Takes what `Door` takes and makes the same of it, or leaves it to `Door`. Not to be shared between threads."""
+class TypedValidator:
+    """Takes what `EventValidator` takes and makes the same of it, or leaves it to `EventValidator`. Not to be shared between threads."""
 
     def __init__(self, roles: Roles) -> None:
         schema = roles.schema

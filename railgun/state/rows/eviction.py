@@ -93,7 +93,7 @@ def is_turn(ctx: int, index: int) -> Any:
 
 
 @dataclass(slots=True)
-class RoomStats:
+class EvictionStats:
     """Counts since the table was made."""
 
     evicted: int = 0
@@ -103,13 +103,13 @@ class RoomStats:
     segments_moved: int = 0
 
 
-class RowRoom:
+class RowEviction:
     """Makes room in the table's memory, and writes to the store what has to go there first."""
 
     def __init__(self, memory: RowMemory, store: Store) -> None:
         self.memory = memory
         self._store = store
-        self.stats = RoomStats()
+        self.stats = EvictionStats()
 
     def fit(self, cells: int) -> None:
         """See to it that the buffers hold images of rows of so many cells."""
@@ -160,16 +160,16 @@ class RowRoom:
             self.stats.written += len(images)
             self._store.write(images)
 
-    def make_room(self, index: int, wanted: int, group: int) -> None:
-        """At least one slot for the class `index`, `wanted` if that is easy. Raises BatchTooLargeError."""
+    def make_room(self, index: int, requested: int, group: int) -> None:
+        """At least one slot for the class `index`, `requested` if that is easy. Raises BatchTooLargeError."""
         context, classes = self.memory.address, len(self.memory.classes)
         if is_turn(context, index):
             self.memory.classes[index, CLASS_LOADED // 8] = 0
             colder = int(colder_class(context, index, classes))
             if colder >= 0 and self._take_segment(colder):
                 return
-        if not self._evict(index, wanted) and not self._take_coldest(index) and not self._take_back():
-            raise BatchTooLargeError(group, wanted, self.memory.limit_bytes)
+        if not self._evict(index, requested) and not self._take_coldest(index) and not self._take_back():
+            raise BatchTooLargeError(group, requested, self.memory.limit_bytes)
 
     def grow_table(self, group: int) -> None:
         """Double the hash table, taking its memory from the segments. Raises BatchTooLargeError."""
@@ -186,10 +186,10 @@ class RowRoom:
         self.memory.copies.shrink()
         return self.memory.unowned_segments().size > 0
 
-    def _evict(self, index: int, wanted: int) -> bool:
+    def _evict(self, index: int, requested: int) -> bool:
         total, goes_on = 0, True
-        while goes_on and total < wanted:
-            evicted, goes_on = evict_rows(self.memory.address, index, wanted - total)
+        while goes_on and total < requested:
+            evicted, goes_on = evict_rows(self.memory.address, index, requested - total)
             total += evicted
             self.flush()
         self.stats.evicted += total
