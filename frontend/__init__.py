@@ -1,1 +1,1 @@
-"""The HTTP door: checks what clients send, publishes records and gives back the replies."""
+"""The HTTP server: checks what clients send, publishes records and gives back the replies."""

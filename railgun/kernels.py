@@ -21,7 +21,8 @@ import pyarrow as pa
 from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
 from railgun.state.paged import access, eviction, ordered_map
-from railgun.state.rows import evict, room, scan, upgrade
+from railgun.state.rows import evict, scan, upgrade
+from railgun.state.rows import eviction as row_eviction
 from railgun.state.rows import load as row_load
 from railgun.task import admission, retirement
 from railgun.task.settings import TaskSettings
@@ -140,11 +141,11 @@ _FEW = 100  # compiled kernels in a cache that is not complete
 _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (access, ("absent_pages", "page_address")),
     (eviction, ("age_to_evict", "make_room")),
-    (ordered_map, ("bury_step",)),
+    (ordered_map, ("free_deferred_page",)),
     (evict, ("evict_rows", "evict_segment", "gather_tombstones")),
-    (row_load, ("displace",)),
+    (row_load, ("undo_load",)),
     (upgrade, ("leave_rows",)),
-    (room, ("colder_class", "is_turn", "typical_age")),
+    (row_eviction, ("colder_class", "is_turn", "typical_age")),
     (admission, ("take_over",)),
     (retirement, ("reset_cells",)),
     (scan, ("copy_rows",)),

@@ -219,7 +219,7 @@ class Reservoir:
         """Put an edge where everything with time <= time_ms has been passed; INT64_MIN: nothing has."""
         self._edges.seek(edge, time_ms)
 
-    def foresee(self, column_set: int, time_ms: int) -> None:
+    def prefetch(self, column_set: int, time_ms: int) -> None:
         """An edge will be put behind this time soon: what it meets first is decoded in the background."""
         chunk = self._index.first_after(time_ms)
         if chunk < self._index.next:
@@ -230,7 +230,7 @@ class Reservoir:
     ) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns, which `derive` knows already: what its
         edges are in, and meet next, is decoded with them in the background. Returns what may be waited for."""
-        return self._cache.foresee(column_set, columns, hot)
+        return self._cache.prefetch_columns(column_set, columns, hot)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
         """A fill that gives every row after (after_time, after_seq), in that order; its number."""

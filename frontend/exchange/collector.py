@@ -1,4 +1,4 @@
-"""The thread that reads a front-end's reply topic and settles what waits."""
+"""The thread that reads a front-end's reply topic and finishes pending requests."""
 
 import logging
 import threading
@@ -31,7 +31,7 @@ class Collector:
     """Begins at the topic's end. failure: why it reads no more; None while it does."""
 
     def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
-        self._transport, self._waiting = transport, waiting
+        self._transport, self._pending_table = transport, waiting
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
         self._failed: deque[PendingRequest] = deque()
@@ -41,9 +41,9 @@ class Collector:
         self._thread = threading.Thread(target=self._run, name="replies", daemon=True)
         self._thread.start()
 
-    def settle(self, asked: PendingRequest) -> None:
-        """Have something settled that has its error already. From any thread."""
-        self._failed.append(asked)
+    def finish(self, pending: PendingRequest) -> None:
+        """Finish a request that has its error already. From any thread."""
+        self._failed.append(pending)
 
     def close(self) -> None:
         """Read no more; what still waits is told so."""
@@ -54,29 +54,29 @@ class Collector:
         while not self._stopped.is_set():
             try:
                 fetched = self._transport.fetch({self._where: self._position}, _RECORDS, _BYTES, _WAIT_S)
-                settled = [asked for each in fetched for asked in self._gather(each)]
+                finished = [pending for each in fetched for pending in self._gather(each)]
             except TransportClosedError:
                 return
             except TransportError as error:
-                settled = []
+                finished = []
                 self._mend(error)
             while self._failed:
-                settled.append(self._failed.popleft())
-            settled += self._waiting.overdue(monotonic())
-            _tell(settled)
+                finished.append(self._failed.popleft())
+            finished += self._pending_table.overdue(monotonic())
+            _tell(finished)
 
     def _gather(self, fetched: Fetched) -> list[PendingRequest]:
-        settled: list[PendingRequest] = []
+        finished: list[PendingRequest] = []
         for record in fetched.values():
             try:
                 batch = decode_reply(record)
             except ReplyRecordError as error:
-                self._waiting.counts["unreadable"] += 1
+                self._pending_table.counts["unreadable"] += 1
                 _log.warning("%s: %s", self._where, error)
                 continue
-            settled += self._waiting.gather(batch)
+            finished += self._pending_table.gather(batch)
         self._position = fetched.next_offset
-        return settled
+        return finished
 
     def _mend(self, error: TransportError) -> None:
         """Go on after what passes, or can be made good."""
@@ -97,13 +97,13 @@ class Collector:
         self._stopped.wait(_AWAY_S)
 
 
-def _tell(settled: Sequence[PendingRequest]) -> None:
+def _tell(finished: Sequence[PendingRequest]) -> None:
     """Each that waits is called once for all that is its."""
     by_callback: dict[OnAnswered, list[PendingRequest]] = {}
-    for asked in settled:
-        by_callback.setdefault(asked.settle, []).append(asked)
-    for settle, own in by_callback.items():
+    for pending in finished:
+        by_callback.setdefault(pending.on_answered, []).append(pending)
+    for on_answered, own in by_callback.items():
         try:
-            settle(own)
+            on_answered(own)
         except Exception:  # noqa: BLE001 - the others are told nevertheless
             _log.exception("a defect: answers were not passed on")

@@ -48,11 +48,11 @@ class Exchange:
         self.front_end = front_end or made_up()
         self.topics = topics
         self._replies_topic = topics.replies(self.front_end.number)
-        self.waiting = PendingTable(self.front_end.incarnation, limits.events, limits.size_bytes)
+        self.pending_table = PendingTable(self.front_end.incarnation, limits.events, limits.size_bytes)
         self._transport = KafkaTransport(settings)
         self._homes: dict[str, Homes] = {}
         try:
-            self._collector = Collector(self._transport, self._replies_topic, self.waiting)
+            self._collector = Collector(self._transport, self._replies_topic, self.pending_table)
         except BaseException:
             self._transport.close()
             raise
@@ -78,10 +78,10 @@ class Exchange:
     def know(self, streams: dict[str, StreamEntry]) -> None:
         """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
         self._homes = {name: Homes.of(entry) for name, entry in streams.items()}
-        for asked in self.waiting.all():
-            if self._is_gone(asked) and self.waiting.remove(asked):
-                asked.error = _gone(asked.stream)
-                self._collector.settle(asked)
+        for pending in self.pending_table.all():
+            if self._is_gone(pending) and self.pending_table.remove(pending):
+                pending.error = _gone(pending.stream)
+                self._collector.finish(pending)
 
     def submit(
         self, stream: str, taken: Taken, positions: Sequence[Position] | None, timeout_ms: int
@@ -94,10 +94,10 @@ class Exchange:
         future: Future[list[Reply | Problem]] = Future()
         future.set_running_or_notify_cancel()
 
-        def settle(settled: list[PendingRequest]) -> None:
-            future.set_result(settled[0].answers())
+        def on_answered(finished: list[PendingRequest]) -> None:
+            future.set_result(finished[0].answers())
 
-        self.ask(stream, taken, positions, timeout_ms, settle)
+        self.ask(stream, taken, positions, timeout_ms, on_answered)
         return future
 
     def ask(
@@ -106,33 +106,36 @@ class Exchange:
         taken: Taken,
         positions: Sequence[Position] | None,
         timeout_ms: int,
-        settle: OnAnswered,
+        on_answered: OnAnswered,
         context: object = None,
     ) -> PendingRequest:
-        """The same for callers that have many at once: `settle` is called, in the collector's thread, with all of its
-        that settled by the same records. context: for the caller to know them by."""
+        """The same for callers that have many at once.
+
+        on_answered: called in the collector's thread with all of its requests that the same records have finished.
+        context: for the caller to know them by.
+        """
         if len(taken) > EVENTS_MAX:
             raise refusal(413, f"{len(taken)} events together; at most {EVENTS_MAX} are taken")
-        homes, number = self._homes_of(stream), self.waiting.number()
+        homes, number = self._homes_of(stream), self.pending_table.number()
         front_end = self.front_end
         correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
         portions = taken.portions(correlation)
         held = sum(sizes_of(portion.records)[1] for of_home in portions for portion in of_home)
         size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
-        asked = PendingRequest(number, stream, taken, homes, settle, timeout_ms, context, size_bytes)
-        if not asked.left:
-            self._collector.settle(asked)
-            return asked
-        self.waiting.add(asked)
+        pending = PendingRequest(number, stream, taken, homes, on_answered, timeout_ms, context, size_bytes)
+        if not pending.left:
+            self._collector.finish(pending)
+            return pending
+        self.pending_table.add(pending)
         try:
-            if self._is_gone(asked):
+            if self._is_gone(pending):
                 raise ProblemError(_gone(stream))
             sent = self._send(stream, taken, portions)
         except BaseException:
-            self.waiting.remove(asked)
+            self.pending_table.remove(pending)
             raise
-        sent.add_done_callback(partial(self._note_sent, asked))
-        return asked
+        sent.add_done_callback(partial(self._note_sent, pending))
+        return pending
 
     def publish(self, stream: str, taken: Taken) -> Future[list[int]]:
         """Publish events that want no answers; the future is done once they are durable."""
@@ -142,9 +145,9 @@ class Exchange:
     def close(self) -> None:
         """Send what was published, tell what waits that nothing will come, let go of the broker."""
         self._collector.close()
-        for asked in self.waiting.all():
-            self._fail(asked, "stopping")
-            asked.settle([asked])
+        for pending in self.pending_table.all():
+            self._fail(pending, "stopping")
+            pending.on_answered([pending])
         try:
             if self.front_end.is_passing:
                 self._transport.delete_topic(self._replies_topic)
@@ -160,10 +163,10 @@ class Exchange:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
         return found
 
-    def _is_gone(self, asked: PendingRequest) -> bool:
+    def _is_gone(self, pending: PendingRequest) -> bool:
         """Whether its stream was dropped since its events were taken."""
-        homes = self._homes.get(asked.stream)
-        return homes is None or homes.created != asked.homes.created
+        homes = self._homes.get(pending.stream)
+        return homes is None or homes.created != pending.homes.created
 
     def _send(self, stream: str, taken: Taken, portions: Sequence[Sequence[Portion]]) -> Future[list[int]]:
         entries = [
@@ -180,16 +183,16 @@ class Exchange:
         except TransportError as error:
             raise _unavailable(error) from error
 
-    def _note_sent(self, asked: PendingRequest, sent: Future[list[int]]) -> None:
+    def _note_sent(self, pending: PendingRequest, sent: Future[list[int]]) -> None:
         error = sent.exception()
-        asked.logged_s = perf_counter()
-        if error is not None and self.waiting.remove(asked):
-            self._fail(asked, str(error))
-            self._collector.settle(asked)
+        pending.logged_s = perf_counter()
+        if error is not None and self.pending_table.remove(pending):
+            self._fail(pending, str(error))
+            self._collector.finish(pending)
 
-    def _fail(self, asked: PendingRequest, why: str) -> None:
-        asked.error = problem(503, f"{why}; the event {may_count(has_id=asked.homes.has_id)}")
-        self.waiting.remove(asked)
+    def _fail(self, pending: PendingRequest, why: str) -> None:
+        pending.error = problem(503, f"{why}; the event {may_count(has_id=pending.homes.has_id)}")
+        self.pending_table.remove(pending)
 
 
 def _gone(stream: str) -> Problem:

@@ -48,7 +48,9 @@ class Homes:
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """n events of one stream. settle: called with what has settled, in the collector's thread.  context: the asker's.
+    """n events of one stream, published and waiting for answers.
+
+    on_answered: called in the collector's thread with the requests that are finished.  context: the caller's own.
 
     left: answers that are still to come, over all events and partitioners.  error: why none will come.
     logged_s: when the broker had all of them, of perf_counter; 0 before.
@@ -58,7 +60,7 @@ class PendingRequest:
     stream: str
     taken: Taken
     homes: Homes
-    settle: OnAnswered
+    on_answered: OnAnswered
     timeout_ms: int
     context: Any = None
     size_bytes: int = 0

@@ -50,19 +50,19 @@ class PendingTable:
             self._last += 1
             return self._last
 
-    def add(self, asked: PendingRequest) -> None:
+    def add(self, pending: PendingRequest) -> None:
         """Expect its answers. Raises ProblemError (503) where it is full."""
         with self.lock:
-            self.check(len(asked), asked.size_bytes)
-            self._by_number[asked.number] = asked
-            self.events += len(asked)
-            self.size_bytes += asked.size_bytes
-            heapq.heappush(self._deadlines, (asked.begun_s + asked.timeout_ms / 1000, asked.number))
+            self.check(len(pending), pending.size_bytes)
+            self._by_number[pending.number] = pending
+            self.events += len(pending)
+            self.size_bytes += pending.size_bytes
+            heapq.heappush(self._deadlines, (pending.begun_s + pending.timeout_ms / 1000, pending.number))
 
-    def remove(self, asked: PendingRequest) -> bool:
+    def remove(self, pending: PendingRequest) -> bool:
         """Expect nothing any more; False where that is so already."""
         with self.lock:
-            return self._remove(asked)
+            return self._remove(pending)
 
     def gather(self, batch: ReplyBatch) -> list[PendingRequest]:
         """Take a reply record; what has all its answers by that, and is not expected any more."""
@@ -73,30 +73,30 @@ class PendingTable:
         numbers = np.where(own, batch.sequence >> ROW_BITS, -1)
         edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
         rows = batch.sequence & _ROW_MASK
-        settled: list[PendingRequest] = []
+        finished: list[PendingRequest] = []
         with self.lock:
             for first, after in pairwise(edges):
                 number = int(numbers[first])
                 if number < 0:
                     continue
-                asked = self._by_number.get(number)
-                count = 0 if asked is None else asked.gather(batch, first, after, rows[first:after])
+                pending = self._by_number.get(number)
+                count = 0 if pending is None else pending.gather(batch, first, after, rows[first:after])
                 self.counts["answers"] += count
-                self.counts["repeated" if asked is not None else "late"] += after - first - count
-                if asked is not None and not asked.left:
-                    self._remove(asked)
-                    settled.append(asked)
-        return settled
+                self.counts["repeated" if pending is not None else "late"] += after - first - count
+                if pending is not None and not pending.left:
+                    self._remove(pending)
+                    finished.append(pending)
+        return finished
 
     def overdue(self, now_s: float) -> list[PendingRequest]:
         """What has waited for too long, and is not expected any more."""
         found: list[PendingRequest] = []
         with self.lock:
             while self._deadlines and self._deadlines[0][0] <= now_s:
-                asked = self._by_number.get(heapq.heappop(self._deadlines)[1])
-                if asked is not None:
-                    self._remove(asked)
-                    found.append(asked)
+                pending = self._by_number.get(heapq.heappop(self._deadlines)[1])
+                if pending is not None:
+                    self._remove(pending)
+                    found.append(pending)
         return found
 
     def all(self) -> list[PendingRequest]:
@@ -110,11 +110,11 @@ class PendingTable:
             first = next(iter(self._by_number.values()), None)
             return 0.0 if first is None else monotonic() - first.begun_s
 
-    def _remove(self, asked: PendingRequest) -> bool:
-        if self._by_number.pop(asked.number, None) is None:
+    def _remove(self, pending: PendingRequest) -> bool:
+        if self._by_number.pop(pending.number, None) is None:
             return False
-        self.events -= len(asked)
-        self.size_bytes -= asked.size_bytes
+        self.events -= len(pending)
+        self.size_bytes -= pending.size_bytes
         # Those that were answered stay until their time; they are cleared where they outnumber the others.
         if len(self._deadlines) > 64 + 2 * len(self._by_number):
             self._deadlines = [each for each in self._deadlines if each[1] in self._by_number]

@@ -51,7 +51,7 @@ class ServedBackend(Backend, Protocol):
 
 
 def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Collector] = ()) -> Exposition:
-    """Everything that is noted and read of a backend behind the door. more: of its own."""
+    """Everything that is noted and read of a backend. more: of its own."""
     made = Exposition(
         RailgunCollector(
             lambda: backend.recording,

@@ -350,7 +350,7 @@ class KafkaBackend(InThread, NoDeepening):
         return {
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
-            "cluster": at_a_glance(tasks, parts.exchange.waiting, self._cluster.log_retention_ms),
+            "cluster": at_a_glance(tasks, parts.exchange.pending_table, self._cluster.log_retention_ms),
             "streams": streams,
         }
 

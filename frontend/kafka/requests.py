@@ -1,4 +1,4 @@
-"""Requests of the HTTP door as the exchange sees them: published together, answered each by itself."""
+"""Requests of the HTTP server as the exchange sees them: published together, answered each by itself."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _log = logging.getLogger("railgun.frontend")
 class Request(Submission):
     """asked: what it was published with, its first text there being the one at `first`."""
 
-    asked: PendingRequest | None = None
+    pending: PendingRequest | None = None
     first: int = 0
 
 
@@ -80,12 +80,12 @@ class Requests:
 
     def answers(self, request: Request) -> list[Answer | None]:
         """What there is to say of a request's events by now, some of which wait."""
-        asked = request.asked
-        assert asked is not None
-        with self._exchange.waiting.lock:
-            replies = asked.answers(request.metrics)
-        context: _Together = asked.context
-        return _own(request, placed(asked.taken, replies, context.n))
+        pending = request.pending
+        assert pending is not None
+        with self._exchange.pending_table.lock:
+            replies = pending.answers(request.metrics)
+        context: _Together = pending.context
+        return _own(request, placed(pending.taken, replies, context.n))
 
     def _publish(self, stream: str, own: list[Request], reply: bool) -> list[Outcome]:
         intake = self._intakes.now.intakes.get(stream)
@@ -109,41 +109,41 @@ class Requests:
         if reply:
             self._replies.prepare(stream)
             timeout_ms = max(each.timeout_ms for each in own)
-            asked = self._exchange.ask(stream, taken, None, timeout_ms, self._settle, context)
+            pending = self._exchange.ask(stream, taken, None, timeout_ms, self._finish, context)
             for each in own:
-                each.asked = asked
+                each.pending = pending
         else:
             sent = self._exchange.publish(stream, taken)
             sent.add_done_callback(partial(self._sent, stream, context))
         timer.end("publish")
         return []
 
-    def _settle(self, settled: list[PendingRequest]) -> None:
+    def _finish(self, finished: list[PendingRequest]) -> None:
         """In the collector's thread."""
         outcomes: list[Outcome] = []
-        for asked in settled:
-            context: _Together = asked.context
-            record = self._recording.stream(asked.stream)
+        for pending in finished:
+            context: _Together = pending.context
+            record = self._recording.stream(pending.stream)
             record.stages["process"].add(perf_counter() - context.sent_s)
-            if asked.logged_s:
-                record.stages["log"].add(asked.logged_s - context.sent_s)
+            if pending.logged_s:
+                record.stages["log"].add(pending.logged_s - context.sent_s)
             timer = record.stage_timer()
-            if asked.error is None and not asked.left:
-                note_batch(record, len(asked), asked.gathered)
+            if pending.error is None and not pending.left:
+                note_batch(record, len(pending), pending.gathered)
             answers: dict[tuple[str, ...] | None, list[Answer | None]] = {}
             own: list[Outcome] = []
             for each in context.requests:
                 if each.metrics not in answers:
-                    answers[each.metrics] = placed(asked.taken, asked.answers(each.metrics), context.n)
+                    answers[each.metrics] = placed(pending.taken, pending.answers(each.metrics), context.n)
                 own.append((each, _own(each, answers[each.metrics])))
             timer.end("encode")
-            outcomes += self._recorded(asked, own)
+            outcomes += self._recorded(pending, own)
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
-    def _recorded(self, asked: PendingRequest, outcomes: list[Outcome]) -> list[Outcome]:
+    def _recorded(self, pending: PendingRequest, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes that can be delivered now: what is recorded is so before its client hears of it."""
         try:
-            written = self._replies.record(asked)
+            written = self._replies.record(pending)
         except TransportError as error:
             return _unrecorded(outcomes, error)
         if written is None:

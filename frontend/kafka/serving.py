@@ -46,7 +46,7 @@ class ExchangeCollector(Collector):
         samples = none_of(FRONT_END)
         exchange = self._exchange()
         if exchange is not None:
-            waiting = exchange.waiting
+            waiting = exchange.pending_table
             samples["railgun_pending_events"].append(((), waiting.events))
             samples["railgun_pending_bytes"].append(((), waiting.size_bytes))
             samples["railgun_pending_oldest_seconds"].append(((), waiting.oldest_s()))

@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 # Asked and not answered: one that the tasks have, one that is on its way. A task that stands still holds up the events
 # of others for no longer than this.
-_ASKED_RUNS, _PACE_S = 2, 0.01
+_PUBLISHED_RUNS, _PACE_S = 2, 0.01
 _ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
 
 _log = logging.getLogger("railgun.frontend")
@@ -50,7 +50,7 @@ class Answering:
         self._answered: list[PendingRequest] = []
         self._again: list[tuple[float, int, Run]] = []
         self._numbers = count()
-        self._pending = 0
+        self._published = 0
         self._ended = False
         # Why nothing was written the last time: tried again many times a second, it says so once.
         self._held_up_by: object = None
@@ -88,14 +88,14 @@ class Answering:
         exchange, taken = self._exchange, run.taken
         timer = self._record.stage_timer()
         try:
-            exchange.waiting.check(len(taken), 0)
-            run.asked_s = perf_counter()
+            exchange.pending_table.check(len(taken), 0)
+            run.published_s = perf_counter()
             with self._changed:
-                self._pending += 1
-            exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._settle, run)
+                self._published += 1
+            exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._finish, run)
         except ProblemError:
             with self._changed:
-                self._pending -= 1
+                self._published -= 1
             return False
         timer.end("publish")
         return True
@@ -103,15 +103,15 @@ class Answering:
     def pace(self) -> None:
         """Return when few runs are asked and not answered, or after a moment: what comes meanwhile is read together,
         which costs less than one after the other."""
-        if self._pending >= _ASKED_RUNS:
+        if self._published >= _PUBLISHED_RUNS:
             with self._changed:
-                self._changed.wait_for(lambda: self._pending < _ASKED_RUNS, _PACE_S)
+                self._changed.wait_for(lambda: self._published < _PUBLISHED_RUNS, _PACE_S)
 
-    def _settle(self, settled: list[PendingRequest]) -> None:
+    def _finish(self, finished: list[PendingRequest]) -> None:
         """In the collector's thread."""
         with self._changed:
-            self._pending -= len(settled)
-            self._answered += settled
+            self._published -= len(finished)
+            self._answered += finished
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -132,8 +132,8 @@ class Answering:
             if not (self._answered or self._ended or (self._is_alive() and self._windows.has_ready())):
                 self._changed.wait(self._patience_s())
             answered, self._answered = self._answered, []
-        for asked in answered:
-            self._note(asked)
+        for request in answered:
+            self._note(request)
         while self._again and self._again[0][0] <= monotonic():
             self._ask_again(heapq.heappop(self._again)[2])
         if self._is_alive():
@@ -146,24 +146,24 @@ class Answering:
         """Whether the reading thread was heard of lately: else others may have the partitions."""
         return monotonic() - self._windows.alive_s <= self._reading.session_s / 2
 
-    def _note(self, asked: PendingRequest) -> None:
-        run: Run = asked.context
+    def _note(self, request: PendingRequest) -> None:
+        run: Run = request.context
         if run.window.is_abandoned:
             return
         record = self._record
-        record.stages["process"].add(perf_counter() - run.asked_s)
-        if asked.error is not None or asked.left:
-            if asked.error is not None:
-                _log.warning("%s: %s", self._stream, asked.error.detail)
+        record.stages["process"].add(perf_counter() - run.published_s)
+        if request.error is not None or request.left:
+            if request.error is not None:
+                _log.warning("%s: %s", self._stream, request.error.detail)
             else:
                 run.patience_ms = min(2 * run.patience_ms, ASK_MOST_MS)
             heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
             return
         timer = record.stage_timer()
-        replies = asked.answers()
-        run.keys = [str(each).encode() for each in asked.taken.ids]
+        replies = request.answers()
+        run.keys = [str(each).encode() for each in request.taken.ids]
         run.values = list(map(_encode, replies))
-        note_batch(record, len(asked), asked.gathered)
+        note_batch(record, len(request), request.gathered)
         timer.end("encode")
 
     def _ask_again(self, run: Run) -> None:
@@ -192,7 +192,7 @@ class Answering:
             with self._changed:
                 self._changed.wait(_ABORTED_S)
         finally:
-            self._windows.settle(written)
+            self._windows.finish(written)
         timer.end("durable")
         now_s = perf_counter()
         for run in written:

@@ -37,15 +37,15 @@ class RecordedReplies:
                 self._transport.create_topic(topic, 1, OUT)
             self._partitions[topic] = self._transport.topics()[topic]
 
-    def record(self, asked: PendingRequest) -> Future[list[int]] | None:
+    def record(self, pending: PendingRequest) -> Future[list[int]] | None:
         """Write the replies that there are, keyed by their ids; None where none are recorded. The future says when
         they are durable. Raises TransportError."""
-        topic = self._topics.output(asked.stream)
+        topic = self._topics.output(pending.stream)
         partitions = self._partitions.get(topic, 0)
-        if not partitions or not self._wants(asked.stream):
+        if not partitions or not self._wants(pending.stream):
             return None
         by_partition: dict[int, tuple[list[bytes], list[bytes | None]]] = {}
-        for reply in asked.answers():
+        for reply in pending.answers():
             if isinstance(reply, Reply):
                 key = str(reply.id).encode()
                 values, keys = by_partition.setdefault(partition_of(key, partitions), ([], []))

@@ -48,7 +48,7 @@ class StreamInput:
         self._group = means.topics.input(route.stream)
         self.windows = Windows(route.topic_id, means.limit_events, self._commit_last)
         self._intake_of: StreamIntake | None = None
-        self._unasked: deque[Run] = deque()
+        self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
         self._answering: Answering | None = None
@@ -135,9 +135,9 @@ class StreamInput:
             self._check_alive(reading, answering)
             self._commit(reading)
             self._look_for_ends(reading)
-            while self._unasked and self._ask(self._unasked[0]):
-                self._unasked.popleft()
-            if not self._unasked and not self.windows.is_full:
+            while self._unpublished and self._ask(self._unpublished[0]):
+                self._unpublished.popleft()
+            if not self._unpublished and not self.windows.is_full:
                 full_since_s = 0.0
                 answering.pace()
                 messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
@@ -153,9 +153,9 @@ class StreamInput:
 
     def _finish(self, reading: GroupMember) -> None:
         deadline = monotonic() + self._means.finish_s
-        for run in self._unasked:
+        for run in self._unpublished:
             self.windows.forget(run)
-        self._unasked.clear()
+        self._unpublished.clear()
         while self.failure is None and monotonic() < deadline:
             self.windows.alive_s = monotonic()
             if not self.windows.events and self._commit_last(self.windows.uncommitted()):
@@ -201,8 +201,8 @@ class StreamInput:
                 continue
             run = self._run_of(window, list(own), now_ms, read_s)
             self.windows.add(run)
-            if run.values is None and (self._unasked or not self._ask(run)):
-                self._unasked.append(run)
+            if run.values is None and (self._unpublished or not self._ask(run)):
+                self._unpublished.append(run)
 
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         timer = self.record.stage_timer()
@@ -226,7 +226,7 @@ class StreamInput:
         return run
 
     def _current_intake(self) -> StreamIntake:
-        """The door as the catalogue says now. Raises TransportUnavailableError where the stream went."""
+        """The intake that the catalogue asks for now. Raises TransportUnavailableError where the stream went."""
         stream = self.route.stream
         entry = self._means.intakes.now.catalog.streams.get(stream)
         if entry is None or entry.created != self.route.created:
@@ -249,8 +249,8 @@ class StreamInput:
         self.windows.assigned(partitions)
 
     def revoked(self, partitions: list[int]) -> None:
-        for run in [each for each in self._unasked if each.window.partition in partitions]:
-            self._unasked.remove(run)
+        for run in [each for each in self._unpublished if each.window.partition in partitions]:
+            self._unpublished.remove(run)
             self.windows.forget(run)
         self.windows.revoked(partitions)
 

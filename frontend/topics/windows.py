@@ -70,7 +70,7 @@ class Run:
     letters: list[Letter]
     read_s: float
     patience_ms: int = ASK_MS
-    asked_s: float = 0.0
+    published_s: float = 0.0
     values: list[bytes] | None = None
     keys: list[bytes] = field(default_factory=list)
 
@@ -144,13 +144,13 @@ class Windows:
                 self.events -= run.count
 
     def take_ready(self) -> list[Run]:
-        """What can be written now. `settle` follows."""
+        """What can be written now. `finish` follows."""
         with self.changed:
             found = [run for window in self._windows.values() for run in window.ready()]
             self._is_writing = bool(found)
             return found
 
-    def settle(self, runs: Iterable[Run]) -> None:
+    def finish(self, runs: Iterable[Run]) -> None:
         """These were written, or nothing was."""
         with self.changed:
             self._is_writing = False

@@ -105,7 +105,7 @@ def remove_front(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, typ
 
 @jit
 def reset_tree(ctx: int, root: int, type_code: int) -> Any:
-    """Empty the cell: pages are freed later (`PagePool.bury`), strings let go one by one; 0 or a status."""
+    """Empty the cell: pages are freed later (`PagePool.free_deferred`), strings let go one by one; 0 or a status."""
     status = np.int64(0)
     if type_code == TYPE_STRING:
         status = _drop_all(ctx, root)

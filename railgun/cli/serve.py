@@ -1,4 +1,4 @@
-"""`railgun serve`: everything in one process tree: the HTTP door and the engine over the embedded log, or on Kafka."""
+"""`railgun serve`: everything in one process tree: the HTTP server, and the engine over its log or on Kafka."""
 
 import argparse
 import gc

@@ -33,7 +33,7 @@ PassedThrough = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """The HTTP door: where it listens, and what it takes at most before it says 413, 429 or 503.
+    """The HTTP server: where it listens, and what it takes at most before it says 413, 429 or 503.
 
     port: 0 lets the system choose.  body_limit_bytes: of a request; of one line where lines are streamed.
     batch_limit_events: events in one JSON array.  in_flight_limit_events, in_flight_limit_bytes: taken and not

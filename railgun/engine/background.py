@@ -41,7 +41,7 @@ class BackgroundWork:
         self._next_s = 0.0
         self._called_s = -math.inf
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="railgun-upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="railgun-maintenance", daemon=True)
 
     def start(self) -> None:
         """From now on."""

@@ -40,7 +40,7 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def converter(file: str, field: Field, schema: Any) -> Convert | None:
-    """What makes a column's stored values what the door takes; None where they are so already.
+    """What makes a column's stored values what the validator takes; None where they are so already.
 
     Raises ColumnError for a logical type that the field cannot be.
     """

@@ -37,7 +37,7 @@ class CsvSource:
             raise
         self._input = _CountingFile(path)
         self._misshapen = _MisshapenRows()
-        # Bytes that are no UTF-8 are for the door to refuse, row by row: Arrow is told not to look.
+        # Bytes that are no UTF-8 are for the validator to refuse, row by row: Arrow is told not to look.
         self._text_schema = pa.schema([(field.name, pa.string()) for field in schema.fields])
 
     def blocks(self) -> Iterator[Block]:

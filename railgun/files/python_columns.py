@@ -29,7 +29,7 @@ def arrow_type(type_: FieldType) -> pa.DataType:
 def read_columns(
     columns: Sequence[Sequence[Any]], schema: Schema, rows: int
 ) -> tuple[pa.RecordBatch, list[Refusal]]:
-    """A batch from values as the door takes them, by field; what is refused is null there."""
+    """A batch from values as the validator takes them, by field; what is refused is null there."""
     refused: dict[int, Refusal] = {}
     arrays = []
     for field, values in zip(schema.fields, columns):

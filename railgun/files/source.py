@@ -33,10 +33,10 @@ class Block:
 
     batch: one column for each field of the schema, in its order.  first_row: the place of its first row in
     the file, from 0.
-    refused: rows that are no events, whatever the door would say, at most one each; null where they could not
+    refused: rows that are no events, whatever the validator would say, at most one each; null where they could not
     be read.  read_bytes: of the file, so far.  is_text: all columns are strings as written, for
     `read_text_array`; else they are for `read_array`: as Parquet and Arrow files have them, or read by the
-    rules of the door for single events.
+    rules of the validator of single events.
     """
 
     file: str

@@ -36,7 +36,7 @@ UNASKED = Correlation()
 
 
 class Row(NamedTuple):
-    """One event as the door gives it. fields, encoded: as `join_event` takes them: values that were kept until all
+    """One event as the validator gives it. fields, encoded: as `join_event` takes them: values that were kept until all
     events of a run are there would have left the processor's caches.  routed: what the partitioners' fields say.
     """
 

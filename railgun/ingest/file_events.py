@@ -85,7 +85,7 @@ class EventChecks:
             found.append((admitted.first_bad.row, admitted.first_bad.field, admitted.first_bad.msg))
         refused = None
         if found:
-            # Of two complaints about one row the file's stands: the door's may be about what it left out.
+            # Of two complaints about one row the file's stands: the validator's may be about what it left out.
             row, field, reason = min(found, key=lambda each: each[0])
             refused = RowRefusedError(block.file, block.first_row + row + 1, field, reason)
         events = admitted.events if not found else admitted.events.take(np.flatnonzero(~bad))

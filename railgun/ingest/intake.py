@@ -133,7 +133,7 @@ class Intake:
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
     ) -> dict[int, EventRefusedError] | None:
-        """Everything that is wrong with each bad row; None where the doors differ."""
+        """Everything that is wrong with each bad row; None where the validators differ."""
         refused: dict[int, EventRefusedError] = {}
         for row in np.flatnonzero(admitted.bad).tolist():
             found = self._admit(texts[row], latest_ms)

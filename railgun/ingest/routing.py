@@ -38,7 +38,7 @@ class Router:
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """What the partitioners' fields say of one event, in order; null for `*`.
 
-        values: its fields in schema order, as the door gives them.
+        values: its fields in schema order, as the validator gives them.
         """
         return tuple([None if place < 0 else values[place] for place in self.places])
 

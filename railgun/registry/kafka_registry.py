@@ -114,8 +114,8 @@ class KafkaRegistry:
         """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
 
         request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
-        come to be made; it may be asked several times.  consent: may be taken back until they begin.  Returns them with
-        their places.
+        come to be made; it may be asked several times.  cancellation: takes them back, until they begin.  Returns them
+        with their places.
 
         Raises what `request` raises, CatalogError, DefinitionsError, ChangeWithdrawnError, having changed nothing;
         RegistryBusyError; TransportError, where `cancellation` knows whether it may take effect nevertheless.

@@ -99,7 +99,7 @@ class Machine:
         in with the new hot columns besides. Returns what may be waited for.
         """
         for delta_ms in sorted(_deltas(metrics) - self.edges.keys()):
-            self._reservoir.foresee(LIVE_SET, less(clock_ms, delta_ms))
+            self._reservoir.prefetch(LIVE_SET, less(clock_ms, delta_ms))
         trial = trial_program(self.program.hot, stream.types, metrics)
         columns = trial.hot.columns
         if columns != self.program.hot.columns:

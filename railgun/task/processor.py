@@ -72,7 +72,7 @@ _BRIEF_S = 0.0003
 # Rows that take on a new layout at a time, before they are wanted.
 _UPGRADED_ROWS = 64
 # Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
-# that), since each change makes rows stale again, and metrics that begin together fill together.
+# that), since each change makes rows outdated again, and metrics that begin together fill together.
 _SETTLED_S, _SETTLED_AT_LATEST_S = 0.1, 1.0
 # Slots looked at for rows of dropped groups.
 _LEAVING_SLOTS = 2_048

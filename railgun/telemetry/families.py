@@ -181,7 +181,7 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every server with a door says; a front-end on Kafka FRONT_END and INPUT too."""
+"""What every HTTP server says; a front-end on Kafka FRONT_END and INPUT too."""
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """Beside what its units say."""

@@ -40,7 +40,7 @@ class Buckets:
 STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", "total")
 """The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer, and
 until the broker has it, which lies within the next; processed by tasks (the log is being written meanwhile; on Kafka
-there and back again); waiting for what is left of that writing; made a reply; all of it, seen from the door."""
+there and back again); waiting for what is left of that writing; made a reply; all of it, seen from the HTTP server."""
 
 SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -76,7 +76,7 @@ class StreamRecord:
 
 
 class StageTimer:
-    """Where the time of one batch goes: each lap is a stage's."""
+    """Measures where the time of one batch goes, stage by stage."""
 
     __slots__ = ("_last_s", "_stages")
 
@@ -85,7 +85,7 @@ class StageTimer:
         self._last_s = perf_counter()
 
     def end(self, stage: str) -> None:
-        """What went by since the last lap's end was this stage's."""
+        """Count the time since the last end as this stage's."""
         now_s = perf_counter()
         self._stages[stage].add(now_s - self._last_s)
         self._last_s = now_s

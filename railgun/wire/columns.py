@@ -1,4 +1,4 @@
-"""Typed columns of many events, in memory: what the columnar door makes and the columnar encoder takes."""
+"""Typed columns of many events, in memory: what the columnar validator makes and the columnar encoder takes."""
 
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """n events that passed the door: ids (a string column without nulls), times int64[n] in ms since 1970
+    """n events that passed the validator: ids (a string column without nulls), times int64[n] in ms since 1970
     UTC, and one column per field, in schema order."""
 
     ids: Column

@@ -42,7 +42,7 @@ def encode_event(
 ) -> bytes:
     """One event record.
 
-    `values` in schema order, as the door gives them: int for long, timestamp and unscaled decimal, float for
+    `values` in schema order, as the validator gives them: int for long, timestamp and unscaled decimal, float for
     double, bool, str, None for null; values missing at the end are null.
     source: (partition, offset, committed) of the input topic that the event came from.
     """

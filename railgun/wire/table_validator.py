@@ -1,4 +1,4 @@
-"""The door for many events at once: Arrow columns, by the rules of the door for single events."""
+"""The validator of many events at once: Arrow columns, by the rules of the validator of single events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

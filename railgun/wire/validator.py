@@ -172,7 +172,7 @@ _MINUS = b"-"
 
 
 class TypedValidator:
-    """Takes what `EventValidator` takes and makes the same of it, or leaves it to `EventValidator`. Not to be shared between threads."""
+    """Takes what `EventValidator` takes and makes the same of it, or leaves it to that. One thread uses it."""
 
     def __init__(self, roles: Roles) -> None:
         schema = roles.schema
@@ -196,7 +196,7 @@ class TypedValidator:
         self._misses = self._untried = 0
 
     def admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> Admitted | None:
-        """What `Door.admit` gives for a JSON text; None where that one has to look at it."""
+        """What `EventValidator.admit` gives for a JSON text; None where that one has to look at it."""
         if self._untried:
             self._untried -= 1
             return None

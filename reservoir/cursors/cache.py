@@ -252,7 +252,7 @@ class FrameCache:
         at_leisure: bool = False,
     ) -> None:
         """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides, and
-        none that are not among the hot ones: they were foreseen for another change, and `derive` has forgotten them.
+        none that are not among the hot ones: they were prefetched for another change, and `derive` has forgotten them.
         """
         known = frozenset(hot)
         for key, ahead in list(self._ahead.items()):

@@ -1,4 +1,4 @@
-"""Limits at the engine's door: strings, whole records; what is refused harms nothing, and nothing is half taken."""
+"""Limits of the engine's validator: strings and whole records. What is refused harms nothing; nothing is half taken."""
 
 from pathlib import Path
 

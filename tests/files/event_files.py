@@ -125,7 +125,7 @@ def write_events(path: Path, events: Sequence[Event]) -> Path:
 
 
 def read_back(paths: Sequence[Path], stream: StreamDefinition = STREAM) -> list[CheckedBlock]:
-    """What the reader and the door make of files."""
+    """What the reader and the validator make of files."""
     schema = stream.schema(1)
     with EventFiles(paths, schema) as files:
         return list(EventChecks(stream, schema, 1 << 60).blocks(files))

@@ -43,7 +43,7 @@ _PAUSES_S = (0.0, 0.0, 0.002, 0.01)
 
 
 class Changeable(Protocol):
-    """What is under test, behind its own door; used by both threads."""
+    """What is under test, behind its own interface; used by both threads."""
 
     def score(self, events: Sequence[dict[str, Any]]) -> list[Reply]: ...
     def add(self, sql: str) -> None: ...

@@ -49,11 +49,11 @@ def held(lane: Lane) -> Callable[[], None]:
 def test_a_lane_runs_in_the_order_submitted_what_is_at_leisure_last(executor: Executor, lane: Lane) -> None:
     done: list[str] = []
     go_on = held(lane)
-    asked = [lane.submit(partial(done.append, f"foreseen {k}"), at_leisure=True) for k in range(2)]
+    asked = [lane.submit(partial(done.append, f"prefetched {k}"), at_leisure=True) for k in range(2)]
     asked += [lane.submit(partial(done.append, f"needed {k}")) for k in range(2)]
     go_on()
     executor.wait(asked, 10)
-    assert done == ["needed 0", "needed 1", "foreseen 0", "foreseen 1"]
+    assert done == ["needed 0", "needed 1", "prefetched 0", "prefetched 1"]
 
 
 def test_a_result_and_a_failure_come_out_of_the_job(lane: Lane) -> None:

@@ -1,4 +1,4 @@
-"""The door for single events: what each type takes, what it refuses and how it says so, what is exact."""
+"""The validator of single events: what each type takes, what it refuses and how it says so, what is exact."""
 
 import json
 import math

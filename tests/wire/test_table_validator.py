@@ -1,4 +1,4 @@
-"""The door for tables: row by row the same as the door for single events, whatever types columns have."""
+"""The validator of tables: row by row the same as that of single events, whatever types columns have."""
 
 import math
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The door for texts that are all right: it takes what the other one takes, to the bit, or leaves it to that one."""
+"""The validator of texts whose values all have the right types: it agrees with the general one, or leaves it to that."""
 
 import json
 import math

@@ -41,7 +41,7 @@ from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, st64, sti64
 
 @jit
 def defer_free(ctx: int, number: int) -> Any:
-    """Hand a page, of a tree or raw, to the graveyard with all that is below it: 0, or ROOM, DRAIN, FAULT."""
+    """Defer the freeing of a page, of a tree or raw, with all that is below it: 0, or ROOM, DRAIN, FAULT."""
     if outbox_full(ctx):
         return DRAIN
     page = find_page(ctx, 0, number)
@@ -67,7 +67,7 @@ def om_clear(ctx: int, root: int) -> Any:
 
 @jit
 def free_deferred_page(ctx: int) -> Any:
-    """Free one page of the graveyard: 1, or 0 if it is empty, or a status."""
+    """Free one page of the map of deferred pages: 1, or 0 if it is empty, or a status."""
     number = ldi64(ctx + GRAVES)
     if number == 0:
         return np.int64(0)
@@ -80,7 +80,7 @@ def free_deferred_page(ctx: int) -> Any:
     if page < 0:
         return FAULT
     while level_of(page) and count_of(page):
-        # A child is in one place only, its parent or the graveyard, whenever this stops and begins anew.
+        # A child is in one place only, its parent or the map of deferred pages, whenever this stops and begins anew.
         child = ldi64(page + BODY + CHILD_BYTES * (count_of(page) - 1) + 16)
         placed = om_insert(ctx, ctx + GRAVES, 1, child, 0, 0, 0)
         if placed < 0:

@@ -200,13 +200,13 @@ class PagePool:
         """Has there ever been a page that is no string? Where there was none, no cell refers to one."""
         return self._memory.get(NEXT_ID) > _FIRST_ID
 
-    # --- the graveyard, reading, numbers -----------------------------------------------------------
+    # --- the map of deferred pages, reading, numbers -----------------------------------------------------------
 
     def free_deferred(self, limit: int) -> int:
         """Free at most `limit` pages of dropped maps; returns how many roots are still waiting."""
         if self._memory.get(GRAVES_COUNT) == 0:
             return 0
-        # The keys of the graveyard are (id, 0); ids of pages are (0, id).
+        # The keys of the map of deferred pages are (id, 0); ids of pages are (0, id).
         self.prefetch(next(self.walk(self.context + GRAVES, 1))[:limit, 1::-1])
         freed = 0
         while freed < limit:

@@ -77,13 +77,13 @@ def group_record(ctx: int, group: Any) -> Any:
 
 @jit
 def find_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
-    """Address of the resident row of an entity (hi, lo: uint64), or 0. A stale row is as good as none."""
+    """Address of the resident row of an entity (hi, lo: uint64), or 0. An outdated row is as good as none."""
     return _find(ctx, group, ld64(group_record(ctx, group) + GROUP_NAME), NAME_MASK, hi, lo)
 
 
 @jit
 def find_any_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
-    """The same, stale or not; the group may be one that is not there any more."""
+    """The same, outdated or not; the group may be one that is not there any more."""
     return _find(ctx, group, np.uint64(group), GROUP_MASK, hi, lo)
 
 

@@ -20,7 +20,7 @@ GROUP_MASK = np.uint64(0xFFFF)
 GROUP_FREE = 0xFFFF  # no group has this number: the slot is empty
 FLAG_USED = np.uint64(1 << 16)  # used since the clock's hand last passed
 FREE_TAGS = np.uint64(GROUP_FREE)
-# A row of an older layout than its group's newest is *stale*: it is found under no name until it was renewed.
+# A row of an older layout than its group's newest is *outdated*: it is found under no name until it was upgraded.
 LAYOUT_SHIFT, LAYOUTS = 17, 1 << 15  # rows tell the versions of layouts modulo this many
 NAME_MASK = np.uint64((LAYOUTS - 1) << LAYOUT_SHIFT) | GROUP_MASK  # group and layout
 

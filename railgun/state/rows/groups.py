@@ -36,7 +36,7 @@ _ALL = 1 << 62
 
 
 class RowGroups:
-    """Which groups there are and how their rows are laid out. A new layout makes the rows in memory stale, no more."""
+    """Which groups there are, and the layouts of their rows. A new layout only makes the rows in memory outdated."""
 
     def __init__(self, room: RowEviction, store: Store) -> None:
         self._room = room

@@ -80,7 +80,7 @@ _FORMAT_AT = HEADER_BYTES - 1
 def place_missing(ctx: int, job: int) -> Any:
     """Give each missing entity an empty row of the current stamp, and write its key. Resumable.
 
-    An entity that is resident (or named twice) is only stamped; a stale row is renewed first.
+    An entity that is resident (or named twice) is only stamped; an outdated row is upgraded first.
     """
     n = ldi64(job + JOB_N)
     stamp = ld64(ctx + ROWS_STAMP)

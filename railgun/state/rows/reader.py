@@ -49,7 +49,7 @@ class RowReader:
             yield self._copied(group, found, cells)
 
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
-        """Addresses of at most `limit` resident rows from a cursor on, stale ones too, looking at `slots` or so."""
+        """Addresses of at most `limit` resident rows from a cursor on, outdated ones too, looking at `slots` or so."""
         found = np.zeros(limit, np.int64)
         n = gather_rows(
             self._memory.address, address(cursor), group, min(slots, 1 << 40), address(found), limit

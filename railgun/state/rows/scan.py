@@ -54,7 +54,7 @@ RULE_BYTES = 5 * 8
 
 @jit
 def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacity: int) -> Any:
-    """Addresses of resident rows of a group (or ANY_GROUP, or STALE) from a cursor on, into int64[capacity] at out.
+    """Addresses of resident rows of a group (or ANY_GROUP, or OUTDATED) from a cursor on, into int64[capacity] at out.
 
     Looks at about `slots` slots. Returns how many were found; the cursor is at the end when none are left.
     """
@@ -87,7 +87,7 @@ def copy_rows(
 ) -> Any:
     """Hashes and cells of n rows of one group, from `first` on: uint64[n, 2] (hi, lo) and uint64[n, cells].
 
-    The cells are those of the newest layout.  n, or the place of a stale row: at `unknown` is then the version whose
+    The cells are those of the newest layout.  n, or the place of an outdated row: `unknown` then holds the version whose
     runs have to be worked out before it goes on from there.
     """
     for i in range(first, n):
@@ -111,7 +111,7 @@ def copy_rows(
 
 @jit
 def mark_outdated(ctx: int, rows: int, n: int, flags: int) -> None:
-    """For each of n rows: 1 into uint8[n] at flags if it is stale, or 0."""
+    """For each of n rows: 1 into uint8[n] at flags if it is outdated, or 0."""
     for i in range(n):
         st8(flags + i, np.uint8(is_outdated(ctx, ldi64(rows + 8 * i))))
 
@@ -172,7 +172,7 @@ def keep_empty(rules: int, rule_count: int, rows: int, n: int) -> Any:
 
 @jit
 def find_rows(ctx: int, entities: int, n: int, rows: int) -> None:
-    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident or stale, into int64[n]."""
+    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident or outdated, into int64[n]."""
     for i in range(n):
         entity = entities + 24 * i
         sti64(rows + 8 * i, find_row(ctx, ldi64(entity), ld64(entity + 8), ld64(entity + 16)))

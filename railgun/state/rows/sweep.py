@@ -74,7 +74,7 @@ class RowSweep:
         return self._table.find(missing)
 
     def _upgraded(self, rows: Addresses) -> Addresses:
-        """The rows with the stale ones renewed: who has not been wanted since a layout changed comes after it here."""
+        """The rows, the outdated ones upgraded: those that no event has used since the layout changed."""
         outdated = self._table.outdated(rows)
         if not outdated.any():
             return rows

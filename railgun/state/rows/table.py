@@ -164,13 +164,13 @@ class EntityTable:
             self._room.flush()
 
     def find(self, entities: Words) -> npt.NDArray[np.int64]:
-        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident, or stale."""
+        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident, or outdated."""
         found = np.zeros(len(entities), np.int64)
         find_rows(self.context, address(entities), len(entities), address(found))
         return found
 
     def outdated(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which resident rows, by address, have an older layout than their group's newest: `load` renews them."""
+        """Which resident rows, by address, have an older layout than their group's newest: `load` upgrades them."""
         found = np.zeros(len(rows), np.bool_)
         mark_outdated(self.context, address(rows), len(rows), address(found))
         return found
@@ -219,7 +219,7 @@ class EntityTable:
         """Give some rows that are still in an older layout the newest. False: there are none, or no room is free: rows
         that nobody wants now would drive out those that are in use.
 
-        Between batches only. Whoever does not call it finds rows renewed when they are loaded; until then they take
+        Between batches only. Whoever does not call it finds rows upgraded when they are loaded; until then they take
         the room of both layouts.  Raises what `load` raises, but for a lack of room.
         """
         if self._to_upgrade <= 0 or not self._memory.unowned_segments().size:

@@ -1,4 +1,4 @@
-"""Kernels: a stale row takes on the newest layout when it is next wanted; rows leave all at once.
+"""Kernels: an outdated row takes on the newest layout when it is next wanted; rows leave all at once.
 
 A new layout touches no row: of hundred thousands, few are wanted at a time.
 """
@@ -66,7 +66,7 @@ MORE = np.int64(2)
 
 @jit
 def upgrade_row(ctx: int, row: int) -> Any:
-    """Give a stale row the newest layout, stamped: RENEWED. Else nothing is done.
+    """Give an outdated row the newest layout, stamped: UPGRADED. Else nothing is done.
 
     It stays where it is if its slot is as wide as the newest and its cells stay in front; else it gets another.
     NO_SLOT; COPIES_FULL where its image of the old epoch, in the layout that epoch knows, finds no room;

@@ -44,7 +44,7 @@ def cluster(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lo
 
 
 class Party:
-    """An exchange that knows the streams, and a door to them."""
+    """An exchange that knows the streams, and an intake for each."""
 
     def __init__(self, cluster: LocalCluster, name: str, limits: Limits | None = None) -> None:
         self._registry = KafkaRegistry(quick_settings(cluster.broker), cluster.prefix)
@@ -115,14 +115,14 @@ def test_replies_to_an_older_run_and_repeats_are_dropped(cluster: LocalCluster, 
         with Party(cluster, "again") as party:
             assert party.front_end.incarnation > older.front_end.incarnation
             party.exchange._transport.append(topic, 0, [*records, b"nonsense"])
-            until(lambda: party.exchange.waiting.counts["unreadable"] == 1)
-            assert party.exchange.waiting.counts["older"] == 2
+            until(lambda: party.exchange.pending_table.counts["unreadable"] == 1)
+            assert party.exchange.pending_table.counts["older"] == 2
             party.submit([event()])
-            assert party.exchange.waiting.counts["answers"] == 2
+            assert party.exchange.pending_table.counts["answers"] == 2
             own = transport.read(topic, 0, len(records) + 1, 100, 1 << 20).values()
             transport.append(topic, 0, own)
-            until(lambda: party.exchange.waiting.counts["late"] == 2)
-            assert party.exchange.waiting.events == 0
+            until(lambda: party.exchange.pending_table.counts["late"] == 2)
+            assert party.exchange.pending_table.events == 0
 
 
 def test_what_waits_hears_at_once_that_its_stream_was_dropped(
@@ -139,11 +139,11 @@ def test_what_waits_hears_at_once_that_its_stream_was_dropped(
                 sent = [event(), event()]
                 waits = party.exchange.submit("payments", party.take(sent), None, 3_600_000)
                 party.exchange.know(streams)
-                assert party.exchange.waiting.events == 2
+                assert party.exchange.pending_table.events == 2
                 party.exchange.know(after)
                 said = [(each.status, each.id) for each in waits.result(60) if isinstance(each, Problem)]
                 assert said == [(404, each["tx_id"]) for each in sent]
-                assert party.exchange.waiting.events == 0
+                assert party.exchange.pending_table.events == 0
             party.exchange.know({})
             with pytest.raises(ProblemError) as refused:
                 party.submit([event()])
@@ -162,7 +162,7 @@ def test_a_unit_that_stands_still(kafka: str, tmp_path: Path, event: Event) -> N
                 (sent[0]["tx_id"], ("card", "*")),
                 (sent[1]["tx_id"], ("*",)),
             ]
-            assert party.exchange.waiting.events == 0
+            assert party.exchange.pending_table.events == 0
             future = party.exchange.submit("payments", party.take([event() for _ in range(10)]), None, 60_000)
             with pytest.raises(ProblemError) as refused:
                 party.exchange.submit("payments", party.take([event()]), None, 60_000)
@@ -170,8 +170,8 @@ def test_a_unit_that_stands_still(kafka: str, tmp_path: Path, event: Event) -> N
             assert dict(refused.value.headers)[b"retry-after"] == b"1"
             cluster.start_units(1)
             assert all(isinstance(each, Reply) for each in future.result(PATIENCE_S))
-            assert party.exchange.waiting.events == party.exchange.waiting.size_bytes == 0
-            assert party.exchange.waiting.counts["late"] == 3
+            assert party.exchange.pending_table.events == party.exchange.pending_table.size_bytes == 0
+            assert party.exchange.pending_table.counts["late"] == 3
 
 
 def test_the_door_says_503_while_units_stand_still_and_answers_afterwards(
@@ -260,4 +260,4 @@ def test_records_have_the_key_of_their_partitioner(cluster: LocalCluster, event:
 def _waiting(served: RunningFrontEnd) -> PendingTable:
     exchange = served.backend.exchange
     assert exchange is not None
-    return exchange.waiting
+    return exchange.pending_table

@@ -20,7 +20,7 @@ class Unanswering:
     """An exchange whose answers never come; at one time the broker takes nothing."""
 
     def __init__(self) -> None:
-        self.waiting: Any = self
+        self.pending_table: Any = self
         self.asked_ms: list[int] = []
         self.is_done = threading.Event()
 

@@ -74,7 +74,7 @@ def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -
     driver.reservoir.close()
 
 
-def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
+def test_what_is_prefetched_is_there_when_an_edge_begins() -> None:
     driver = driver_of(steady_log(1_000, 10))
     driver.set_hot((AMOUNT,))
     driver.run_all_until(990, [30])
@@ -91,7 +91,7 @@ def test_what_is_foreseen_is_there_when_an_edge_begins() -> None:
     reservoir.close()
 
 
-def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_are_prefetched_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """No event that follows waits for a chunk: all that edges are in and meet next was decoded before."""
     waited: list[tuple[HotColumn, ...]] = []
     asked = derivations(monkeypatch, waited)
@@ -117,8 +117,8 @@ def test_columns_that_are_foreseen_are_there_when_they_come(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_foreseen_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was foreseen, came or did not come, and however far it was decoded by then."""
+def test_what_is_prefetched_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was prefetched, came or did not come, and however far it was decoded by then."""
     source, known = random.Random(seed), set[HotColumn]()
 
     def knowing(payload: Any, offsets: Any, columns: Any) -> Any:
@@ -201,8 +201,8 @@ class HeldBack:
         return derive(payload, offsets, columns)
 
 
-def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two changes are foreseen before the first is made: what was to be decoded for that one is not, and no event
+def test_what_was_prefetched_before_may_be_unknown_by_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two changes are prefetched before the first is made: what was to be decoded for that one is not, and no event
     comes to harm by it."""
     held = HeldBack(monkeypatch)
     driver = held.driver()
@@ -221,8 +221,8 @@ def test_what_was_foreseen_before_may_be_unknown_by_its_turn(monkeypatch: pytest
     driver.reservoir.close()
 
 
-def test_what_is_foreseen_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many changes that are foreseen before the first is made don't keep the background busy with all but the last."""
+def test_what_is_prefetched_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many changes that are prefetched before the first is made: the background is busy with the last only."""
     held = HeldBack(monkeypatch)
     driver = held.driver()
     asked: set[Ahead] = set()
@@ -236,7 +236,7 @@ def test_what_is_foreseen_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch) 
     assert not wait(asked, 10).not_done
     assert len(set(last)) == 5, "three that edges are in, two ahead"
     assert not any(each.cancelled() for each in last)
-    # There is one thread: it had begun with one at most when the next change was foreseen.
+    # There is one thread: it had begun with one at most when the next change was prefetched.
     assert sum(not each.cancelled() for each in asked.difference(last)) <= 1
     driver.run_all([10])
     driver.reservoir.close()
