@@ -1,4 +1,4 @@
-"""The validator of texts whose values all have the right types: it agrees with the general one, or leaves it to that."""
+"""The validator of texts whose values all have the right types: it agrees with the general one or leaves it to it."""
 
 import json
 import math

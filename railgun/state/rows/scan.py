@@ -87,8 +87,8 @@ def copy_rows(
 ) -> Any:
     """Hashes and cells of n rows of one group, from `first` on: uint64[n, 2] (hi, lo) and uint64[n, cells].
 
-    The cells are those of the newest layout.  n, or the place of an outdated row: `unknown` then holds the version whose
-    runs have to be worked out before it goes on from there.
+    The cells are those of the newest layout.  n, or the place of an outdated row: `unknown` then holds the version
+    whose runs have to be worked out before it goes on from there.
     """
     for i in range(first, n):
         row, target = ldi64(rows + 8 * i), content + 8 * i * cells
