@@ -49,7 +49,7 @@ def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
 def _definition(error: DefinitionsError) -> ProblemError:
     cause = error.__cause__
     if isinstance(cause, DefinitionError):
-        said = cause.message + (f"; {cause.hint}" if cause.hint else "")
-        return refusal(422, str(cause), [(cause.loc, said)])
+        detail = cause.message + (f"; {cause.hint}" if cause.hint else "")
+        return refusal(422, str(cause), [(cause.loc, detail)])
     # What is right by itself and does not fit what is registered.
     return refusal(409 if isinstance(cause, CatalogError) or cause is None else 422, str(error))

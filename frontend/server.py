@@ -65,13 +65,13 @@ def serve(
 
 
 def open_engine(
-    settings: EngineSettings, definitions: Definitions | None, told: Callable[[str], None]
+    settings: EngineSettings, definitions: Definitions | None, notify: Callable[[str], None]
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
     if not is_image():
         # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
         _log.info(COMPILING)
-        told(COMPILING)
+        notify(COMPILING)
         gc.enable()
         with compiling_alone():
             compile_and_link()

@@ -63,8 +63,8 @@ def check_metrics(options: ScoreOptions, view: StreamView) -> None:
     for name in options.metrics or ():
         if name not in view.metrics:
             hint = meant(name, view.metrics)
-            said = f"{view.definition.name} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
-            raise _wrong("metrics", said)
+            detail = f"{view.definition.name} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
+            raise _wrong("metrics", detail)
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

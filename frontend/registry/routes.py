@@ -175,8 +175,8 @@ async def no_parameters(request: Request) -> None:
     """None of these routes takes one: what looks like a condition of a DELETE must not be passed over."""
     # A coroutine: the framework gives a function a thread of its own.
     for name in request.query_params:
-        said = f"unknown parameter {name[:80]!r}; this route takes none"
-        raise refusal(422, said, [(("query", name[:80]), said)])
+        detail = f"unknown parameter {name[:80]!r}; this route takes none"
+        raise refusal(422, detail, [(("query", name[:80]), detail)])
 
 
 def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
@@ -213,8 +213,8 @@ def checked(read: Any, body: object) -> Any:
     try:
         return read(body)
     except DefinitionError as error:
-        said = error.message + (f"; {error.hint}" if error.hint else "")
-        raise refusal(422, str(error), [(error.loc, said)]) from None
+        detail = error.message + (f"; {error.hint}" if error.hint else "")
+        raise refusal(422, str(error), [(error.loc, detail)]) from None
 
 
 def _evolution(body: object) -> Mapping[str, Any]:

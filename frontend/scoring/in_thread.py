@@ -55,8 +55,8 @@ class InThread(ABC):
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
         thread = self._ready_thread()
-        told = CallbackWaiter(self.recording, self._late, tell)
-        told.begin(
+        waiter = CallbackWaiter(self.recording, self._late, tell)
+        waiter.begin(
             thread,
-            self.submission_type.of(stream, [text], metrics, timeout_ms, reply=True, answered=told),
+            self.submission_type.of(stream, [text], metrics, timeout_ms, reply=True, answered=waiter),
         )

@@ -70,10 +70,10 @@ def _schema_id(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
     """What the schema is called, and where the Avro begins; None where it is none."""
     headers: Any = message.headers()
     if headers:
-        for name, said in headers:
-            if name == _HEADER and isinstance(said, bytes) and len(said) == _GUID_BYTES:
-                if said[0] == _GUID_MARK:
-                    return str(uuid.UUID(bytes=said[1:])), 0
+        for name, content in headers:
+            if name == _HEADER and isinstance(content, bytes) and len(content) == _GUID_BYTES:
+                if content[0] == _GUID_MARK:
+                    return str(uuid.UUID(bytes=content[1:])), 0
     if value[:1] != bytes((_MARK,)):
         return None
     if len(value) < _ID_BYTES:

@@ -33,10 +33,10 @@ def find_java() -> Path:
 
 def _version(java: str) -> int:
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_ANSWER_S)
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(java, f"it does not run ({error})", _INSTALL) from error
-    found = _VERSION.search(told.stderr + told.stdout)
+    found = _VERSION.search(printed.stderr + printed.stdout)
     if found is None:
         raise JavaError(java, "it does not say which version it is", _INSTALL)
     major = int(found[1])

@@ -123,10 +123,10 @@ class LocalBroker:
         command = format_command(java, jars, cluster_id, self._properties)
         ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_FORMAT_S)
         if ran.returncode:
-            told = (ran.stderr or ran.stdout).strip().splitlines() or ["no message"]
+            printed = (ran.stderr or ran.stdout).strip().splitlines() or ["no message"]
             raise StartError(
                 str(logs),
-                f"its storage could not be formatted ({told[-1][:300]})",
+                f"its storage could not be formatted ({printed[-1][:300]})",
                 "check the folder's disk and permissions, or name another one with --data",
             )
 

@@ -149,5 +149,5 @@ def _run(command: list[str]) -> None:
         raise OSError(f"it did not finish within {_TOOL_S} s") from error
     if ran.returncode:
         lines = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
-        told = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
-        raise OSError(told[:300])
+        reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
+        raise OSError(reason[:300])

@@ -162,7 +162,7 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
         before, after = registered.get(what), wanted.get(what)
         if before != after:
             raise CatalogError(
-                f"{old.name}: {what} is fixed at creation: {_said(before)}, not {_said(after)}"
+                f"{old.name}: {what} is fixed at creation: {_describe(before)}, not {_describe(after)}"
             )
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
@@ -211,7 +211,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     """The registered stream with the wanted one's new fields, and what else differs."""
     before, after = stream_to_json(old), stream_to_json(wanted)
     differences = [
-        Difference(old.name, what, _said(before.get(what)), _said(after.get(what)))
+        Difference(old.name, what, _describe(before.get(what)), _describe(after.get(what)))
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
@@ -224,7 +224,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     return dataclasses.replace(old, fields=old.fields + added), differences
 
 
-def _said(value: object) -> str:
+def _describe(value: object) -> str:
     """A key's value as a definition says it."""
     if value is None:
         return "not set"

@@ -19,7 +19,7 @@ class Table:
         known = frozenset(keys)
         if not isinstance(body, Mapping):
             raise DefinitionError(
-                loc, f"a table with {', '.join(sorted(known))} belongs here, not {_said(body)}"
+                loc, f"a table with {', '.join(sorted(known))} belongs here, not {_describe(body)}"
             )
         self.loc = loc
         self._body = body
@@ -45,7 +45,7 @@ class Table:
     def text(self, key: str) -> str | None:
         value = self.get(key)
         if value is not None and not isinstance(value, str):
-            raise DefinitionError(self.at(key), f"text belongs here, not {_said(value)}")
+            raise DefinitionError(self.at(key), f"text belongs here, not {_describe(value)}")
         return value
 
     def choice(self, key: str, choices: Iterable[str], default: str) -> str:
@@ -61,7 +61,7 @@ class Table:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise DefinitionError(self.at(key), f"true or false belongs here, not {_said(value)}")
+            raise DefinitionError(self.at(key), f"true or false belongs here, not {_describe(value)}")
         return value
 
     def integer(self, key: str, default: int, least: int, greatest: int) -> int:
@@ -69,7 +69,7 @@ class Table:
         if value is None:
             return default
         if not isinstance(value, int) or isinstance(value, bool):
-            raise DefinitionError(self.at(key), f"a whole number belongs here, not {_said(value)}")
+            raise DefinitionError(self.at(key), f"a whole number belongs here, not {_describe(value)}")
         if not least <= value <= greatest:
             raise DefinitionError(self.at(key), f"{value} is not in {least}..{greatest}")
         return value
@@ -81,7 +81,7 @@ class Table:
             return None
         if not isinstance(value, str):
             raise DefinitionError(
-                self.at(key), f"a duration is text, not {_said(value)}", 'as in "250ms", "5s", "7d"'
+                self.at(key), f"a duration is text, not {_describe(value)}", 'as in "250ms", "5s", "7d"'
             )
         try:
             return parse_duration(value)
@@ -101,7 +101,7 @@ class Table:
         if value is None:
             return default
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise DefinitionError(self.at(key), f"a list of names belongs here, not {_said(value)}")
+            raise DefinitionError(self.at(key), f"a list of names belongs here, not {_describe(value)}")
         if not value:
             raise DefinitionError(self.at(key), "at least one is needed")
         if len(set(value)) != len(value):
@@ -109,7 +109,7 @@ class Table:
         return tuple(value)
 
 
-def _said(value: object) -> str:
+def _describe(value: object) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     if isinstance(value, Mapping):
         return "a table"

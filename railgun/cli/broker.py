@@ -81,7 +81,7 @@ def _show(status: "Status", as_json: bool) -> None:
     from railgun.cli.wording import counted, duration_text
 
     if as_json:
-        told = {
+        report = {
             "running": True,
             "address": status.address,
             "pid": status.pid,
@@ -89,7 +89,7 @@ def _show(status: "Status", as_json: bool) -> None:
             "uptime_s": round(status.uptime_s, 3),
             "topics": None if status.topics is None else dict(status.topics),
         }
-        print(json.dumps(told))
+        print(json.dumps(report))
         return
     lines = [
         f"address  {status.address}",

@@ -43,5 +43,5 @@ def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
         url_from(arguments.url),
         patience_s=patience_s,
         connects_within_s=min(patience_s, _LISTENS_WITHIN_S),
-        told=say,
+        on_wait=say,
     )

@@ -50,7 +50,7 @@ class Client:
     A request that the server had no room for, or that came while it was starting (429, 503), of which it took nothing,
     is sent again when the server said, for `patience_s` in all; where nobody listens yet, for `connects_within_s`. One
     that may have been taken (a 503 that names no time) is not.
-    told: the reason, once a request has waited for a second.
+    on_wait: called with the reason, once a request has waited for a second.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Client:
         timeout_s: float = TIMEOUT_S,
         patience_s: float = 60.0,
         connects_within_s: float = 0.0,
-        told: Callable[[ClientError], None] | None = None,
+        on_wait: Callable[[ClientError], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.url, self._sleep, self._told = url, sleep, told
+        self.url, self._sleep, self._on_wait = url, sleep, on_wait
         self._patience_s, self._connects_within_s = patience_s, connects_within_s
         self._timeout_s = timeout_s
         self._http = httpx.Client(
@@ -178,9 +178,9 @@ class Client:
                 after_s, limit_s, why = _RETRY_S, self._connects_within_s, error
             if after_s is None or waited_s + after_s > limit_s:
                 raise why
-            if self._told is not None and not is_told and waited_s >= _TELL_S:
+            if self._on_wait is not None and not is_told and waited_s >= _TELL_S:
                 is_told = True
-                self._told(why)
+                self._on_wait(why)
             self._sleep(after_s)
             waited_s += after_s
 
@@ -219,11 +219,11 @@ def _place(stream: str) -> str:
 
 def _retry_after_s(response: httpx.Response) -> float | None:
     """How long to wait before the same again; None where that would not help."""
-    told = response.headers.get("Retry-After")
-    if response.status_code not in _FULL or told is None:
+    retry_after = response.headers.get("Retry-After")
+    if response.status_code not in _FULL or retry_after is None:
         return None
     try:
-        return min(_RETRY_MAX_S, max(_RETRY_S, float(told)))
+        return min(_RETRY_MAX_S, max(_RETRY_S, float(retry_after)))
     except ValueError:
         return _RETRY_S
 

@@ -68,7 +68,7 @@ class Text:
 
     def read(self, value: object) -> str:
         if not isinstance(value, str):
-            raise KindError(f"text belongs here, not {said(value)}")
+            raise KindError(f"text belongs here, not {describe(value)}")
         if not value.strip():
             raise KindError("something belongs here, not an empty text")
         return value
@@ -98,7 +98,7 @@ class Choice:
 
     def read(self, value: object) -> str:
         if not isinstance(value, str):
-            raise KindError(f"one of {', '.join(self.words)} belongs here, not {said(value)}")
+            raise KindError(f"one of {', '.join(self.words)} belongs here, not {describe(value)}")
         if value not in self.words:
             near = nearest(value, self.words)
             hint = f"did you mean {near}?" if near else f"one of {', '.join(self.words)} belongs here"
@@ -118,7 +118,7 @@ class Whole:
 
     def read(self, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise KindError(f"a whole number belongs here, not {said(value)}")
+            raise KindError(f"a whole number belongs here, not {describe(value)}")
         if not self.least <= value <= self.greatest:
             raise KindError(f"{value} is not in {self.least}..{self.greatest}")
         return value
@@ -133,7 +133,7 @@ class Truth:
 
     def read(self, value: object) -> bool:
         if not isinstance(value, bool):
-            raise KindError(f"true or false belongs here, not {said(value)}")
+            raise KindError(f"true or false belongs here, not {describe(value)}")
         return value
 
     def from_text(self, text: str) -> object:
@@ -151,7 +151,7 @@ class Size:
         if isinstance(value, str):
             value = _parse_size(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise KindError(f'a number of bytes belongs here, or text such as "64MiB", not {said(value)}')
+            raise KindError(f'a number of bytes belongs here, or text such as "64MiB", not {describe(value)}')
         if not self.least <= value <= self.greatest:
             raise KindError(f"{size(value)} is not in {size(self.least)}..{size(self.greatest)}")
         return value
@@ -175,7 +175,7 @@ class Duration:
             except DurationError as error:
                 raise KindError(str(error)) from None
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise KindError(f'a number or a time such as "30s" belongs here, not {said(value)}')
+            raise KindError(f'a number or a time such as "30s" belongs here, not {describe(value)}')
         if not self.least_ms <= value * self.unit_ms <= self.greatest_ms:
             bounds = f"{format_duration(self.least_ms)}..{format_duration(self.greatest_ms)}"
             raise KindError(f"{value:g} {'ms' if self.unit_ms == 1 else 's'} is not in {bounds}")
@@ -195,7 +195,7 @@ class Lasting:
 
     def read(self, value: object) -> int | None:
         if not isinstance(value, str):
-            raise KindError(f'a time such as "7d" belongs here, or "forever", not {said(value)}')
+            raise KindError(f'a time such as "7d" belongs here, or "forever", not {describe(value)}')
         if value == FOREVER:
             return None
         try:
@@ -229,7 +229,7 @@ def size(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
-def said(value: object) -> str:
+def describe(value: object) -> str:
     """What a value is called in a message."""
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return "a table" if isinstance(value, dict) else names.get(type(value), type(value).__name__)

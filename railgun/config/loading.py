@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from railgun.config.kinds import ConfigError, KindError, said
+from railgun.config.kinds import ConfigError, KindError, describe
 from railgun.config.settings import (
     ENVIRONMENT_PREFIX,
     KEYS,
@@ -78,7 +78,7 @@ def _of_file(file: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Key, 
             raise ConfigError(f"{file}: {section[:80]}", f"unknown section; {_meant_section(section, body)}")
         if not isinstance(body, dict):
             raise ConfigError(
-                f"{file}: {section}", f"a table belongs here, as in [{section}], not {said(body)}"
+                f"{file}: {section}", f"a table belongs here, as in [{section}], not {describe(body)}"
             )
         for name, value in body.items():
             place = f"{file}: {section}.{name[:80]}"
@@ -89,7 +89,8 @@ def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThroug
     """`security.protocol = "SSL"` is a table in a table to TOML; with quotes around the name it is one key."""
     if not isinstance(body, dict):
         raise ConfigError(
-            f"{file}: {PASSED_THROUGH}", f"a table belongs here, as in [{PASSED_THROUGH}], not {said(body)}"
+            f"{file}: {PASSED_THROUGH}",
+            f"a table belongs here, as in [{PASSED_THROUGH}], not {describe(body)}",
         )
     for name, value in body.items():
         if isinstance(value, dict):
@@ -98,7 +99,7 @@ def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThroug
             yield name, value
         else:
             place = f"{file}: {PASSED_THROUGH}.{name[:80]}"
-            raise ConfigError(place, f"text, a number, true or false belongs here, not {said(value)}")
+            raise ConfigError(place, f"text, a number, true or false belongs here, not {describe(value)}")
 
 
 def _passed_of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, PassedThrough]]:

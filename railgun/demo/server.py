@@ -33,7 +33,7 @@ class Server:
 
     def __init__(self, data: Path, *arguments: str) -> None:
         self._arguments = ("--data", str(data), "--http", "127.0.0.1:0", *arguments)
-        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._output: deque[str] = deque(maxlen=_KEPT_LINES)
         self._listening = threading.Event()
         self.url = ""
 
@@ -65,9 +65,9 @@ class Server:
         self._end()
 
     @property
-    def said(self) -> list[str]:
+    def output(self) -> list[str]:
         """The last lines of its log."""
-        return list(self._said)
+        return list(self._output)
 
     def stop(self) -> int:
         """Ask it to stop, as an operator would, and wait: its exit code."""
@@ -97,18 +97,18 @@ class Server:
         if self._process.poll() is not None:
             self._reader.join()
             raise ServerError(
-                f"railgun serve ended with exit code {self._process.returncode}: {' | '.join(self._said)}"
+                f"railgun serve ended with exit code {self._process.returncode}: {' | '.join(self._output)}"
             )
         if time.monotonic() > deadline_s:
             raise ServerError(
-                f"railgun serve was not ready after {START_LIMIT_S:g} s: {' | '.join(self._said)}"
+                f"railgun serve was not ready after {START_LIMIT_S:g} s: {' | '.join(self._output)}"
             )
 
     def _read(self) -> None:
         """Take what it says, so that it never waits for us; among it the address it listens at."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self._said.append(line.strip())
+            self._output.append(line.strip())
             if not self.url:
                 self.url = _url_of(line)
                 if self.url:
@@ -134,7 +134,7 @@ def _is_setting(variable: str) -> bool:
 
 def _url_of(line: str) -> str:
     try:
-        said = json.loads(line)
+        output = json.loads(line)
     except ValueError:
         return ""
-    return str(said.get("url") or "") if isinstance(said, dict) else ""
+    return str(output.get("url") or "") if isinstance(output, dict) else ""

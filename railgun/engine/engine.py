@@ -19,7 +19,7 @@ from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
-from railgun.engine.engine_streams import EngineStreams, said
+from railgun.engine.engine_streams import EngineStreams, describe
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.folder import LOG
 from railgun.engine.installing import install
@@ -188,7 +188,7 @@ class Engine:
         if wait:
             for stream in wanted.streams:
                 self.wait_until_warm(stream)
-        return [said(change) for change in made]
+        return [describe(change) for change in made]
 
     def create_stream(self, stream: StreamDefinition) -> bool:
         """Register a stream; False where it is registered just so. Raises DifferentDefinitionsError."""

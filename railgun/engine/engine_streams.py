@@ -498,7 +498,7 @@ def _standing(metric: MetricDefinition, filled_of: Sequence[tuple[str, Mapping[s
     return MetricStatus(metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0))
 
 
-def said(change: Change) -> str:
+def describe(change: Change) -> str:
     """What a change makes, for whoever asked for it."""
     match change:
         case PutStream():

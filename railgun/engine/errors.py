@@ -130,8 +130,8 @@ def _with_remedy(error: Exception) -> str:
     if os.strerror(errno.EMFILE) not in message:
         return message
     remedy = getattr(error, "remedy", None)
-    said = message.removesuffix(f". {remedy}") if remedy else message
-    return f"{said}; raise the limit of open files (ulimit -n), then start again"
+    text = message.removesuffix(f". {remedy}") if remedy else message
+    return f"{text}; raise the limit of open files (ulimit -n), then start again"
 
 
 @contextmanager

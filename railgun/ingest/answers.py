@@ -39,14 +39,14 @@ class Answers:
         """Put the replies to n events into n rows."""
         n, out, nulls, made = replies.n, replies.out, replies.nulls, self._made
         self.late[rows], self.duplicate[rows] = replies.late[:n], replies.duplicate[:n]
-        told, form = tuple(replies.names), made.form
-        if told == form.names:
-            made.low[:, rows], made.nulls[:, rows] = out[: len(told), :n, 0], nulls[: len(told), :n]
+        names, form = tuple(replies.names), made.form
+        if names == form.names:
+            made.low[:, rows], made.nulls[:, rows] = out[: len(names), :n, 0], nulls[: len(names), :n]
             if len(form.wide):
                 made.high[:, rows] = out[form.wide, :n, 1]
             source = {place: place for place in form.strings}
         else:
-            source = {form.names.index(name): index for index, name in enumerate(told)}
+            source = {form.names.index(name): index for index, name in enumerate(names)}
             for place, index in source.items():
                 made.low[place, rows], made.nulls[place, rows] = out[index, :n, 0], nulls[index, :n]
             for row, place in enumerate(form.wide.tolist()):

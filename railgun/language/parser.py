@@ -72,12 +72,12 @@ def _keywords(accepted: set[str]) -> list[str]:
 def _expected(accepted: set[str]) -> tuple[str, ...]:
     """What could stand there, most telling first; arithmetic goes without saying beside anything else."""
     if accepted >= _OPERAND:
-        return tuple(sorted({"a value", *_said(accepted - _OPERAND_START)}))
+        return tuple(sorted({"a value", *_worded(accepted - _OPERAND_START)}))
     rest = accepted - _ARITHMETIC
-    return tuple(sorted(_said(rest or accepted)))
+    return tuple(sorted(_worded(rest or accepted)))
 
 
-def _said(accepted: set[str]) -> set[str]:
+def _worded(accepted: set[str]) -> set[str]:
     return {_SAID.get(name, name.lstrip("_")) for name in accepted if name != "_SEMICOLON"}
 
 

@@ -71,9 +71,9 @@ def _of_worker(text: str) -> str | None:
 
 def _of_limits(text: str) -> str | None:
     """What Java says where memory or disk did not suffice, as what to do about it."""
-    for message, told in _LIMITS.items():
+    for message, explanation in _LIMITS.items():
         if message in text:
-            return told
+            return explanation
     return None
 
 

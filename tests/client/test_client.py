@@ -107,7 +107,7 @@ def test_a_server_that_is_about_to_listen_is_waited_for_and_that_is_told_once() 
     with Client(
         "http://h:1",
         connects_within_s=2.0,
-        told=told.append,
+        on_wait=told.append,
         sleep=slept.append,
         transport=httpx.MockTransport(answer),
     ) as asked:

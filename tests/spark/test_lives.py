@@ -21,7 +21,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.definitions import parse_definitions
 from railgun.spark.errors import PlaceError, RecordError
 from railgun.spark.validation import worlds
-from railgun.spark.validation.lifetimes import Span, told
+from railgun.spark.validation.lifetimes import Span, follow_controls
 from railgun.spark.validation.task_log_source import FIRST_OFFSET, number_of, place_of_number
 from railgun.spark.validation.worlds import Cutover, both, cutovers, floors, known_setting, told_behind
 
@@ -67,13 +67,13 @@ def test_a_metric_that_goes_and_comes_again_has_two_lives() -> None:
         (0, 20, DropMetric(3, "s", "n", 2)),
     ]
     own += [(0, 21, AddMetric(4, METRIC)), (0, 30, Warm("s", "n", 2)), (0, 40, DropStream(5, "s"))]
-    found = told(reversed(records(*own)), "card")
+    found = follow_controls(reversed(records(*own)), "card")
     assert found.leading == {0: 3, 1: 2}
     at = [number_of(0, offset) for offset in range(41)]
     assert found.lives[2].spans == {0: Span(at[1], at[9], at[20]), 1: Span(number_of(1, 1))}
     assert found.lives[4].spans == {0: Span(at[21], None, at[40])}
     assert [each.number for each in found.settings[1]] == [number_of(1, 0)]
-    assert told(records(*own), "*").lives == {}
+    assert follow_controls(records(*own), "*").lives == {}
 
 
 def test_a_task_behind_history_knows_from_the_beginning_what_its_history_was_made_for() -> None:
@@ -83,7 +83,7 @@ def test_a_task_behind_history_knows_from_the_beginning_what_its_history_was_mad
         (1, 6, PutStream(4, SHORTER, 1)),
         (1, 9, AddHistory(6, "s", "ab12", 1_000, 3)),
     )
-    here = told(own, "card")
+    here = follow_controls(own, "card")
     found = cutovers(here, own, {})
     assert found == {1: Cutover(number_of(1, 9), number_of(1, 0), 1_000, 3, False)}
     behind = told_behind(own, "card", 2, found)
@@ -100,15 +100,15 @@ def test_a_deepened_task_knows_what_was_in_force_where_it_began() -> None:
         (0, 0, FIRST[0]), (0, 4, FIRST[1]), (0, 6, begun), (0, 7, PutStream(4, SHORTER, 1)),
         (0, 9, Deepen(5, "s", "ab12", 1_000)),
     )  # fmt: skip
-    assert cutovers(told(own, "card"), own, {}) == {
+    assert cutovers(follow_controls(own, "card"), own, {}) == {
         0: Cutover(number_of(0, 9), number_of(0, 7), 1_000, 3, True)
     }
     # Of an embedded engine the task's folder says where it began.
     unsaid = [each for each in own if each[1] != number_of(0, 6)]
     with pytest.raises(PlaceError, match="does not say from which record on"):
-        cutovers(told(unsaid, "card"), unsaid, {})
-    assert cutovers(told(unsaid, "card"), unsaid, {0: 7})[0].known_place == 2
-    assert cutovers(told(unsaid, "card"), unsaid, {0: 8})[0].known_place == 4
+        cutovers(follow_controls(unsaid, "card"), unsaid, {})
+    assert cutovers(follow_controls(unsaid, "card"), unsaid, {0: 7})[0].known_place == 2
+    assert cutovers(follow_controls(unsaid, "card"), unsaid, {0: 8})[0].known_place == 4
 
 
 def test_what_changes_right_where_a_deepening_began_is_in_force_behind_it(
@@ -118,7 +118,7 @@ def test_what_changes_right_where_a_deepening_began_is_in_force_behind_it(
         (0, 0, FIRST[0]), (0, 6, BeginDeepening(3, "s", "ab12")), (0, 7, PutStream(4, SHORTER, 1)),
         (0, 9, Deepen(5, "s", "ab12", 1_000)),
     )  # fmt: skip
-    here = told(own, "card")
+    here = follow_controls(own, "card")
     found = cutovers(here, own, {})
     monkeypatch.setattr(worlds, "clocks_at", lambda _, points: dict.fromkeys(points, 50_000))
     no_events: Any = None
@@ -133,8 +133,8 @@ def test_what_cannot_be_followed_is_said() -> None:
         (0, 2, AddHistory(3, "s", "ab12", 1_000)),
         (0, 3, Deepen(4, "s", "cd34", 1_000)),
     )
-    assert told(twice, "card").pasts[0][0].known_place == 2
+    assert follow_controls(twice, "card").pasts[0][0].known_place == 2
     with pytest.raises(PlaceError, match="was given history 2 times"):
-        cutovers(told(twice, "card"), twice, {})
+        cutovers(follow_controls(twice, "card"), twice, {})
     with pytest.raises(RecordError, match="partition 1 offset 7: a control record"):
-        told([(1, number_of(1, 7), json.dumps({"kind": "new"}))], "card")
+        follow_controls([(1, number_of(1, 7), json.dumps({"kind": "new"}))], "card")

@@ -137,16 +137,16 @@ class DeepeningOfCluster(DeepeningTarget):
 
     def _built(self, entry: StreamEntry) -> list[Path]:
         """What units have taken beside their tasks, or may. Raises HistoryError where tasks need it."""
-        told = entry.history.history if isinstance(entry.history, Deepen) else None
+        requested = entry.history.history if isinstance(entry.history, Deepen) else None
         history, created = self._under_way(entry)
         tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]
-        if told is not None and history in (None, told):
+        if requested is not None and history in (None, requested):
             # Where it is not known which one it is: a task that has what it was told of needs no other.
-            if history == told or not all(beside(task, told).is_dir() for task in tasks):
+            if history == requested or not all(beside(task, requested).is_dir() for task in tasks):
                 raise HistoryError(f"{entry.stream.name}: its tasks have been told to take over; let it end")
         if history is not None:
             return [beside(task, history) for task in tasks]
-        return [path for task in tasks if task.is_dir() for path in others(task, told)]
+        return [path for task in tasks if task.is_dir() for path in others(task, requested)]
 
     def _under_way(self, entry: StreamEntry) -> tuple[str | None, int]:
         """The id of the history, and the place of its stream's first definition; None where neither plan nor request

@@ -79,10 +79,10 @@ class HistorySource:
             found = reader.load(list(self.places)).selectExpr(
                 "path", "length", "unix_micros(modificationTime)"
             )
-            told = sorted(tuple(row) for row in found.collect())
+            listing = sorted(tuple(row) for row in found.collect())
         else:
-            told = sorted((file,) for file in rows.inputFiles())
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest() if told else ""
+            listing = sorted((file,) for file in rows.inputFiles())
+        return hashlib.sha256(json.dumps(listing).encode()).hexdigest() if listing else ""
 
     def read(self, spark: SparkSession, schema: Schema, columns: Mapping[str, str]) -> DataFrame:
         """The rows. schema, columns: what Avro is read as; see `backfill_columns`.

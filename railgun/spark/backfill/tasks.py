@@ -73,12 +73,12 @@ def building(
             for number, records, due in _by_task(batches, plan, len(place.numbers)):
                 if under_way is None or under_way.number != number:
                     if under_way is not None:
-                        yield _said(under_way.number, under_way.finish())
+                        yield _report(under_way.number, under_way.finish())
                     is_task = number < len(place.numbers)
                     under_way = _Task(plan, place, number) if is_task else _Counts(place, number)
                 under_way.take(records, due)
             if under_way is not None:
-                yield _said(under_way.number, under_way.finish())
+                yield _report(under_way.number, under_way.finish())
                 under_way = None
         finally:
             if under_way is not None:
@@ -186,5 +186,5 @@ def _by_task(
             yield int(tasks[begin]), records.part(begin, end), due
 
 
-def _said(number: int, text: str) -> pa.RecordBatch:
+def _report(number: int, text: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"task": number, "said": text}], BUILT)

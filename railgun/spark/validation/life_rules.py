@@ -37,15 +37,15 @@ class LifeRules:
     def __init__(
         self,
         events: DataFrame,
-        told: ControlHistory,
+        controls_seen: ControlHistory,
         columns: Mapping[int, str],
         elsewhere: Set[str] = frozenset(),
     ) -> None:
-        self._told, self._columns, self._elsewhere = told, columns, elsewhere
+        self._controls_seen, self._columns, self._elsewhere = controls_seen, columns, elsewhere
         self._clocks = clocks_at(events, self._points())
         bounds = {
             (task, bound)
-            for life in told.lives.values()
+            for life in controls_seen.lives.values()
             for task, span in life.spans.items()
             if (bound := self._bound(task, span)) is not None
         }
@@ -53,12 +53,12 @@ class LifeRules:
 
     def checked(self) -> list[Checked]:
         """Every metric that there ever was, with its rules."""
-        return [self._checked(life) for life in self._told.lives.values()]
+        return [self._checked(life) for life in self._controls_seen.lives.values()]
 
     def spoken(self) -> list[Spoken]:
         """What a reply says of them, where it must say nothing: of a name once, at its first life."""
         made = []
-        for life in self._told.lives.values():
+        for life in self._controls_seen.lives.values():
             name, column = text_literal(life.metric.name), self._columns[life.added]
             # A name that had another home says nothing of this one.
             if self._alike(life)[0] is life and life.metric.name not in self._elsewhere:
@@ -71,7 +71,9 @@ class LifeRules:
 
     def _alike(self, life: Lifetime) -> list[Lifetime]:
         """All lives of its name."""
-        return [other for other in self._told.lives.values() if other.metric.name == life.metric.name]
+        return [
+            other for other in self._controls_seen.lives.values() if other.metric.name == life.metric.name
+        ]
 
     def _title(self, life: Lifetime) -> str:
         """Its name in the report."""
@@ -112,16 +114,18 @@ class LifeRules:
 
     def _points(self) -> list[int]:
         """The control records at which clocks matter."""
-        spans = [span for life in self._told.lives.values() for span in life.spans.values()]
+        spans = [span for life in self._controls_seen.lives.values() for span in life.spans.values()]
         adds = {span.added for span in spans if not self._is_first(span.added)}
         if not adds:
             return []
-        return sorted(adds | {each.number for changes in self._told.settings.values() for each in changes})
+        return sorted(
+            adds | {each.number for changes in self._controls_seen.settings.values() for each in changes}
+        )
 
     def _is_first(self, number: int) -> bool:
         """Is a control record before all events of its task?"""
         partition, offset = place_of_number(number)
-        return offset < self._told.leading.get(partition, 0)
+        return offset < self._controls_seen.leading.get(partition, 0)
 
     def _clock(self, number: int) -> int | None:
         """T at a control record; None where nothing was accepted by then."""
@@ -129,7 +133,7 @@ class LifeRules:
 
     def _bound(self, task: int, span: Span) -> int | None:
         """R at a metric's `add`; None where it is minus infinity."""
-        settings = [each for each in self._told.settings.get(task, ()) if each.number < span.added]
+        settings = [each for each in self._controls_seen.settings.get(task, ()) if each.number < span.added]
         ends = [each.number for each in settings[1:]] + [span.added]
         found: list[int] = []
         for setting, end in zip(settings, ends):

@@ -85,7 +85,7 @@ class ControlHistory:
         }
 
 
-def told(controls: Iterable[tuple[int, int, str]], partitioner: str) -> ControlHistory:
+def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) -> ControlHistory:
     """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
 
     Raises RecordError.

@@ -57,7 +57,7 @@ def check_partitioner(
     events: DataFrame,
     passes: Sequence[Pass],
     types: Mapping[str, Type],
-    said: Sequence[Claim],
+    claims: Sequence[Claim],
     sample: float | None,
     *,
     has_sure: bool = False,
@@ -71,7 +71,7 @@ def check_partitioner(
     clocks = _clocks(events.where(_LOOKED_AT)) if has_sure else None
     late = _with_stragglers(events, list(dict.fromkeys(one.window for one in passes if not one.is_distinct)))
     sure = events.where(SURE) if has_sure else events
-    checks = _compared(sure, said)
+    checks = _compared(sure, claims)
     with ExitStack() as stack:
         pairs: list[DataFrame] = []
         for one in passes:
@@ -89,20 +89,20 @@ def check_partitioner(
                 pairs.append(stack.enter_context(kept_alone(paired)))
             checks += counted(judged(made.where(SURE) if has_sure else made, one), one)
         if uncertain is not None:
-            checks = _with_pairs(checks, uncertain.paired(events), said, passes, pairs, uncertain.number)
+            checks = _with_pairs(checks, uncertain.paired(events), claims, passes, pairs, uncertain.number)
     return checks
 
 
 def _with_pairs(
     checks: Sequence[MetricCheck],
     events: DataFrame,
-    said: Sequence[Claim],
+    claims: Sequence[Claim],
     passes: Sequence[Pass],
     pairs: Sequence[DataFrame],
     number: str,
 ) -> list[MetricCheck]:
     """Add what the uncertain replies come to, each held against the event that it is nearest to."""
-    wrongly_said = " + ".join(f"CAST(NOT ({each.own} <=> {each.recorded}) AS INT)" for each in said) or "0"
+    wrongly_said = " + ".join(f"CAST(NOT ({each.own} <=> {each.recorded}) AS INT)" for each in claims) or "0"
     scores = events.select(number, NUMBER, F.expr(wrongly_said).alias(_WRONG))
     for each in pairs:
         scores = scores.unionAll(each.select(number, NUMBER, _WRONG))
@@ -115,7 +115,7 @@ def _with_pairs(
         .select(number, NUMBER)
     )
     with kept_alone(chosen) as best:
-        found = _compared(events.join(best, [number, NUMBER], "left_semi"), said)
+        found = _compared(events.join(best, [number, NUMBER], "left_semi"), claims)
         for one, each in zip(passes, pairs):
             found += counted(each.join(best, [number, NUMBER], "left_semi"), one)
     return [check.plus(more) for check, more in zip(checks, found)]
@@ -137,9 +137,9 @@ def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Windo
     return {window: place in seen for place, window in enumerate(windows)}
 
 
-def _compared(events: DataFrame, said: Sequence[Claim]) -> list[MetricCheck]:
+def _compared(events: DataFrame, claims: Sequence[Claim]) -> list[MetricCheck]:
     """What the replies say of lateness and duplicates."""
-    wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in said]
+    wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in claims]
     compared, *mismatches = events.agg(
         F.count("*"), *(F.count(F.when(is_wrong, True)) for is_wrong in wrong)
     ).collect()[0]
@@ -147,16 +147,16 @@ def _compared(events: DataFrame, said: Sequence[Claim]) -> list[MetricCheck]:
         MetricCheck(
             each.name, compared, count, examples=_examples(events.where(is_wrong), each) if count else ()
         )
-        for each, is_wrong, count in zip(said, wrong, mismatches)
+        for each, is_wrong, count in zip(claims, wrong, mismatches)
     ]
 
 
-def _examples(wrong: DataFrame, said: Claim) -> tuple[Example, ...]:
+def _examples(wrong: DataFrame, claim: Claim) -> tuple[Example, ...]:
     """The first events whose replies say it wrongly."""
     rows = (
         wrong.orderBy(NUMBER)
         .limit(EXAMPLES)
-        .selectExpr(NUMBER, EVENT_ID, f"{said.own} AS own", f"{said.recorded} AS recorded")
+        .selectExpr(NUMBER, EVENT_ID, f"{claim.own} AS own", f"{claim.recorded} AS recorded")
         .collect()
     )
     return tuple(

@@ -249,7 +249,7 @@ class _Rows:
         for wanted in self._place.columns:
             found = [each.get(wanted.name) for each in metrics]
             columns.append(_array(wanted, found, unfit, self._schema.field(wanted.column).type))
-        told: list[Any] = [
+        columns_of_replies: list[Any] = [
             numbers,
             [str(each.id) for each in replies],
             [each.time for each in replies],
@@ -261,7 +261,9 @@ class _Rows:
             [None if each.partial is None else list(each.partial.items()) for each in replies],
             [self._unknown(each) for each in replies],
         ]
-        arrays = [pa.array(values, each.type) for values, each in zip(told, self._schema)] + columns
+        arrays = [
+            pa.array(values, each.type) for values, each in zip(columns_of_replies, self._schema)
+        ] + columns
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _unknown(self, reply: _Reply) -> list[tuple[str, str]] | None:

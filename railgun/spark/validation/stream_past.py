@@ -30,7 +30,7 @@ class StreamPast:
 
     read: ReadHistory
     found: Mapping[str, Mapping[int, Cutover]]
-    told: Mapping[str, ControlHistory]
+    controls_seen: Mapping[str, ControlHistory]
     events: DataFrame
     manifests: Mapping[tuple[str, int], HistoryManifest]
 
@@ -58,7 +58,7 @@ class StreamPast:
             expected = rows.get(task, (0, 0, None, None))
             if installed != expected:
                 place = f"{column_name(partitioner)}, partition {task}, its manifest"
-                wrong.append(Example(task, self.read.history, _said(expected), _said(installed), place))
+                wrong.append(Example(task, self.read.history, _figures(expected), _figures(installed), place))
         name = f"installed_{column_name(partitioner)}"
         return MetricCheck(name, compared, len(wrong), examples=tuple(wrong)) if compared else None
 
@@ -77,7 +77,9 @@ def stream_past(
     embedded engine.
     Raises PlaceError, HistoryError, ColumnError.
     """
-    pasts = [past for told, _ in here.values() for each in told.pasts.values() for past in each]
+    pasts = [
+        past for controls_seen, _ in here.values() for each in controls_seen.pasts.values() for past in each
+    ]
     check_named(stream.name, pasts[-1].history if pasts else None, named)
     if not pasts or named is None:
         yield None
@@ -85,11 +87,11 @@ def stream_past(
     manifests = {} if data is None else _manifests(Path(data), stream, {each.history for each in pasts})
     found = {}
     behind = {}
-    for partitioner, (told, controls) in here.items():
+    for partitioner, (controls_seen, controls) in here.items():
         positions = {
             task: manifest.position for (name, task), manifest in manifests.items() if name == partitioner
         }
-        found[partitioner] = cutovers(told, controls, positions)
+        found[partitioner] = cutovers(controls_seen, controls, positions)
         behind[partitioner] = told_behind(
             controls, partitioner, stream.partitions_of(partitioner), found[partitioner]
         )
@@ -136,6 +138,6 @@ def _manifests(
     return found
 
 
-def _said(figures: tuple[int | None, ...]) -> str:
+def _figures(figures: tuple[int | None, ...]) -> str:
     events, duplicates, first_ms, last_ms = figures
     return f"{events} events, {duplicates} of them duplicates, from {first_ms} to {last_ms} ms"

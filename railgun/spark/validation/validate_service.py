@@ -29,7 +29,7 @@ from railgun.spark.validation.admission import (
 from railgun.spark.validation.checking import ValueColumns, planned
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
-from railgun.spark.validation.lifetimes import ControlHistory, told
+from railgun.spark.validation.lifetimes import ControlHistory, follow_controls
 from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
@@ -173,7 +173,7 @@ def validate_service(
             log = logs[partitioner] = stack.enter_context(kept(loaded))
             rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
             controls = [(row[0], row[1], row[2]) for row in rows]
-            message[partitioner] = told(controls, partitioner), controls
+            message[partitioner] = follow_controls(controls, partitioner), controls
         data = recorded.log.get("path")
         past = stack.enter_context(stream_past(session, recorded.history, stream, message, data))
         columns = _columns([each for each, _ in message.values()])
@@ -193,9 +193,11 @@ def validate_service(
             check_times(replies, place.of_number),
         ]
         unanswered = 0
-        all_told = {name: each for name, (each, _) in message.items()}
+        all_controls_seen = {name: each for name, (each, _) in message.items()}
         for partitioner, log in logs.items():
-            one = _Partitioner(stream, partitioner, all_told, columns, log, replies, past, times, place)
+            one = _Partitioner(
+                stream, partitioner, all_controls_seen, columns, log, replies, past, times, place
+            )
             checks += one.checks(sample)
             unanswered += one.unanswered
     return Report(
@@ -218,9 +220,9 @@ def validate_service(
     )
 
 
-def _columns(all_told: Iterable[ControlHistory]) -> list[Answered]:
+def _columns(all_controls_seen: Iterable[ControlHistory]) -> list[Answered]:
     """A column of the replies for each metric that there ever was."""
-    lives = {added: life for each in all_told for added, life in each.lives.items()}
+    lives = {added: life for each in all_controls_seen for added, life in each.lives.items()}
     return [
         Answered.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
         for added, life in sorted(lives.items())
@@ -245,7 +247,7 @@ class _Partitioner:
         self,
         stream: StreamDefinition,
         partitioner: str,
-        all_told: Mapping[str, ControlHistory],
+        all_controls_seen: Mapping[str, ControlHistory],
         columns: Sequence[Answered],
         log: DataFrame,
         replies: DataFrame,
@@ -254,12 +256,14 @@ class _Partitioner:
         place: ReplyPlace,
     ) -> None:
         self._past, self._times, self._place = past, times, place
-        self._stream, self._name, self._told = stream, partitioner, all_told[partitioner]
-        self._columns = [each for each in columns if int(each.column.removeprefix("r_")) in self._told.lives]
+        self._stream, self._name, self._controls_seen = stream, partitioner, all_controls_seen[partitioner]
+        self._columns = [
+            each for each in columns if int(each.column.removeprefix("r_")) in self._controls_seen.lives
+        ]
         self._names_elsewhere = {
             life.metric.name
-            for name, told in all_told.items()
-            for life in told.lives.values()
+            for name, controls_seen in all_controls_seen.items()
+            for life in controls_seen.lives.values()
             if name != partitioner
         }
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
@@ -277,7 +281,7 @@ class _Partitioner:
             Claim(f"duplicate_{column}", DUPLICATE, duplicate),
         ]
         values = ValueColumns()
-        lives = [life.metric for life in self._told.lives.values()]
+        lives = [life.metric for life in self._controls_seen.lives.values()]
         for metric in lives:
             values.try_add(metric)
         with ExitStack() as stack:
@@ -308,9 +312,9 @@ class _Partitioner:
     ) -> tuple[DataFrame, ControlHistory, list[MetricCheck]]:
         """All that is admitted, with the lives of metrics there; and whether what was installed is what was read."""
         if self._past is None:
-            return admission.where(f"NOT {REDELIVERED}"), self._told, []
+            return admission.where(f"NOT {REDELIVERED}"), self._controls_seen, []
         found, tasks = self._past.found[self._name], self._stream.partitions_of(self._name)
-        history, told_behind = self._past.events, self._past.told[self._name]
+        history, seen_behind = self._past.events, self._past.controls_seen[self._name]
         added = {
             each.name: each.dataType
             for each in self._log.schema
@@ -326,23 +330,25 @@ class _Partitioner:
             [*fields, *values.texts.values()],
             [*fields, *values.selected()],
         )
-        changes = floors(admission, self._told, told_behind, found, tasks)
+        changes = floors(admission, self._controls_seen, seen_behind, found, tasks)
         rules = replace(self._rules(), changes=changes)
         place = self._stream.partitioners.index(self._name)
         sent = behind.events(admission, history, place)
         made = stack.enter_context(kept(admitted(sent, rules, tasks)))
         check = self._past.check_installed(self._name, made, tasks)
         events = behind.joined(admission.where(f"NOT {REDELIVERED}"), made)
-        return events, both(self._told, told_behind), [] if check is None else [check]
+        return events, both(self._controls_seen, seen_behind), [] if check is None else [check]
 
     def _fields(self) -> dict[str, None]:
         """The columns of all fields that metrics are grouped by."""
-        groups = [name for life in self._told.lives.values() for name in life.metric.resolved.group_by]
+        groups = [
+            name for life in self._controls_seen.lives.values() for name in life.metric.resolved.group_by
+        ]
         return dict.fromkeys(field_column(name) for name in groups)
 
     def _rules(self) -> AdmissionRules:
         return AdmissionRules(
-            Lateness.of(-1, self._stream), self._stream.dedup_events, self._told.lateness_changes()
+            Lateness.of(-1, self._stream), self._stream.dedup_events, self._controls_seen.lateness_changes()
         )
 
     def _sent(self, values: ValueColumns) -> DataFrame:

@@ -26,7 +26,7 @@ from railgun.spark.validation.admission import (
     Lateness,
 )
 from railgun.spark.validation.life_rules import clocks_at
-from railgun.spark.validation.lifetimes import ControlHistory, Past, Setting, told
+from railgun.spark.validation.lifetimes import ControlHistory, Past, Setting, follow_controls
 from railgun.spark.validation.partitioner_check import SURE, UNSURE
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, task_column
@@ -68,13 +68,15 @@ class Cutover:
     deepens: bool
 
 
-def cutovers(told: ControlHistory, controls: Controls, positions: Mapping[int, int]) -> dict[int, Cutover]:
+def cutovers(
+    controls_seen: ControlHistory, controls: Controls, positions: Mapping[int, int]
+) -> dict[int, Cutover]:
     """By task. positions: of a deepened stream, by task, the offset that its task was built up to.
 
     Raises PlaceError for more than one history, and for a deepening of which that is not known.
     """
     found = {}
-    for task, pasts in told.pasts.items():
+    for task, pasts in controls_seen.pasts.items():
         if len(pasts) > 1:
             raise PlaceError(
                 f"the stream was given history {len(pasts)} times: its replies can be computed again behind one alone, "
@@ -114,15 +116,17 @@ def told_behind(
             if place is not None and place <= found[task].known_place:
                 offset += FIRST_OFFSET
             moved.append((task + tasks, number_of(task + tasks, offset), body))
-    made = told(moved, partitioner)
+    made = follow_controls(moved, partitioner)
     made.leading = dict.fromkeys(made.settings, _BASE_OFFSET)
     return made
 
 
-def known_setting(told: ControlHistory, found: Mapping[int, Cutover], tasks: int) -> Setting:
+def known_setting(controls_seen: ControlHistory, found: Mapping[int, Cutover], tasks: int) -> Setting:
     """The stream as a history was made for it. told: of the other world."""
     task = next(iter(found)) + tasks
-    return [each for each in told.settings[task] if place_of_number(each.number)[1] < _BASE_OFFSET][-1]
+    return [each for each in controls_seen.settings[task] if place_of_number(each.number)[1] < _BASE_OFFSET][
+        -1
+    ]
 
 
 def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:

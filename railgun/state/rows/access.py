@@ -139,8 +139,8 @@ def layout_of_row(ctx: int, row: int) -> Any:
 def outdated_version(record: int, row: int) -> Any:
     """The layout's version of a row of a group, less than LAYOUTS behind the newest."""
     newest = ldi64(record + GROUP_VERSION)
-    told = np.int64(ld64(row + ROW_TAGS) >> np.uint64(LAYOUT_SHIFT))
-    return newest - ((newest - told) & np.int64(LAYOUTS - 1))
+    version = np.int64(ld64(row + ROW_TAGS) >> np.uint64(LAYOUT_SHIFT))
+    return newest - ((newest - version) & np.int64(LAYOUTS - 1))
 
 
 @jit
