@@ -14,10 +14,10 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
-from railgun.catalog.definitions import metrics_from_sql
-from railgun.catalog.errors import CatalogError
-from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
+from railgun.language.typed import fields_of
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
@@ -200,11 +200,25 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
         registered = None if entry is None else entry.metrics.get(metric.name)
         if registered is None:
             place += 1
-            changes += [AddMetric(place, each) for each in metrics_from_sql(metric.sql, streams)]
+            _check_types(metric, definitions.streams[metric.stream], streams[metric.stream])
+            changes.append(AddMetric(place, metric))
         elif registered.metric.sql != metric.sql:
             what = f"metric {metric.name}"
             differences.append(Difference(metric.stream, what, registered.metric.sql, metric.sql))
     return changes, differences
+
+
+def _check_types(metric: MetricDefinition, wanted: StreamDefinition, registered: StreamDefinition) -> None:
+    """Raise DefinitionError where a metric reads a field that has another type in the registered stream."""
+    resolved = metric.resolved
+    read = set(resolved.group_by)
+    for expression in filter(None, (resolved.argument, resolved.predicate)):
+        read |= fields_of(expression)
+    for name in sorted(read):
+        before, after = registered.types[name], wanted.types[name]
+        if before != after:
+            message = f"{metric.name} reads {name}, which is {before} in the registered stream, not {after}"
+            raise DefinitionError(("metrics",), message, "give the field the registered type")
 
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:

@@ -1,6 +1,5 @@
 """Definitions files (TOML): streams and metrics, checked; and metrics from the SQL of a request."""
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,6 @@ from railgun.catalog.stream_reading import stream_from_table
 from railgun.catalog.tables import Table
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_query
-from railgun.language.printer import print_query
 from railgun.language.resolve import ResolvedMetric, resolve
 
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -120,12 +118,4 @@ def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Locat
             f"{stream.name} is partitioned by {', '.join(stream.partitioners)}",
             f"add {requested} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
         )
-    alone = parse_query(resolved.canonical)
-    item = dataclasses.replace(alone.items[0], name=name)
-    return MetricDefinition(
-        name=name,
-        stream=stream.name,
-        sql=print_query(dataclasses.replace(alone, items=(item,))),
-        home=home,
-        resolved=resolved,
-    )
+    return MetricDefinition(name, stream.name, resolved.sql, home, resolved)

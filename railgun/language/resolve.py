@@ -13,7 +13,7 @@ from railgun.language.errors import QueryError, nearest, position_of
 from railgun.language.inference import Inference
 from railgun.language.limits import NAME_LIMIT
 from railgun.language.literals import Misfit
-from railgun.language.printer import print_clauses, print_expression
+from railgun.language.printer import print_clauses, print_expression, print_name
 from railgun.language.typed import TypedExpression
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 
@@ -91,7 +91,7 @@ class ResolvedMetric:
     argument_text, predicate_text: their canonical text, for people.
     group_by: field names, sorted, each once: the order written does not matter.
     canonical: the text of the query that makes this metric alone, without its name; two metrics of one
-    stream with equal texts have equal values.
+    stream with equal texts have equal values.  sql: the same with its name.
     """
 
     name: str
@@ -103,6 +103,7 @@ class ResolvedMetric:
     window: ast.Window
     result_type: Type
     canonical: str
+    sql: str
     argument_text: str | None
     predicate_text: str | None
 
@@ -184,9 +185,11 @@ class _Resolver:
         argument = None if item.argument is None else self.inference.infer(item.argument)
         argument_text = None if item.argument is None else print_expression(item.argument)
         result = self._result_type(item, argument)
-        canonical = f"SELECT {item.aggregator}({argument_text or '*'}) {clauses}"
+        function = f"{item.aggregator}({argument_text or '*'})"
+        canonical = f"SELECT {function} {clauses}"
+        name = self._name(item, argument_text, shared, canonical)
         return ResolvedMetric(
-            name=self._name(item, argument_text, shared, canonical),
+            name=name,
             stream=self.stream,
             aggregator=item.aggregator,
             argument=argument,
@@ -195,6 +198,7 @@ class _Resolver:
             window=self.query.window,
             result_type=result,
             canonical=canonical,
+            sql=f"SELECT {function} AS {print_name(name)} {clauses}",
             argument_text=argument_text,
             predicate_text=shared.predicate_text,
         )
