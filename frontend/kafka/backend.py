@@ -17,7 +17,7 @@ from frontend.exchange.warm_up import warm_up
 from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.no_deepening import NoDeepening
+from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.problems import refusal
@@ -88,7 +88,7 @@ class _Parts:
     replies: RecordedReplies
 
 
-class KafkaBackend(InThread, NoDeepening):
+class KafkaBackend(InThread, NoLiveBackfill):
     """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
 
     Used in one event loop; `start` waits for the broker, however long that takes.

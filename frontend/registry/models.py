@@ -57,7 +57,7 @@ class DeepeningStart(BaseModel):
     )
 
 
-class Deepening(BaseModel):
+class LiveBackfill(BaseModel):
     """How a deepening stands."""
 
     state: str = Field(description="none, building, installing, failed or damaged")

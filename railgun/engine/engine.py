@@ -23,7 +23,7 @@ from railgun.engine.engine_streams import EngineStreams, describe
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.folder import LOG
 from railgun.engine.installing import install
-from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
+from railgun.engine.status import EngineStatus, LiveBackfillStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.explain.analysis import explained
 from railgun.history.build import HistoryPlan
@@ -286,9 +286,9 @@ class Engine:
                 started.write(plan)
             finally:
                 with self._call():
-                    self._streams.begun_deepening(stream)
+                    self._streams.started_live_backfill(stream)
         with self._call():
-            return self._streams.deepenings.wanted(stream).plan
+            return self._streams.live_backfills.wanted(stream).plan
 
     @as_engine_errors()
     def deepen(self, stream: str) -> None:
@@ -301,10 +301,10 @@ class Engine:
         install(partial(self._call, catches_up=False), self._streams, stream)
 
     @as_engine_errors()
-    def deepening(self, stream: str) -> DeepeningStatus | None:
+    def deepening(self, stream: str) -> LiveBackfillStatus | None:
         """How the deepening of a stream stands; None where none is under way."""
         with self._call():
-            return self._streams.deepening_status(stream)
+            return self._streams.live_backfill_status(stream)
 
     @as_engine_errors()
     def history(self, stream: str) -> str | None:
@@ -319,10 +319,10 @@ class Engine:
         Raises HistoryRefusedError while it is being installed, and once its tasks answer.
         """
         with self._call():
-            deepening = self._streams.give_up_deepening(stream)
-        if deepening is not None:
-            deepening.remove()
-        return deepening is not None
+            backfill = self._streams.give_up_deepening(stream)
+        if backfill is not None:
+            backfill.remove()
+        return backfill is not None
 
     @property
     def failure(self) -> str | None:

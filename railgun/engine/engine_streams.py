@@ -18,15 +18,15 @@ from railgun.catalog.changes import (
     change_to_json,
 )
 from railgun.catalog.model import MetricDefinition
-from railgun.engine.deepening import Beginning, Deepening
-from railgun.engine.deepenings import Deepenings
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_named, history_plan
+from railgun.engine.live_backfill import Beginning, LiveBackfill
+from railgun.engine.live_backfills import LiveBackfills
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.opening import Opening, check_new_tasks, check_opening
 from railgun.engine.status import (
-    DeepeningStatus,
+    LiveBackfillStatus,
     MetricStatus,
     StreamStatus,
     task_status,
@@ -34,7 +34,7 @@ from railgun.engine.status import (
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import deepening_folder
+from railgun.history.plan_file import live_backfill_folder
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
@@ -84,15 +84,15 @@ class EngineStreams:
         self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
         self._now, self._lanes = environment.now, HostLanes(environment.executor, _AT_ONCE)
-        self.deepenings = Deepenings(self._folder, self._log, environment.randomness)
+        self.live_backfills = LiveBackfills(self._folder, self._log, environment.randomness)
         self._opening = Opening(
             self._folder,
             self._log,
             memory,
             threads,
             self._write_warm,
-            self.deepenings.kept,
-            self.deepenings.offered,
+            self.live_backfills.kept,
+            self.live_backfills.offered,
             environment,
             self._lanes,
         )
@@ -179,7 +179,7 @@ class EngineStreams:
                 name,
                 tuple(map(task_status, live.hosts)),
                 tuple(self.metrics(name)),
-                self.deepening_status(name),
+                self.live_backfill_status(name),
             )
             for name, live in self._live.items()
         )
@@ -221,77 +221,77 @@ class EngineStreams:
         """Let a deepening begin; None where it has already. Raises UnknownNameError, HistoryRefusedError, OSError."""
         entry, hosts = stream_entry(self.catalog, stream), list(self._live[stream].hosts)
         place = self.catalog.last_place
-        return self.deepenings.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
+        return self.live_backfills.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
 
-    def begun_deepening(self, stream: str) -> None:
+    def started_live_backfill(self, stream: str) -> None:
         """Its plan was written, or could not be."""
-        self.deepenings.begun(stream, self.catalog.streams.get(stream))
+        self.live_backfills.begun(stream, self.catalog.streams.get(stream))
 
-    def installing(self, stream: str) -> Deepening:
+    def installing(self, stream: str) -> LiveBackfill:
         """Somebody brings a deepening to its end: it. Its tasks may open their successors from now on.
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
         """
         entry = stream_entry(self.catalog, stream)
-        deepening = self.deepenings.wanted(stream)
-        if deepening.is_installing:
+        backfill = self.live_backfills.wanted(stream)
+        if backfill.is_installing:
             raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
-        if not _has_taken_over(entry, deepening):
-            deepening.check_built()
+        if not _has_taken_over(entry, backfill):
+            backfill.check_built()
             check_new_tasks(f"the deepening of {stream}", self._task_count(), len(entry.stream.tasks))
-        deepening.begin_installing()
+        backfill.begin_installing()
         for host in self._live[stream].hosts:
             host.take_over.look_soon()
-        return deepening
+        return backfill
 
-    def take_over(self, deepening: Deepening) -> bool:
+    def take_over(self, backfill: LiveBackfill) -> bool:
         """Once the successors have come near the ends of the logs they take over; whether they have.
 
         Raises HistoryRefusedError where the stream was dropped, and why a successor does not follow.
         """
-        self.deepenings.check_under_way(deepening)
-        stream = deepening.stream
-        if _has_taken_over(self.catalog.streams[stream], deepening):
+        self.live_backfills.check_under_way(backfill)
+        stream = backfill.stream
+        if _has_taken_over(self.catalog.streams[stream], backfill):
             return True
         hosts = self._live[stream].hosts
-        _check_following(hosts, deepening)
+        _check_following(hosts, backfill)
         successors = [host.take_over.successor for host in hosts]
         if not all(each is not None and each.is_near for each in successors):
             return False
         for each in successors:
             assert each is not None
             each.catch_up()
-        plan = deepening.plan
+        plan = backfill.plan
         self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
         return True
 
-    def is_settled(self, deepening: Deepening) -> bool:
+    def is_settled(self, backfill: LiveBackfill) -> bool:
         """Are the tasks that took over in their folders for good?
 
         Raises HistoryRefusedError where the stream was dropped, and why a task could not be moved.
         """
-        self.deepenings.check_under_way(deepening)
-        hosts = self._live[deepening.stream].hosts
-        _check_following(hosts, deepening)
+        self.live_backfills.check_under_way(backfill)
+        hosts = self._live[backfill.stream].hosts
+        _check_following(hosts, backfill)
         return not any(host.take_over.is_moving for host in hosts)
 
-    def installed(self, deepening: Deepening) -> None:
+    def installed(self, backfill: LiveBackfill) -> None:
         """Its tasks are in their folders for good. What is not needed any more is for the caller to remove. OSError."""
-        if self.deepenings.of(deepening.stream) is deepening:
-            deepening.put_away(deepening.plan.history)
-            self.deepenings.forget(deepening.stream)
+        if self.live_backfills.of(backfill.stream) is backfill:
+            backfill.put_away(backfill.plan.history)
+            self.live_backfills.forget(backfill.stream)
 
-    def not_installed(self, deepening: Deepening) -> None:
+    def not_installed(self, backfill: LiveBackfill) -> None:
         """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
-        deepening.is_installing, deepening.offer = False, None
-        if self.deepenings.of(deepening.stream) is deepening:
-            for host in self._live[deepening.stream].hosts:
+        backfill.is_installing, backfill.offer = False, None
+        if self.live_backfills.of(backfill.stream) is backfill:
+            for host in self._live[backfill.stream].hosts:
                 host.take_over.withdraw()
 
-    def deepening_status(self, stream: str) -> DeepeningStatus | None:
+    def live_backfill_status(self, stream: str) -> LiveBackfillStatus | None:
         """How a deepening stands; None where none is under way. Raises UnknownNameError."""
         stream_entry(self.catalog, stream)
-        found = self.deepenings.of(stream)
+        found = self.live_backfills.of(stream)
         if found is None:
             return None
         plan = found.plan
@@ -302,18 +302,20 @@ class EngineStreams:
         failures = [host.take_over.failure for host in hosts if host.take_over.failure is not None]
         failure = found.damage or next(iter(failures), None)
         behind = sum(s.behind for host in hosts if (s := host.take_over.successor) is not None)
-        return DeepeningStatus(stream, plan.history, plan.cut_ms, state, str(found.folder), behind, failure)
+        return LiveBackfillStatus(
+            stream, plan.history, plan.cut_ms, state, str(found.folder), behind, failure
+        )
 
     def history(self, stream: str) -> str | None:
         """The id of what a stream has from before its log. Raises UnknownNameError."""
         return history_named(stream_entry(self.catalog, stream))
 
-    def give_up_deepening(self, stream: str) -> Deepening | None:
+    def give_up_deepening(self, stream: str) -> LiveBackfill | None:
         """Let go of a deepening, whose files the caller removes.
 
         Raises UnknownNameError, HistoryRefusedError, OSError.
         """
-        entry, found = stream_entry(self.catalog, stream), self.deepenings.of(stream)
+        entry, found = stream_entry(self.catalog, stream), self.live_backfills.of(stream)
         if found is None:
             return None
         if found.is_installing:
@@ -323,7 +325,7 @@ class EngineStreams:
                 f"{stream}: the tasks of its deepening answer already; install it again to bring it to its end"
             )
         found.put_away(history_named(entry))
-        return self.deepenings.forget(stream)
+        return self.live_backfills.forget(stream)
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
         """Changes will be made soon: have the chunks decoded that tasks will need for them. What may be waited for."""
@@ -396,7 +398,7 @@ class EngineStreams:
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
-        self.deepenings.find(self.catalog.streams.values(), self._changes.keys)
+        self.live_backfills.find(self.catalog.streams.values(), self._changes.keys)
         tasks = self._task_count()
         check_opening(str(self._folder.path), tasks)
         if tasks:
@@ -405,20 +407,20 @@ class EngineStreams:
         self._force([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
         for name, live in self._live.items():
-            self._end_deepening(name, live)
+            self._end_live_backfill(name, live)
 
-    def _end_deepening(self, stream: str, live: LiveStream) -> None:
+    def _end_live_backfill(self, stream: str, live: LiveStream) -> None:
         """At the start: what was left to do of a deepening whose tasks have taken over."""
-        deepening = self.deepenings.of(stream)
-        if deepening is None or deepening.damage is not None:
+        backfill = self.live_backfills.of(stream)
+        if backfill is None or backfill.damage is not None:
             return
-        if any(host.task.history != deepening.plan.history for host in live.hosts):
+        if any(host.task.history != backfill.plan.history for host in live.hosts):
             return
         for host in live.hosts:
             host.take_over.settle(host.task)
         if not any(host.take_over.is_moving for host in live.hosts):
-            self.installed(deepening)
-            deepening.remove()
+            self.installed(backfill)
+            backfill.remove()
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
         puts = [change.stream for change in changes if isinstance(change, PutStream)]
@@ -441,7 +443,7 @@ class EngineStreams:
                 self._open([self.catalog.streams[stream]], Start())
             self._live[stream].tell(own)
             if isinstance(own[-1], Deepen):
-                self.deepenings.keep_all(stream)
+                self.live_backfills.keep_all(stream)
             if isinstance(own[-1], AddHistory):
                 shutil.rmtree(ready_folder(self._folder.path, stream).parent, ignore_errors=True)
 
@@ -456,13 +458,13 @@ class EngineStreams:
     def _remove(self, stream: str) -> None:
         """Delete what there is of a stream that was dropped."""
         self._let_go(stream)
-        deepening = self.deepenings.forget(stream)
+        backfill = self.live_backfills.forget(stream)
         self._recording.forget(stream)
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
-        if deepening is not None:
-            shutil.rmtree(deepening_folder(self._folder.path, stream), ignore_errors=True)
+        if backfill is not None:
+            shutil.rmtree(live_backfill_folder(self._folder.path, stream), ignore_errors=True)
 
     def _task_count(self) -> int:
         return sum(len(entry.stream.tasks) for entry in self.catalog.streams.values())
@@ -475,15 +477,15 @@ class EngineStreams:
             self._memory.give_back(host.settings for host in live.hosts)
 
 
-def _has_taken_over(entry: StreamEntry, deepening: Deepening) -> bool:
-    return history_named(entry) == deepening.plan.history
+def _has_taken_over(entry: StreamEntry, backfill: LiveBackfill) -> bool:
+    return history_named(entry) == backfill.plan.history
 
 
-def _check_following(hosts: StreamHosts, deepening: Deepening) -> None:
+def _check_following(hosts: StreamHosts, backfill: LiveBackfill) -> None:
     """Raise why one of the tasks cannot be replaced, or be moved, since that was last tried."""
     for host in hosts:
         error = host.take_over.error
-        if error is not None and host.take_over.offer == deepening.offer:
+        if error is not None and host.take_over.offer == backfill.offer:
             raise error
 
 

@@ -42,7 +42,7 @@ def plan_of(
     )
 
 
-def deepening_plan(
+def live_backfill_plan(
     entry: StreamEntry, key: bytes, settings: TaskSettings, own: Mapping[tuple[str, int], OwnEvents],
     history: str, cut_ms: int | None, last_place: int,
 ) -> HistoryPlan:  # fmt: skip

@@ -16,7 +16,7 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
     EngineStoppedError.
     """
     with call():
-        deepening = streams.installing(stream)
+        backfill = streams.installing(stream)
 
     def until(step: Callable[[], bool]) -> None:
         while True:
@@ -26,12 +26,12 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
             time.sleep(_BETWEEN_S)
 
     try:
-        until(lambda: streams.take_over(deepening))
-        until(lambda: streams.is_settled(deepening))
+        until(lambda: streams.take_over(backfill))
+        until(lambda: streams.is_settled(backfill))
         with call():
-            streams.installed(deepening)
+            streams.installed(backfill)
     except BaseException:
         with call():
-            streams.not_installed(deepening)
+            streams.not_installed(backfill)
         raise
-    deepening.remove()
+    backfill.remove()

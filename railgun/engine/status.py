@@ -40,7 +40,7 @@ class TaskStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class DeepeningStatus:
+class LiveBackfillStatus:
     """A deepening under way. state: building, installing once its tasks follow the log, or damaged: it can only be
     given up.
 
@@ -63,7 +63,7 @@ class StreamStatus:
     name: str
     tasks: tuple[TaskStatus, ...]
     metrics: tuple[MetricStatus, ...]
-    deepening: DeepeningStatus | None = None
+    backfill: LiveBackfillStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

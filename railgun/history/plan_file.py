@@ -20,7 +20,7 @@ VERSION = 1
 _DOOMED = ".doomed-"
 
 
-def deepening_folder(data: Path, stream: str) -> Path:
+def live_backfill_folder(data: Path, stream: str) -> Path:
     """Where a deepening of a stream is prepared in a data folder."""
     return data / "backfill" / stream
 

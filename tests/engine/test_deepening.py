@@ -14,9 +14,9 @@ from railgun.cli.inspect import as_text
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.log_inspection import inspect_log
 from railgun.engine import stream_hosts
-from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
+from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.task_folder import move_to
 from railgun.host import take_over
@@ -385,7 +385,7 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
         "appended": (stream_hosts, "catch_up", crash),
         "taken over": (take_over, "move_to", crash),
         "moved": (take_over, "move_to", half),
-        "removed": (Deepening, "remove", crash),
+        "removed": (LiveBackfill, "remove", crash),
     }
     opened = engine(tmp_path / "live")
     try:
@@ -448,6 +448,6 @@ def test_a_stream_dropped_meanwhile_leaves_nothing(tmp_path: Path) -> None:
         built(tmp_path, opened)
         opened.drop_stream("s")
         assert not (tmp_path / "backfill" / "s").exists()
-        assert not opened._streams.deepenings.kept
+        assert not opened._streams.live_backfills.kept
         opened.apply(definitions())
         assert opened.deepening("s") is None

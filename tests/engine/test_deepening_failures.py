@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from railgun.engine import stream_hosts
-from railgun.engine.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
+from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host import take_over
 from railgun.messaging.embedded.log import EmbeddedLog
@@ -102,7 +102,7 @@ def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_
         scored(opened, rows(NOW, 300))
         opened.deepen("s")
         assert opened.deepening("s") is None
-        assert not opened._streams.deepenings.kept
+        assert not opened._streams.live_backfills.kept
     with engine(tmp_path) as opened:
         assert [task.history for task in tasks(opened)] == [history] * 3
         scored(opened, rows(NOW + 300, 50))
@@ -111,19 +111,19 @@ def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_
 def test_the_next_one_may_begin_while_what_is_left_of_one_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove = Deepening.remove
+    remove = LiveBackfill.remove
     begun: list[str] = []
     with engine(tmp_path) as opened:
         opened.apply(definitions())
         scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
 
-        def slow(ended: Deepening) -> None:
+        def slow(ended: LiveBackfill) -> None:
             begun.append(opened.begin_deepening("s", CUT_MS + 1).history)
             remove(ended)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Deepening, "remove", slow)
+            patch.setattr(LiveBackfill, "remove", slow)
             opened.deepen("s")
         assert len(begun) == 1
         built(tmp_path, opened, CUT_MS + 1)
@@ -202,12 +202,12 @@ def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
         real = getattr(EngineStreams, step)
         dropped: list[bool] = []
 
-        def dropping(streams: EngineStreams, deepening: Deepening) -> bool:
+        def dropping(streams: EngineStreams, backfill: LiveBackfill) -> bool:
             if not dropped:
                 dropped.append(True)
                 streams.change([evolution.dropped_stream(streams.catalog, "s")])
                 streams.change(evolution.missing(streams.catalog, evolution.read_definitions(definitions())))
-            return real(streams, deepening)
+            return real(streams, backfill)
 
         monkeypatch.setattr(EngineStreams, step, dropping)
         with pytest.raises(HistoryRefusedError, match="was given up"):
@@ -228,7 +228,7 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
         scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
 
-        def given_up(streams: EngineStreams, _: Deepening) -> bool:
+        def given_up(streams: EngineStreams, _: LiveBackfill) -> bool:
             successors = [host.take_over.successor for host in streams.live("s").hosts]
             if successors[0] is None:
                 return False

@@ -15,7 +15,7 @@ from frontend.kafka.positions import at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
-from railgun.history.plan_file import deepening_folder
+from railgun.history.plan_file import live_backfill_folder
 from railgun.history.request_files import OFFER
 from railgun.host.built_task import BuiltTask
 from railgun.host.host_state import OF_ONE_TASK
@@ -137,7 +137,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         unit.add_metric()
         unit.say("followed, with a metric that is warming")
         unit.front_end = seen_by_a_front_end(unit)
-        (deepening_folder(rig.data, "s") / OFFER).unlink()
+        (live_backfill_folder(rig.data, "s") / OFFER).unlink()
         unit.say("stopped", last=True)
         rig.host.fail(HistoryDamagedError("a folder", "it is damaged"))
         unit.say("failed")

@@ -9,7 +9,7 @@ from pathlib import Path
 from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_json
 from railgun.catalog.names import column_name
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import OWN, deepening_folder, read_own, write_plan
+from railgun.history.plan_file import OWN, live_backfill_folder, read_own, write_plan
 from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_asked
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey
@@ -45,7 +45,7 @@ class DeepenedHost:
         self.log.append(*WHERE, self.small.records)
         self.place_of_change, self.offers, self.created = 10, 0, 1
         below = Path(column_name("k"), "0")
-        self.own = deepening_folder(self.data, "s") / OWN / below
+        self.own = live_backfill_folder(self.data, "s") / OWN / below
         self.place = Place(
             TaskKey("s", 1, "k", 0),
             IDENTITY,
@@ -98,7 +98,7 @@ class DeepenedHost:
 
     def request(self, history: str = HISTORY) -> None:
         """As the job does, before the record."""
-        folder = deepening_folder(self.data, "s")
+        folder = live_backfill_folder(self.data, "s")
         folder.mkdir(parents=True, exist_ok=True)
         write_asked(folder / REQUEST, BackfillRequestFile(history, self.created))
 
@@ -110,7 +110,7 @@ class DeepenedHost:
         awaited(lambda: read_own(self.own, history) is not None)
         own = read_own(self.own, history)
         assert own is not None
-        folder = deepening_folder(self.data, "s")
+        folder = live_backfill_folder(self.data, "s")
         plan = replace(plan_of(self.small, folder / OWN, own, 0), history=history)
         write_plan(folder, plan)
         build_deepening(ready_folder(self.data, "s"), plan, NO_HISTORY, SETTINGS)
@@ -118,7 +118,7 @@ class DeepenedHost:
     def offer(self, history: str = HISTORY) -> None:
         self.offers += 1
         asked = BackfillRequestFile(history, self.created, str(self.offers))
-        write_asked(deepening_folder(self.data, "s") / OFFER, asked)
+        write_asked(live_backfill_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:
         self.work_until("behind", 0)

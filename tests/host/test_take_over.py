@@ -12,7 +12,7 @@ from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
 from railgun.history.accepted_events import Freezing, OwnEvents, read_rows
 from railgun.history.manifest import HistoryManifest
-from railgun.history.plan_file import deepening_folder, read_own
+from railgun.history.plan_file import live_backfill_folder, read_own
 from railgun.history.request_files import OFFER
 from railgun.history.task_folder import POINTER
 from railgun.host import built_task
@@ -184,7 +184,7 @@ def test_the_task_is_let_go_where_what_follows_it_cannot_be_closed(
         own = rig.host.task
         monkeypatch.setattr(TaskProcessor, "close", full)
         if is_given_up:
-            shutil.rmtree(deepening_folder(rig.data, "s"))
+            shutil.rmtree(live_backfill_folder(rig.data, "s"))
             awaited(lambda: (rig.work(), rig.host.following)[1] is None)
             assert rig.host.is_running
         rig.close()
@@ -216,7 +216,7 @@ def test_given_up_what_went_wrong_is_forgotten(tmp_path: Path, monkeypatch: pyte
         rig.offer()
         monkeypatch.setattr(TaskLog, "recover", wrong)
         rig.work_until("failure", "streams: not to be used")
-        shutil.rmtree(deepening_folder(rig.data, "s"))
+        shutil.rmtree(live_backfill_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         assert rig.host.is_running
 
@@ -236,7 +236,7 @@ def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
         rig.open()
         assert rig.host.task.history == ""
         awaited(lambda: (rig.work(), rig.host.following)[1] is not None)
-        shutil.rmtree(deepening_folder(rig.data, "s"))
+        shutil.rmtree(live_backfill_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.take_all()
         assert rig.host.is_running
@@ -255,7 +255,7 @@ def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
         rig.work_until_following()
         rig.change(Deepen)
         awaited(lambda: (rig.work(), (rig.place.folder / POINTER).exists())[1])
-        shutil.rmtree(deepening_folder(rig.data, "s"))
+        shutil.rmtree(live_backfill_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.begin(second)
         rig.offer(second)
@@ -268,7 +268,7 @@ def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
             if is_checkpointed:
                 rig.host.checkpoint()
             rig.close()
-        shutil.rmtree(deepening_folder(rig.data, "s"))
+        shutil.rmtree(live_backfill_folder(rig.data, "s"))
         for _ in range(2):
             rig.open()
             rig.work()
@@ -379,7 +379,7 @@ def test_given_up_while_it_is_opened_nothing_is_left(
 
     def given_up(*arguments: Any) -> HistoryManifest:
         found = verified(*arguments)
-        (deepening_folder(rig.data, "s") / OFFER).unlink()
+        (live_backfill_folder(rig.data, "s") / OFFER).unlink()
         if is_damaged:
             shutil.rmtree(rig.place.history / "state")
         return found

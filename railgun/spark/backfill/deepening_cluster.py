@@ -11,10 +11,10 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
 from railgun.engine.errors import is_under_way
-from railgun.engine.history import check_identified, deepening_plan
+from railgun.engine.history import check_identified, live_backfill_plan
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan, new_history_id
-from railgun.history.plan_file import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
+from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, read_own, read_plan, write_plan
 from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_asked
 from railgun.history.task_folder import beside, others
 from railgun.host.place import task_folder
@@ -46,7 +46,7 @@ class DeepeningOfCluster(DeepeningTarget):
 
     @property
     def _folder(self) -> Path:
-        return deepening_folder(self.request.data, self.request.stream)
+        return live_backfill_folder(self.request.data, self.request.stream)
 
     def plan(self) -> HistoryPlan:
         request, known = self.request, read_plan(self._folder)
@@ -89,7 +89,7 @@ class DeepeningOfCluster(DeepeningTarget):
             entry = snapshot.catalog.entry(request.stream)
             own = self._put_aside(entry, history, tasks)
         settings, key = request.settings or TaskSettings(), snapshot.keys[request.stream]
-        plan = deepening_plan(entry, key, settings, own, history, request.cut_ms, place)
+        plan = live_backfill_plan(entry, key, settings, own, history, request.cut_ms, place)
         write_plan(self._folder, plan)
         return read_plan(self._folder) or plan
 

@@ -10,7 +10,7 @@ _SAID = (
 )
 
 
-class NoDeepening:
+class NoLiveBackfill:
     """Refuses."""
 
     async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.engine.deepening import Beginning, Deepening, TaskName, deepening_of
 from railgun.engine.errors import HistoryRefusedError, is_under_way, none_begun
 from railgun.engine.folder import DataFolder
-from railgun.engine.history import deepening_plan, history_named, plan_of
+from railgun.engine.history import history_named, live_backfill_plan, plan_of
+from railgun.engine.live_backfill import Beginning, LiveBackfill, TaskName, live_backfill_of
 from railgun.engine.opening import log_of
 from railgun.history.build import HistoryPlan, new_history_id
-from railgun.history.plan_file import OWN, PLAN, deepening_folder, remove_doomed
+from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, remove_doomed
 from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import beside, current_folder, remove_others
 from railgun.host.task_host import TaskHost
@@ -24,7 +24,7 @@ from railgun.task.settings import TaskSettings
 _log = logging.getLogger("railgun.engine")
 
 
-class Deepenings:
+class LiveBackfills:
     """One thread at a time uses it, but for `offered`.
 
     kept: by log, the offset from which on it must not be trimmed.  randomness: see `TaskEnvironment`.
@@ -32,7 +32,7 @@ class Deepenings:
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog, randomness: Callable[[int], bytes]) -> None:
         self._folder, self._log, self._randomness = folder, log, randomness
-        self._under_way: dict[str, Deepening] = {}
+        self._under_way: dict[str, LiveBackfill] = {}
         self._beginning: set[str] = set()
         self.kept: dict[TopicPartition, int] = {}
         self._logs: dict[str, list[TopicPartition]] = {}
@@ -46,16 +46,16 @@ class Deepenings:
         for entry in entries:
             self._note(self._found(entry, keys[entry.stream.name]))
             if entry.stream.name not in self._under_way:
-                folder = deepening_folder(self._folder.path, entry.stream.name)
+                folder = live_backfill_folder(self._folder.path, entry.stream.name)
                 shutil.rmtree(folder / OWN, ignore_errors=True)
                 for place in self._places(entry).values():
                     remove_others(place, history_named(entry))
 
-    def of(self, stream: str) -> Deepening | None:
+    def of(self, stream: str) -> LiveBackfill | None:
         """The one under way, if there is one."""
         return self._under_way.get(stream)
 
-    def wanted(self, stream: str) -> Deepening:
+    def wanted(self, stream: str) -> LiveBackfill:
         """The one under way. Raises HistoryRefusedError where there is none."""
         found = self._under_way.get(stream)
         if found is None:
@@ -77,7 +77,7 @@ class Deepenings:
         begun = Beginning(self._folder.path, name, hosts, self._log.sync)
         try:
             history, settings = new_history_id(self._randomness), hosts[0].settings
-            plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
+            plan = live_backfill_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
         except BaseException:
             begun.give_up()
             raise
@@ -90,43 +90,43 @@ class Deepenings:
         self._beginning.discard(stream)
         self._release(stream)
         if entry is not None:
-            self._note(deepening_of(self._folder.path, entry, self._places(entry)))
+            self._note(live_backfill_of(self._folder.path, entry, self._places(entry)))
 
     def offered(self, stream: str) -> BackfillRequestFile | None:
         """The successors that the tasks of a stream may open now. Any thread."""
         found = self._under_way.get(stream)
         return None if found is None else found.offer
 
-    def check_under_way(self, deepening: Deepening) -> None:
+    def check_under_way(self, backfill: LiveBackfill) -> None:
         """Raises HistoryRefusedError where its stream was dropped, whatever has come in its place."""
-        if self.of(deepening.stream) is not deepening:
-            raise HistoryRefusedError(f"{deepening.stream}: its deepening was given up")
+        if self.of(backfill.stream) is not backfill:
+            raise HistoryRefusedError(f"{backfill.stream}: its deepening was given up")
 
     def keep_all(self, stream: str) -> None:
         """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
-    def forget(self, stream: str) -> Deepening | None:
+    def forget(self, stream: str) -> LiveBackfill | None:
         """It is at its end, or given up. What is on the disk is for the caller."""
         self._release(stream)
         return self._under_way.pop(stream, None)
 
-    def _note(self, deepening: Deepening | None) -> None:
-        if deepening is not None:
-            self._under_way[deepening.stream] = deepening
-            own = deepening.plan.own
+    def _note(self, backfill: LiveBackfill | None) -> None:
+        if backfill is not None:
+            self._under_way[backfill.stream] = backfill
+            own = backfill.plan.own
             # All of it where nobody knows from where on it is needed.
             self._keep(
-                deepening.stream,
-                {task: own[task].position if task in own else 0 for task in deepening.places},
+                backfill.stream,
+                {task: own[task].position if task in own else 0 for task in backfill.places},
             )
 
-    def _found(self, entry: StreamEntry, key: bytes) -> Deepening | None:
+    def _found(self, entry: StreamEntry, key: bytes) -> LiveBackfill | None:
         """What had begun. Where its tasks have taken over, what is left to do needs no plan."""
         name, data, places, change = entry.stream.name, self._folder.path, self._places(entry), entry.history
         damage = None
         try:
-            found = deepening_of(data, entry, places)
+            found = live_backfill_of(data, entry, places)
         except HistoryDamagedError as error:
             found, damage = None, str(error)
             _log.error("the deepening of %s is damaged: %s", name, damage)
@@ -136,27 +136,27 @@ class Deepenings:
             and any(_is_left(each, change.history) for each in places.values())
         ):
             plan = plan_of(entry, key, TaskSettings(), change.history, change.cut_ms, change.place)
-            return Deepening(name, data, plan, places)
+            return LiveBackfill(name, data, plan, places)
         if damage is not None:
             plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
-            return Deepening(name, data, plan, places, damage=damage)
+            return LiveBackfill(name, data, plan, places, damage=damage)
         if found is not None and history_named(entry) != found.plan.history:
             found.damage = self._shortened(found)
         return found
 
-    def _shortened(self, deepening: Deepening) -> str | None:
+    def _shortened(self, backfill: LiveBackfill) -> str | None:
         """Where a log ends before the position that the deepening begins at: what is built of it can never follow."""
-        for task, own in deepening.plan.own.items():
-            where = log_of(deepening.stream, task)
+        for task, own in backfill.plan.own.items():
+            where = log_of(backfill.stream, task)
             end = self._log.end_offset(*where)
             if own.position > end:
                 message = (
                     f"{where} ends at {end}, the deepening begins at {own.position}: records that it was made of are "
                     "gone; give it up (railgun backfill --deepen --give-up), then begin it again"
                 )
-                _log.error("the deepening of %s is damaged: %s", deepening.stream, message)
+                _log.error("the deepening of %s is damaged: %s", backfill.stream, message)
                 # The log may grow beyond that position: the next start must not take it for whole.
-                (deepening.folder / PLAN).unlink(missing_ok=True)
+                (backfill.folder / PLAN).unlink(missing_ok=True)
                 return message
         return None
 

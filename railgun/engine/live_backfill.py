@@ -16,7 +16,7 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.history.accepted_events import Freezing, OwnEvents
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import OWN, deepening_folder, doomed_folder, read_plan, write_plan
+from railgun.history.plan_file import OWN, doomed_folder, live_backfill_folder, read_plan, write_plan
 from railgun.history.request_files import BackfillRequestFile
 from railgun.history.task_folder import beside, others
 from railgun.host.task_host import TaskHost
@@ -25,7 +25,7 @@ TaskName = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Deepening:
+class LiveBackfill:
     """That of one stream, under way.
 
     data: the engine's folder.  places: of the stream's tasks.  is_installing: somebody brings it to its end.
@@ -45,7 +45,7 @@ class Deepening:
     @property
     def folder(self) -> Path:
         """Where it is prepared."""
-        return deepening_folder(self.data, self.stream)
+        return live_backfill_folder(self.data, self.stream)
 
     def check_built(self) -> None:
         """Raise HistoryRefusedError where the task of some place is not built."""
@@ -88,7 +88,7 @@ class Beginning:
     def __init__(
         self, data: Path, stream: str, hosts: Sequence[TaskHost], sync_log: Callable[[], None]
     ) -> None:
-        self._folder, self._sync_log = deepening_folder(data, stream), sync_log
+        self._folder, self._sync_log = live_backfill_folder(data, stream), sync_log
         self._freezing: dict[TaskName, Freezing] = {}
         # One that was cut off before it had begun.
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
@@ -124,9 +124,9 @@ class Beginning:
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
 
 
-def deepening_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> Deepening | None:
+def live_backfill_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> LiveBackfill | None:
     """The deepening that has begun of a stream in a folder, if there is one. Raises HistoryDamagedError, OSError."""
-    plan = read_plan(deepening_folder(data, entry.stream.name))
+    plan = read_plan(live_backfill_folder(data, entry.stream.name))
     if plan is None or plan.created != entry.created:
         return None
-    return Deepening(entry.stream.name, data, plan, places)
+    return LiveBackfill(entry.stream.name, data, plan, places)
