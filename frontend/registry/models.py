@@ -57,7 +57,7 @@ class DeepeningStart(BaseModel):
     )
 
 
-class LiveBackfill(BaseModel):
+class Deepening(BaseModel):
     """How a deepening stands."""
 
     state: str = Field(description="none, building, installing, failed or damaged")

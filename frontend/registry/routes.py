@@ -1,6 +1,6 @@
 """The registry over HTTP: streams, metrics and live backfills. FastAPI makes their OpenAPI description.
 
-The data of a live backfill is built by `railgun backfill`; here it is started, installed, shown and given up.
+The data of a deepening is built by `railgun backfill`; here it is started, installed, shown and given up.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from fastapi import Depends, Request, Response
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import of_no_json, refusal
 from frontend.registry.models import (
+    Deepening,
     DeepeningStart,
-    LiveBackfill,
     Metric,
     MetricList,
     Query,
@@ -35,17 +35,17 @@ def deepening(backend: Backend) -> dict[str, PageHandler]:
     """The handlers, by name."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
-    @page(response_model=LiveBackfill, openapi_extra=body_of(DeepeningStart))
+    @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))
     async def begin_deepening(stream: str, request: Request) -> dict[str, Any]:
         """Let older history be built for a stream; the same again where that has begun."""
         return await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
 
-    @page(status_code=202, response_model=LiveBackfill)
+    @page(status_code=202, response_model=Deepening)
     async def install_deepening(stream: str) -> dict[str, Any]:
         """Let the tasks that were built take over, once they have followed the log to its end."""
         return await backend.install_deepening(stream)
 
-    @page(response_model=LiveBackfill)
+    @page(response_model=Deepening)
     async def show_deepening(stream: str) -> dict[str, Any]:
         """How the deepening of a stream stands."""
         return await backend.deepening(stream)

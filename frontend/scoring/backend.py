@@ -109,7 +109,7 @@ class Backend(Protocol):
         """Let what was built take over, in its own time; how that stands."""
 
     async def deepening(self, stream: str) -> dict[str, Any]:
-        """How the deepening of a stream stands."""
+        """How the live backfill of a stream stands."""
 
     async def give_up_deepening(self, stream: str) -> None:
         """Let go of what there is of it."""

@@ -128,11 +128,11 @@ class Client:
         self._json("POST", f"{_place(stream)}/deepening/install", {})
 
     def deepening(self, stream: str) -> dict[str, Any]:
-        """How the deepening of a stream stands: state, history, behind, failure."""
+        """How the live backfill of a stream stands: state, history, behind, failure."""
         return _table(self._json("GET", f"{_place(stream)}/deepening"))
 
     def give_up_deepening(self, stream: str) -> None:
-        """Let go of what there is of a deepening."""
+        """Let go of what there is of a live backfill."""
         self._asked("DELETE", f"{_place(stream)}/deepening", b"", _JSON)
 
     # --- events ------------------------------------------------------------------------------------

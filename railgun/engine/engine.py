@@ -302,7 +302,7 @@ class Engine:
 
     @as_engine_errors()
     def deepening(self, stream: str) -> LiveBackfillStatus | None:
-        """How the deepening of a stream stands; None where none is under way."""
+        """How the live backfill of a stream stands; None where none is under way."""
         with self._call():
             return self._streams.live_backfill_status(stream)
 
@@ -314,7 +314,7 @@ class Engine:
 
     @as_engine_errors()
     def give_up_deepening(self, stream: str) -> bool:
-        """Let go of what there is of a deepening; False where none is under way.
+        """Let go of what there is of a live backfill; False where none is under way.
 
         Raises HistoryRefusedError while it is being installed, and once its tasks answer.
         """

@@ -218,7 +218,7 @@ class EngineStreams:
         self.change([AddHistory(place, stream, manifest.history, manifest.cut_ms, manifest.known_place)])
 
     def begin_deepening(self, stream: str, cut_ms: int | None) -> tuple[Beginning, HistoryPlan] | None:
-        """Let a deepening begin; None where it has already. Raises UnknownNameError, HistoryRefusedError, OSError."""
+        """Begin a live backfill; None where it has begun. Raises UnknownNameError, HistoryRefusedError, OSError."""
         entry, hosts = stream_entry(self.catalog, stream), list(self._live[stream].hosts)
         place = self.catalog.last_place
         return self.live_backfills.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
@@ -228,7 +228,7 @@ class EngineStreams:
         self.live_backfills.begun(stream, self.catalog.streams.get(stream))
 
     def installing(self, stream: str) -> LiveBackfill:
-        """Somebody brings a deepening to its end: it. Its tasks may open their successors from now on.
+        """The live backfill that the caller will bring to its end. Its tasks may open their successors from now on.
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
         """
@@ -289,7 +289,7 @@ class EngineStreams:
                 host.take_over.withdraw()
 
     def live_backfill_status(self, stream: str) -> LiveBackfillStatus | None:
-        """How a deepening stands; None where none is under way. Raises UnknownNameError."""
+        """How a live backfill stands; None where none is under way. Raises UnknownNameError."""
         stream_entry(self.catalog, stream)
         found = self.live_backfills.of(stream)
         if found is None:
@@ -311,7 +311,7 @@ class EngineStreams:
         return history_named(stream_entry(self.catalog, stream))
 
     def give_up_deepening(self, stream: str) -> LiveBackfill | None:
-        """Let go of a deepening, whose files the caller removes.
+        """Let go of a live backfill, whose files the caller removes.
 
         Raises UnknownNameError, HistoryRefusedError, OSError.
         """
@@ -410,7 +410,7 @@ class EngineStreams:
             self._end_live_backfill(name, live)
 
     def _end_live_backfill(self, stream: str, live: LiveStream) -> None:
-        """At the start: what was left to do of a deepening whose tasks have taken over."""
+        """At the start: what was left to do of a live backfill whose tasks have taken over."""
         backfill = self.live_backfills.of(stream)
         if backfill is None or backfill.damage is not None:
             return

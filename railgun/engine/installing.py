@@ -1,4 +1,4 @@
-"""Bringing a deepening to its end: in turns of the engine, which goes on meanwhile."""
+"""Bringing a live backfill to its end: in turns of the engine, which goes on meanwhile."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Deepening a live stream: its plan, the tasks that are built with older history, until they take over.
+"""Live backfill of a stream: its plan, the tasks that are built with older history, until they take over.
 
 docs/decisions/0012 has the way of it.
 """
@@ -62,8 +62,9 @@ class LiveBackfill:
         self.offer = BackfillRequestFile(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
     def put_away(self, keep: str | None) -> None:
-        """Take out of the way, by renaming, what is not needed any more: what tasks are not in, and what the deepening
-        was made of. keep: the history that the catalogue names.  Raises OSError: it can be done again.
+        """Rename what is not needed any more: folders that no task is in, and what the live backfill was made of.
+
+        keep: the history that the catalogue names.  Raises OSError: it can be done again.
         """
         doomed = self._doomed = doomed_folder(self.data, os.urandom)
         doomed.mkdir(parents=True)
@@ -80,7 +81,7 @@ class LiveBackfill:
 
 
 class Beginning:
-    """A deepening that begins: made while the tasks stand still, in no time; `write` may take its time.
+    """A live backfill that begins: made while the tasks stand still, in no time; `write` may take its time.
 
     sync_log: makes the logs durable.  Raises OSError.
     """
@@ -125,7 +126,7 @@ class Beginning:
 
 
 def live_backfill_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> LiveBackfill | None:
-    """The deepening that has begun of a stream in a folder, if there is one. Raises HistoryDamagedError, OSError."""
+    """The live backfill of a stream that has begun in a folder, if any. Raises HistoryDamagedError, OSError."""
     plan = read_plan(live_backfill_folder(data, entry.stream.name))
     if plan is None or plan.created != entry.created:
         return None

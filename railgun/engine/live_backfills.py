@@ -1,4 +1,4 @@
-"""The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended."""
+"""The live backfills of an engine, at most one for each stream: begun, found again after a restart, ended."""
 
 import logging
 import shutil
@@ -145,7 +145,7 @@ class LiveBackfills:
         return found
 
     def _shortened(self, backfill: LiveBackfill) -> str | None:
-        """Where a log ends before the position that the deepening begins at: what is built of it can never follow."""
+        """Find logs that end before the position where a live backfill begins: its tasks could never follow them."""
         for task, own in backfill.plan.own.items():
             where = log_of(backfill.stream, task)
             end = self._log.end_offset(*where)

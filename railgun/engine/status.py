@@ -41,7 +41,7 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class LiveBackfillStatus:
-    """A deepening under way. state: building, installing once its tasks follow the log, or damaged: it can only be
+    """A live backfill under way. state: building, installing once its tasks follow the log, or damaged: it can only be
     given up.
 
     folder: where it is prepared.  behind: records that the tasks have not followed yet.  failure: why they do not.
@@ -58,7 +58,7 @@ class LiveBackfillStatus:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """One stream: its tasks and its metrics; the deepening under way, if there is one."""
+    """One stream: its tasks and its metrics; the live backfill under way, if there is one."""
 
     name: str
     tasks: tuple[TaskStatus, ...]

@@ -1,4 +1,4 @@
-"""What the job that deepens a stream asks of those that run its tasks: files in the deepening's folder. FORMAT.md."""
+"""Requests of the job of a live backfill to the processes that run the tasks: files in its folder. See FORMAT.md."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def read_request(file: Path) -> BackfillRequestFile | None:
 
 
 def created_of(folder: Path) -> int | None:
-    """Of the stream that a deepening is for; None where nothing is asked for one, or it cannot be read."""
+    """Of the stream that a live backfill is for; None where nothing is asked for one, or it cannot be read."""
     try:
         requested = read_request(folder / REQUEST) or read_request(folder / OFFER)
     except OSError:

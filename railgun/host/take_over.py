@@ -273,7 +273,7 @@ class TakeOver:
         self._lane.submit(self._remove_others)
 
     def _clear(self) -> None:
-        """Remove what a deepening has left that is over, by a process that was gone before it could.
+        """Remove what a live backfill has left that is over, by a process that was gone before it could.
 
         Not sooner: where all tasks have taken over the plan is gone, and one whose process was gone before it had moved
         is in its old folder yet, with a log that has it go on in another one.

@@ -235,7 +235,7 @@ class UnitLoop:
         for folder in [folder for folder, due_s in self._doomed.items() if due_s <= time.monotonic()]:
             del self._doomed[folder]
             assert self._snapshot is not None
-            # A deepening of another stream of that name may have begun there meanwhile.
+            # A live backfill of another stream of that name may have begun there meanwhile.
             if _owner(folder) not in (None, *_living(self._snapshot)):
                 _log.info("the folder of a dropped stream is deleted: %s", folder)
                 shutil.rmtree(folder, ignore_errors=True)
@@ -255,7 +255,7 @@ def _folders(above: Path) -> list[Path]:
 
 
 def _owner(folder: Path) -> str | None:
-    """The stream, and the place of its first definition, that a folder of tasks or of a deepening is for; None: of
+    """The stream, and the place of its first definition, that a folder of tasks or of a live backfill is for; None: of
     none that is known."""
     if folder.parent.name == "tasks":
         return folder.name

@@ -1,4 +1,4 @@
-"""Deepening a stream whose log is Kafka: put aside by its units, built in a node's data folder, taken up there."""
+"""Live backfill of a stream on Kafka: its units export what they accepted, and a node's data folder takes the result."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Deepening a stream that `railgun serve` answers for: built in the server's data folder, installed by the server."""
+"""Live backfill of a stream of `railgun serve`: built in the server's data folder, installed by the server."""
 
 import time
 

@@ -53,8 +53,9 @@ class Setting:
 class Past:
     """What a task's log says of history before it. number: of the record from which on the task is one that has it.
 
-    history: its id.  cut_ms: its events come before then.  begun: of a deepening, the number of the record where what
-    the task had accepted was put aside; None where there is no such record.  known_place: see `AddHistory`.
+    history: its id.  cut_ms: its events come before then.  known_place: see `AddHistory`.
+    begun: of a live backfill, the number of the record where what the task had accepted was exported; None where there
+    is no such record.
     """
 
     number: int

@@ -51,7 +51,7 @@ class StreamPast:
         for task, cutover in self.found[partitioner].items():
             manifest = self.manifests.get((partitioner, task))
             if manifest is None or cutover.deepens:
-                # A deepening is built of what the task still had, and that is no more to be seen.
+                # A live backfill is built of what the task still had, and that is no more to be seen.
                 continue
             compared += 1
             installed = manifest.events, manifest.duplicates, manifest.first_ms, manifest.last_ms

@@ -73,7 +73,7 @@ def cutovers(
 ) -> dict[int, Cutover]:
     """By task. positions: of a deepened stream, by task, the offset that its task was built up to.
 
-    Raises PlaceError for more than one history, and for a deepening of which that is not known.
+    Raises PlaceError for more than one history, and for a live backfill of which that is not known.
     """
     found = {}
     for task, pasts in controls_seen.pasts.items():
