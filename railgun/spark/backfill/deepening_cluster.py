@@ -1,4 +1,4 @@
-"""Live backfill of a stream on Kafka: its units export what they accepted, and a node's data folder takes the result."""
+"""Live backfill of a stream on Kafka: its units export what they accepted; the result goes to a node's folder."""
 
 import os
 import shutil
