@@ -101,7 +101,7 @@ class CheckpointWork:
         again_s = busy_s + (task.position - self._begun_position) * _COLD_ROWS_S
         if again_s < settings.replay_s:
             return False
-        passed_s, at_work_s = now_s - self._begun_s, busy_s + task.upkeep_s - self._begun_upkeep_s
+        passed_s, at_work_s = now_s - self._begun_s, busy_s + task.maintenance_s - self._started_maintenance_s
         idle_s = passed_s - max(at_work_s, task.used_s() - self._begun_used_s)
         if idle_s < _SPARE_SHARE * passed_s:
             return False
@@ -110,7 +110,7 @@ class CheckpointWork:
     def _note_clocks(self) -> None:
         task = self._task
         self._begun_s, self._begun_used_s = task.now(), task.used_s()
-        self._begun_busy_s, self._begun_upkeep_s = task.busy_s, task.upkeep_s
+        self._begun_busy_s, self._started_maintenance_s = task.busy_s, task.maintenance_s
         self._begun_position = task.position
 
     def begin(self) -> None:

@@ -83,7 +83,7 @@ class TaskProcessor:
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
     `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `upkeep_s`: in `work`.  `puts_aside`: called at a record that says so, at its position.
+    `maintenance_s`: in `work`.  `puts_aside`: called at a record that says so, at its position.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class TaskProcessor:
         self.history = ""
         self.unreadable_records = 0
         self.puts_aside: Callable[[BeginDeepening], None] | None = None
-        self.busy_s = self.upkeep_s = 0.0
+        self.busy_s = self.maintenance_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
         self._rebuilt_s, self._unsettled_s = -math.inf, math.inf
@@ -173,7 +173,7 @@ class TaskProcessor:
             more |= parts[self._next_part](brief=brief)
             self._next_part = (self._next_part + 1) % len(parts)
             left, now_s = left - 1, self.now()
-        self.upkeep_s += now_s - begun_s
+        self.maintenance_s += now_s - begun_s
         return more or left > 0
 
     def _tend_rows(self, *, brief: bool) -> bool:

@@ -21,7 +21,7 @@ class TaskView(Protocol):
     """A task as its works see it. One thread uses it.
 
     position: the offset of the next record it wants.  history: the id of what lies before its log, empty where nothing
-    does.  retained_ms: R.  busy_s, upkeep_s: seconds spent in processing records and in background work, by `now`.
+    does.  retained_ms: R.  busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     used_s: seconds for which this process has kept all processors busy, or for which a unit had something to do.
     """
 
@@ -45,4 +45,4 @@ class TaskView(Protocol):
     history: str
     retained_ms: int
     busy_s: float
-    upkeep_s: float
+    maintenance_s: float

@@ -40,6 +40,23 @@ _HANDING_IN = frozenset({"thread_executor", "environment"})
 
 BANNED_NAME_PARTS = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
 
+# Words that had a meaning here and nowhere else, and what the field calls it.
+RETIRED_WORDS = {
+    "bury": "free, drop or dead-letter",
+    "consent": "a cancellation token",
+    "door": "a validator, source, sink or intake",
+    "doors": "validators, sources, sinks or intakes",
+    "foresee": "prefetch",
+    "foreseen": "prefetched",
+    "guest": "a process of lower priority",
+    "hasten": "expedite",
+    "laps": "a stage timer",
+    "stale": "outdated",
+    "upkeep": "maintenance",
+}
+_PRODUCT = frozenset({"railgun", "reservoir", "frontend"})
+_WORD_OF_NAME = re.compile(r"[A-Z]?[a-z]+")
+
 # Written in pieces, so that this file does not break its own rules.
 _OPEN_END = re.compile(
     r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error"]) + r")\b"
@@ -81,6 +98,31 @@ def names(tree: Tree) -> Iterator[str]:
         for part in (*path.parts[:-1], path.stem):
             if BANNED_NAME_PARTS.intersection(part.lower().split("_")):
                 yield f"{path}: the name {part!r} does not say what is in it"
+
+
+def retired_words(tree: Tree) -> Iterator[str]:
+    """No name in the product brings back a word that was given up for the one that everybody knows."""
+    for path in tree.python():
+        if path.parts[0] not in _PRODUCT:
+            continue
+        found = {(path.stem, 1), *_names_bound(ast.parse(tree.read(path)))}
+        for name, line in sorted(found, key=lambda each: each[1]):
+            for word in sorted(set(map(str.lower, _WORD_OF_NAME.findall(name))) & set(RETIRED_WORDS)):
+                yield f"{path}:{line}: {name}: {word} is called {RETIRED_WORDS[word]} here"
+
+
+def _names_bound(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """The names that a module gives to anything, with their lines."""
+    for node in ast.walk(module):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node.lineno
+            case (
+                ast.arg(arg=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+            ):
+                yield name, node.lineno
 
 
 def masked_arrays(tree: Tree) -> Iterator[str]:
