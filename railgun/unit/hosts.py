@@ -1,6 +1,5 @@
 """The hosts of a unit's tasks: opened and closed in lanes, beside the loop; one that fails stops alone."""
 
-import time
 from collections.abc import Callable, Sequence
 
 from railgun.host.host_state import OF_ONE_TASK
@@ -9,6 +8,7 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError
 from railgun.state.errors import StoreError, StoreLockedError
 from railgun.task.errors import LogGapError
+from railgun.unit.clock import CLOCK, Clock
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
@@ -26,8 +26,9 @@ class UnitHosts:
         self,
         make: Callable[[Place, int], TaskHost],
         closed: Callable[[TaskHost], None],
+        clock: Clock = CLOCK,
     ) -> None:
-        self._make, self._closed = make, closed
+        self._make, self._closed, self._clock = make, closed, clock
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
         self._locked: dict[TaskKey, float] = {}
@@ -58,7 +59,7 @@ class UnitHosts:
                 del self._opening[key]
                 self._opened(key, opening)
         for key, again_s in list(self._locked.items()):
-            if time.monotonic() >= again_s:
+            if self._clock.now() >= again_s:
                 del self._locked[key]
                 self._open(key)
         for key, (host, closing) in list(self._closing.items()):
@@ -94,7 +95,7 @@ class UnitHosts:
             opening.result()
         except StoreLockedError:
             # Another process holds its folder for now.
-            self._locked[key] = time.monotonic() + _LOCKED_S
+            self._locked[key] = self._clock.now() + _LOCKED_S
         except TopicMissingError as error:
             stop_alone(host, LogGapError(str(host.place.where), error.reason))
         except OF_ONE_TASK as error:

@@ -3,8 +3,6 @@
 import contextlib
 import logging
 import shutil
-import threading
-import time
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -26,10 +24,10 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.settings import TaskIdentity
+from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_alone
-from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments
 
@@ -66,14 +64,16 @@ class UnitLoop:
         removes: bool,
         grace_s: float,
         waiting: IdleMeter,
+        clock: Clock = CLOCK,
     ) -> None:
+        self._clock = clock
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._figures = positions, figures
         self._hosts, self._folder = hosts, folder
         self._removes, self._grace_s = removes, grace_s
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
-        self._changed = threading.Event()
+        self._changed = False
         self._snapshot: Snapshot | None = None
         self._fetched: deque[Fetched] = deque()
         self._missed: dict[TopicPartition, float] = {}
@@ -83,7 +83,7 @@ class UnitLoop:
     def follow(self, snapshot: Snapshot) -> None:
         """The catalogue has changed."""
         self._newest = snapshot
-        self._changed.set()
+        self._changed = True
 
     @property
     def hosts(self) -> Mapping[TaskKey, TaskHost]:
@@ -97,7 +97,7 @@ class UnitLoop:
         return (
             self._snapshot is not None
             and self._hosts.are_open
-            and (not self._changed.is_set() or self._has_all())
+            and (not self._changed or self._has_all())
             and all(host.is_ready or host.failure for host in hosts)
         )
 
@@ -108,8 +108,8 @@ class UnitLoop:
 
     def round(self) -> None:
         """Once around: changes of the catalogue, what has come, what else is due."""
-        if self._changed.is_set():
-            self._changed.clear()
+        if self._changed:
+            self._changed = False
             self._reassign()
         self._hosts.advance()
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
@@ -122,7 +122,7 @@ class UnitLoop:
         """Wait for the replies, all in all for so long, take a checkpoint of every task, let them go. Whatever fails,
         all are let go; the first failure is raised."""
         failures: list[Exception] = []
-        until_s = time.monotonic() + within_s
+        until_s = self._clock.now() + within_s
         self._hosts.wait()
         for host in self.hosts.values():
             host.sink.give_up(until_s)
@@ -151,11 +151,11 @@ class UnitLoop:
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         if not running:
             with self._waiting_for_more.maybe():
-                time.sleep(timeout_s)
+                self._clock.sleep(timeout_s)
             return
         if not self._fetched:
             self._fetch(running, timeout_s)
-        until_s = time.monotonic() + ROUND_S
+        until_s = self._clock.now() + ROUND_S
         while self._fetched:
             fetched = self._fetched.popleft()
             host = running.get(fetched.where)
@@ -163,7 +163,7 @@ class UnitLoop:
                 continue
             self._hosts.isolated(host, partial(host.take, fetched))
             self.records += len(fetched)
-            if time.monotonic() >= until_s:
+            if self._clock.now() >= until_s:
                 break
 
     def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
@@ -173,7 +173,7 @@ class UnitLoop:
                 self._fetched.extend(self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s))
         except TransportUnavailableError as error:
             _log.warning("nothing can be read for now: %s", error)
-            time.sleep(_AWAY_S)
+            self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
             self._find_fault(running, error)
 
@@ -187,17 +187,17 @@ class UnitLoop:
                     stop_alone(host, LogGapError(str(where), reason))
         except TransportUnavailableError:
             # It will be asked again.
-            time.sleep(_AWAY_S)
+            self._clock.sleep(_AWAY_S)
 
     def _fault(self, where: TopicPartition, host: TaskHost) -> str | None:
         """Why a log cannot go on giving what its task wants; None where it can, or may yet."""
         try:
             start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
         except TopicMissingError as missing:
-            now_s = time.monotonic()
+            now_s = self._clock.now()
             if now_s - self._missed.setdefault(where, now_s) >= GONE_S:
                 return missing.reason
-            time.sleep(_IDLE_S)
+            self._clock.sleep(_IDLE_S)
             return None
         self._missed.pop(where, None)
         if start <= host.position <= end:
@@ -224,7 +224,7 @@ class UnitLoop:
         """Note which folders belong to streams that are no more."""
         if not self._removes:
             return
-        living, due_s = _living(snapshot), time.monotonic() + self._grace_s
+        living, due_s = _living(snapshot), self._clock.now() + self._grace_s
         for folder in (*_folders(self._folder / "tasks"), *_folders(self._folder / "backfill")):
             if _owner(folder) not in (None, *living):
                 self._doomed.setdefault(folder, due_s)
@@ -232,7 +232,7 @@ class UnitLoop:
                 self._doomed.pop(folder, None)
 
     def _remove_doomed(self) -> None:
-        for folder in [folder for folder, due_s in self._doomed.items() if due_s <= time.monotonic()]:
+        for folder in [folder for folder, due_s in self._doomed.items() if due_s <= self._clock.now()]:
             del self._doomed[folder]
             assert self._snapshot is not None
             # A live backfill of another stream of that name may have begun there meanwhile.

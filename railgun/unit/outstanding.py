@@ -2,19 +2,19 @@
 
 import math
 import threading
-import time
 from collections import deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
+from railgun.unit.clock import CLOCK, Clock
 
 
 class Outstanding:
     """One thread adds; another may wait."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, place: str, clock: Clock = CLOCK) -> None:
+        self._place, self._clock = place, clock
         self._sent: deque[tuple[int, Future[list[int]]]] = deque()
         self._lock = threading.Lock()
         # By the monotonic clock.
@@ -45,7 +45,7 @@ class Outstanding:
             waited_s = 0.0
             while not _settled(future, _LOOK_S):
                 waited_s += _LOOK_S
-                if waited_s > timeout_s or time.monotonic() >= self._given_up_s:
+                if waited_s > timeout_s or self._clock.now() >= self._given_up_s:
                     raise TransportUnavailableError(
                         self._place, "replies are not acknowledged", "Check the broker; then start again"
                     )

@@ -1,6 +1,5 @@
 """How the tasks of a unit stand, told to everybody: the topic of positions. See FORMAT.md."""
 
-import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -14,6 +13,7 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
+from railgun.unit.clock import CLOCK, Clock
 
 VERSION = 1
 # Everything is said again so often, moved or not: who is silent for longer does not run.
@@ -39,7 +39,9 @@ class Positions:
         generation: int,
         interval_s: float,
         again_s: float = AGAIN_S,
+        clock: Clock = CLOCK,
     ) -> None:
+        self._clock = clock
         self._transport, self._where = transport, TopicPartition(topics.positions, 0)
         self._who = {"version": VERSION, "node": node, "unit": unit, "generation": generation}
         self._interval_s, self._repeat_s = interval_s, again_s
@@ -50,7 +52,7 @@ class Positions:
     def note(self, hosts: Iterable[TaskHost]) -> None:
         """Say how tasks stand where that has changed and it is time to. Raises TransportError where replies or what
         was said could not be delivered."""
-        time_s = time.monotonic()
+        time_s = self._clock.now()
         if time_s < self._due_s:
             return
         self._due_s = time_s + self._interval_s
@@ -70,14 +72,14 @@ class Positions:
         if self._sent is None:
             return
         try:
-            self._sent.result(max(_LEAST_S, until_s - time.monotonic()))
+            self._sent.result(max(_LEAST_S, until_s - self._clock.now()))
         except FutureTimeoutError:
             raise TransportUnavailableError(
                 str(self._where), "how tasks stand is not acknowledged", "Check the broker"
             ) from None
 
     def _say(self, hosts: Iterable[TaskHost], *, last: bool) -> None:
-        time_s = time.monotonic()
+        time_s = self._clock.now()
         bodies = {host.place.where: self._body(host, last=last) for host in hosts}
         if time_s >= self._again_s:
             self._said, self._again_s = {}, time_s + self._repeat_s

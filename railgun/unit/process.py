@@ -24,11 +24,11 @@ from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
+from railgun.unit.clock import IdleMeter
 from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
 from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
@@ -164,15 +164,12 @@ def _made(
     waiting = IdleMeter()
     environment = TaskEnvironment(used_s=waiting.used_s)
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
-
-    environment = TaskEnvironment(used_s=waiting.used_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
     hosting = Hosting(transport, sending, environment, lanes, f".{place.index}")
     hosts = UnitHosts(
         lambda of, tasks: hosting.host(of, memory.take(tasks)),
         lambda closed: memory.give_back([closed.settings]),
     )
-
     return UnitLoop(
         transport,
         topics,

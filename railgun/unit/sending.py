@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from railgun.messaging.errors import TopicExistsError, TopicMissingError, Transp
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
+from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.figures import UnitFigures
 from railgun.unit.outstanding import Outstanding
 
@@ -35,8 +35,8 @@ class DeadLetter:
 class Sending:
     """Waits while the transport is full, which is how a slow broker slows a unit down. Raises TransportError."""
 
-    def __init__(self, transport: Transport, topics: Topics) -> None:
-        self._transport, self._topics = transport, topics
+    def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
+        self._transport, self._topics, self._clock = transport, topics, clock
         self._absent_until: dict[int, float] = {}
         self.figures = UnitFigures()
 
@@ -58,7 +58,7 @@ class Sending:
                 self.figures.replies += 1
             except TopicMissingError:
                 self.figures.dropped += 1
-                self._absent_until[front_end] = time.monotonic() + _ABSENT_S
+                self._absent_until[front_end] = self._clock.now() + _ABSENT_S
 
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
@@ -95,11 +95,11 @@ class Sending:
                 outstanding.add(first, sent)
                 return sent
             except TransportFullError:
-                time.sleep(_FULL_S)
+                self._clock.sleep(_FULL_S)
 
     def _is_absent(self, front_end: int) -> bool:
         until = self._absent_until.get(front_end, 0.0)
-        if until and time.monotonic() > until:
+        if until and self._clock.now() > until:
             del self._absent_until[front_end]
             return False
         return until > 0

@@ -26,6 +26,8 @@ _HOST_AND_BELOW = frozenset(
         *(f"railgun/{room}" for room in ["host", "state", "task", "interpreter", "plan", "aggregators"]),
     }
 )
+# Of the unit the same: what its loop is made of. Its process and supervisor are the machine's.
+_UNIT_LOOP = frozenset(f"railgun/unit/{name}.py" for name in ["loop", "hosts", "outstanding", "positions"])
 _MODULES_HANDED_IN = frozenset(
     {"time", "random", "secrets", "uuid", "asyncio", "multiprocessing", "sched", "subprocess"}
 )
@@ -143,7 +145,8 @@ def handed_in(tree: Tree) -> Iterator[str]:
     for path in tree.python():
         room = path.parts[0] if path.parts[0] == "reservoir" else "/".join(path.parts[:2])
         is_toolchain = path.parts[:2] == ("reservoir", "native")
-        if room not in _HOST_AND_BELOW or is_toolchain or path.stem in _HANDING_IN:
+        is_handed = room in _HOST_AND_BELOW or path.as_posix() in _UNIT_LOOP
+        if not is_handed or is_toolchain or path.stem in _HANDING_IN:
             continue
         for node in ast.walk(ast.parse(tree.read(path))):
             if not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute):

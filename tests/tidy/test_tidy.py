@@ -88,6 +88,7 @@ PLANTED: list[tuple[Rule, dict[str, str], str]] = [
         {"railgun/plan/a.py": _HEAD + "x = threading.Thread(target=f)\n"},
         "threading.Thread;",
     ),
+    (source_rules.handed_in, {"railgun/unit/loop.py": _HEAD + "import time\n"}, "loop.py:2: time;"),
     (source_rules.handed_in, {"reservoir/a.py": _HEAD + "from threading import Event\n"}, "threading.Event;"),
     (
         source_rules.handed_in,

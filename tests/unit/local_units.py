@@ -14,10 +14,10 @@ from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
+from railgun.unit.clock import IdleMeter
 from railgun.unit.configured import fairly
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending

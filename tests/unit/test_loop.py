@@ -16,9 +16,9 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
+from railgun.unit.clock import IdleMeter
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.idle_meter import IdleMeter
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread

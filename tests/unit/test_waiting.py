@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from railgun.unit.idle_meter import IdleMeter
+from railgun.unit.clock import IdleMeter
 
 
 class Clocks:

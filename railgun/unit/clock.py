@@ -1,8 +1,23 @@
-"""How much of its time a unit has nothing to do: what its tasks may spend on early checkpoints."""
+"""The clock of a unit, and how much of its time the unit has nothing to do.
+
+Tasks may spend idle time on early checkpoints.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What a unit waits by. now: seconds of a clock that never goes back.  sleep: returns after so many of them."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+CLOCK = Clock()
 
 
 class IdleMeter:
