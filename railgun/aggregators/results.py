@@ -36,19 +36,6 @@ from reservoir.native.jit import bits_f64, f64_bits, jit, ld64, st64
 
 u = np.uint64
 
-_OF_SAMPLE = (
-    RESULT_VAR_SAMP_DOUBLE,
-    RESULT_STDDEV_SAMP_DOUBLE,
-    RESULT_VAR_SAMP_LONG,
-    RESULT_STDDEV_SAMP_LONG,
-)
-_OF_ROOT = (
-    RESULT_STDDEV_SAMP_DOUBLE,
-    RESULT_STDDEV_POP_DOUBLE,
-    RESULT_STDDEV_SAMP_LONG,
-    RESULT_STDDEV_POP_LONG,
-)
-
 
 @jit
 def apply_result(

@@ -12,7 +12,6 @@ WRITTEN = b"w"
 GRAVES = b"d"
 
 ROW_KEY_BYTES = 19
-PAGE_KEY_BYTES = 17
 
 _ROW = struct.Struct(">cHQQ")
 _PAGE = struct.Struct(">cQQ")

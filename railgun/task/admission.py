@@ -21,7 +21,7 @@ TIME_MIN = -(2**63)
 MET_BEFORE, MET_ANSWERED = 1, 2
 """A record that is read again from an input topic: its reply is repeated; or was delivered for good."""
 
-LATE_NONE, LATE_REWRITTEN, LATE_DISCARDED = 0, 1, 2
+LATE_REWRITTEN, LATE_DISCARDED = 1, 2
 
 # Context words of `admit`, in this order.
 (

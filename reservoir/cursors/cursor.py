@@ -100,10 +100,6 @@ class Edges:
         self._changelog.start[edge] = self._changelog.end[edge] = 0
         self._list()
 
-    def set_of(self, edge: int, column_set: int) -> None:
-        """From now on the edge's frames are decoded with this column set."""
-        self._table[edge, EDGE_SET] = column_set
-
     def seek(self, edge: int, time_ms: int) -> None:
         """Put the edge where everything with time <= time_ms has been passed."""
         row = self._table[edge]

@@ -9,7 +9,6 @@ from reservoir.native.jit import clz64, jit, ld64
 u = np.uint64
 
 INFINITY_BITS = u(0x7FF0000000000000)
-SIGN_BIT = u(1) << u(63)
 
 
 @jit

@@ -92,8 +92,7 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     LIKE,  # X: where the pattern begins in the pool; Y: its length
     LOWER,
     UPPER,
-    STRINGS_END,
-) = range(80, 84)
+) = range(80, 83)
 
 # What a pattern's items mean beside the bytes 0-255 that stand for themselves.
 ANY_ONE = 256

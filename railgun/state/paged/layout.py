@@ -69,7 +69,6 @@ CLASSES = 12  # blocks of 8, 16, 32 ... 16384 words
 SMALLEST_BLOCK_WORDS = 8
 LARGEST_BLOCK_WORDS = SMALLEST_BLOCK_WORDS << (CLASSES - 1)
 DEPTH_MAX = 30
-COUNT_MAX = 65_535
 
 # A defect of the program or a damaged store: the pool raises it as an error, there is no going on.
 BROKEN = np.int64(-9)

@@ -29,10 +29,9 @@ from railgun.state.paged.layout import (
 )
 from railgun.state.paged.outbox import outbox_full
 from railgun.state.status import DRAIN, FAULT, ROOM
-from reservoir.native.jit import copy_bytes, jit, ld8, ldi64, st32, sti64
+from reservoir.native.jit import copy_bytes, jit, ldi64, st32, sti64
 
 STRING_BYTES_MAX = 65_535
-LESS, EQUAL, GREATER = 0, 1, 2
 
 _BYTES = BODY + 8
 _UNKNOWN = 1 << 13  # no bytes yet: the item is not stored
@@ -132,22 +131,3 @@ def str_length(ctx: int, hi: int, lo: int) -> Any:
     if page < 0:
         return FAULT
     return BROKEN if state_of(page) & _UNKNOWN else count_of(page)
-
-
-@jit
-def str_compare(ctx: int, hi1: int, lo1: int, hi2: int, lo2: int) -> Any:
-    """Order of two strings by their UTF-8 bytes: LESS, EQUAL or GREATER; or FAULT or BROKEN."""
-    if lo1 == lo2 and string_id_hi(hi1) == string_id_hi(hi2):
-        return np.int64(EQUAL)
-    first, second = str_address(ctx, hi1, lo1), str_address(ctx, hi2, lo2)
-    if first < 0:
-        # The fault in the context is that of the second, if both are missing.
-        return str_address(ctx, hi1, lo1)
-    if second < 0:
-        return second
-    n1, n2 = str_length(ctx, hi1, lo1), str_length(ctx, hi2, lo2)
-    for at in range(min(n1, n2)):
-        a, b = ld8(first + at), ld8(second + at)
-        if a != b:
-            return np.int64(LESS) if a < b else np.int64(GREATER)
-    return np.int64(LESS) if n1 < n2 else np.int64(GREATER)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from railgun.state.paged.errors import BrokenPageError
 from railgun.state.paged.layout import BROKEN
@@ -11,7 +9,6 @@ from railgun.state.paged.pool import PagePool
 from railgun.state.paged.strings import (
     STRING_BYTES_MAX,
     str_address,
-    str_compare,
     str_length,
     str_ready,
     str_release,
@@ -112,16 +109,3 @@ def test_another_string_under_the_same_hash_is_broken(driver: Driver) -> None:
     make_ready(driver, 7, b"abc")
     with pytest.raises(BrokenPageError):
         make_ready(driver, 7, b"abcd")
-
-
-TEXTS = st.lists(st.text(max_size=12).map(lambda text: text.encode()), min_size=2, max_size=8, unique=True)
-
-
-@given(texts=TEXTS)
-def test_strings_compare_by_their_bytes(texts: list[bytes]) -> None:
-    driver = Driver(PagePool(100_000, MemoryItems(), page_words=16, slab_bytes=2048))
-    keys = [make_ready(driver, i + 1, text) for i, text in enumerate(texts)]
-    for a, first in zip(keys, texts):
-        for b, second in zip(keys, texts):
-            expected = 1 + (first > second) - (first < second)
-            assert driver.call(str_compare, *a, *b) == expected
