@@ -171,6 +171,7 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
 def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Change], list[Difference]]:
     """What `apply` of a file does: the changes that create what is missing, and what differs.
 
+    A metric of a stream that the definitions lack is typed over the registered one already.
     Streams and metrics that the file lacks are left alone, and so is what differs; a field that a registered
     stream lacks is added at its end.  Places follow the catalogue's last one.
 
@@ -200,7 +201,10 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
         registered = None if entry is None else entry.metrics.get(metric.name)
         if registered is None:
             place += 1
-            _check_types(metric, definitions.streams[metric.stream], streams[metric.stream])
+            if metric.stream not in streams:
+                raise DefinitionError(("metrics",), f"{metric.name}: there is no stream {metric.stream!r}")
+            if metric.stream in definitions.streams:
+                _check_types(metric, definitions.streams[metric.stream], streams[metric.stream])
             changes.append(AddMetric(place, metric))
         elif registered.metric.sql != metric.sql:
             what = f"metric {metric.name}"
