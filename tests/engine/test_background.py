@@ -107,7 +107,7 @@ _USUAL_S = 0.0003
 
 
 @pytest.mark.parametrize(
-    ("rests", "called_ago_s", "slice_s", "rest_s"),
+    ("is_throttled", "called_ago_s", "slice_s", "rest_s"),
     [
         (True, 0.0, 0.001, 0.001 / 0.15 - 0.001),
         (True, 0.04, 0.001, 0.001 / 0.15 - 0.001),
@@ -166,7 +166,7 @@ def test_what_a_long_call_made_overdue_is_due_from_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overdue_s", "has_time", "works"), [(0.01, False, True), (0.01, True, False), (0.05, True, True)]
+    ("overdue_s", "is_deferrable", "works"), [(0.01, False, True), (0.01, True, False), (0.05, True, True)]
 )
 def test_calls_do_what_has_time_once_it_is_starved(
     monkeypatch: pytest.MonkeyPatch, overdue_s: float, is_deferrable: bool, works: bool

@@ -81,11 +81,11 @@ def test_what_is_prefetched_is_there_when_an_edge_begins() -> None:
     reservoir = driver.reservoir
     assert reservoir.oldest_ms == 0
     asked = reservoir.stats().cache.prefetched
-    reservoir.prefetch_columns(0, 4_000)
+    reservoir.prefetch(0, 4_000)
     assert reservoir.stats().cache.prefetched == asked + 1
-    reservoir.prefetch_columns(0, 4_000)
+    reservoir.prefetch(0, 4_000)
     assert reservoir.stats().cache.prefetched == asked + 1, "once is enough"
-    reservoir.prefetch_columns(0, 1 << 62)
+    reservoir.prefetch(0, 1 << 62)
     assert reservoir.stats().cache.prefetched == asked + 1, "nothing that is sealed lies there"
     driver.run_all([5])
     reservoir.close()

@@ -25,7 +25,7 @@ def parts_of(task: TaskProcessor, patch: pytest.MonkeyPatch) -> list[str]:
             return False
 
         patch.setattr(owner, name, step)
-    for name in ("let_go", "renew"):
+    for name in ("let_go", "upgrade"):
         patch.setattr(task.table, name, lambda _: False)
     return done
 

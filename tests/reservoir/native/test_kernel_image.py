@@ -163,7 +163,7 @@ _SWITCHED = """
 import sys
 from railgun.interpreter import rare
 from railgun.interpreter import plain
-from railgun.state.rows import room
+from railgun.state.rows import eviction
 from reservoir import siphash
 from reservoir.native import jit as compiled
 from reservoir.native.jit import ld64
