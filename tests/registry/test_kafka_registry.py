@@ -123,7 +123,8 @@ def test_what_one_changes_all_see_and_all_tasks_are_told(
     partitions = Topics(prefix).partitions(seen[-1].catalog.streams["s"].stream)
     assert len(partitions) == 3
     for where in partitions:
-        assert [each["kind"] for each in controls(kafka, where)] == ["stream", "add"]
+        # On a busy machine the other one may have finished what looked left: tasks skip what they know.
+        assert list(dict.fromkeys(each["kind"] for each in controls(kafka, where))) == ["stream", "add"]
 
 
 def test_conflicts_are_the_errors_of_the_engine(opened: Callable[..., KafkaRegistry]) -> None:
