@@ -63,7 +63,7 @@ class StreamStatus:
     name: str
     tasks: tuple[TaskStatus, ...]
     metrics: tuple[MetricStatus, ...]
-    backfill: LiveBackfillStatus | None = None
+    deepening: LiveBackfillStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def stop_when_asked(stopped: threading.Event) -> None:
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
-    def figures(signal_number: int, frame: FrameType | None) -> None:
+    def ignore(signal_number: int, frame: FrameType | None) -> None:
         """Its number lies in the pipe."""
 
     def await_one() -> None:
@@ -198,5 +198,5 @@ def stop_when_asked(stopped: threading.Event) -> None:
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, figures)
+        signal.signal(number, ignore)
     threading.Thread(target=await_one, name="signals", daemon=True).start()

@@ -204,14 +204,14 @@ def test_stopped_and_copied_the_copy_goes_on(tmp_path: Path) -> None:
     with Server(data, "--definitions", str(file)) as server:
         assert railgun("score", "s", url=server.url, sent=event(1)).returncode == 0
         assert server.stop() == 0
-        told = [json.loads(line) for line in server.said]
+        told = [json.loads(line) for line in server.output]
     [started] = [line for line in told if line.get("url")]
     assert started["url"] == server.url
     assert (started["data"], started["durability"], started["version"]) == (str(data), "fsync", __version__)
     assert not [line for line in told if "t1" in json.dumps(line)]
     shutil.copytree(data, tmp_path / "copy")
     with Server(tmp_path / "copy", "--definitions", str(file)) as server:
-        assert [json.loads(line)["message"].partition(":")[0] for line in server.said] == [
+        assert [json.loads(line)["message"].partition(":")[0] for line in server.output] == [
             "opening",
             "serving",
         ]
