@@ -14,6 +14,7 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
+from railgun.wire.records import Records
 
 VERSION = 1
 # Everything is said again so often, moved or not: who is silent for longer does not run.
@@ -85,7 +86,7 @@ class Positions:
         self._said = bodies
         if changed:
             keys: list[bytes | None] = [str(where).encode() for where in changed]
-            records = [_encode({**self._who, **bodies[where]}) for where in changed]
+            records = Records.of([_encode({**self._who, **bodies[where]}) for where in changed])
             try:
                 self._sent = self._transport.submit([Entry(self._where, records, keys)])
             except TransportFullError:
