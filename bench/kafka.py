@@ -27,7 +27,7 @@ from railgun.messaging.errors import TransportFullError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, Transport
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 _RECORD_BYTES = 250
 _BLOCK_RECORDS = 2_000
@@ -65,7 +65,7 @@ def write_blocks(log: Transport, where: TopicPartition, blocks: Iterator[Records
 def _fetched(log: Transport, where: TopicPartition, first: int, after: int) -> Iterator[tuple[int, Records]]:
     while first < after:
         for each in log.fetch({where: first}, _FETCH_RECORDS, _FETCH_BYTES, 1.0):
-            yield first, Records(each.buffer, each.bounds)
+            yield first, each.records
             first = each.next_offset
 
 
@@ -81,7 +81,7 @@ def one_way_ms(log: Transport, where: TopicPartition, records: int) -> list[floa
             due_s = begun + number / _RATE_PER_S
             time.sleep(max(due_s - time.perf_counter(), 0))
             stamp = time.perf_counter_ns().to_bytes(8, "little")
-            log.submit([Entry(where, [stamp + bytes(_RECORD_BYTES - 8)])])
+            log.submit([Entry(where, Records.of([stamp + bytes(_RECORD_BYTES - 8)]))])
 
     sender = threading.Thread(target=send)
     sender.start()

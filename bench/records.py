@@ -6,7 +6,8 @@ import numpy as np
 
 from bench.payments import Payments, blocks
 from railgun.catalog.model import StreamDefinition
-from railgun.wire.encode import Records, encode_columns
+from railgun.wire.encode import encode_columns
+from railgun.wire.records import Records
 from railgun.wire.table_validator import TableValidator
 from railgun.wire.validator import Roles
 

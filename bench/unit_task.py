@@ -18,7 +18,8 @@ from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import Records, encode_control
+from railgun.wire.encode import encode_control
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 
 _WARM_UP_BATCH = 2048
@@ -61,7 +62,7 @@ class WarmTask:
 
     def control(self, changes: Iterable[Change]) -> None:
         """Bring changes into force, as control records."""
-        records = [encode_control(change_to_json(change)) for change in changes]
+        records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self.task.process(records, self.task.position, _unanswered)
 
     def warm_up(self, events: int | None = None) -> None:
@@ -154,7 +155,7 @@ class _CrossingCount:
         del self._reservoir.advance
 
 
-def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+def _no_log(first: int, end: int) -> Iterable[tuple[int, Records]]:
     return ()
 
 

@@ -34,8 +34,8 @@ from numba.core.dispatcher import Dispatcher
 from bench.load.lines import payment_lines
 from bench.payments import blocks
 from bench.unit_cases import THROUGHPUT
-from frontend.scoring.replies import replies_of
 from railgun import Engine
+from railgun.ingest.replies import replies_of
 
 _TREE = Path(__file__).resolve().parent.parent
 _PACKAGES = ("railgun", "reservoir", "frontend")

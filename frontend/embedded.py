@@ -17,7 +17,6 @@ from frontend.problems import refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
-from frontend.scoring.replies import replies_of
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
@@ -26,7 +25,7 @@ from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import read_disk
 from railgun.host.host_state import one_line
-from railgun.ingest.scored import Scored
+from railgun.ingest.replies import Scored, replies_of
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording

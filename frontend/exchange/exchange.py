@@ -14,12 +14,11 @@ from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Homes, OnAnswered, P
 from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, PendingTable
 from frontend.problems import Problem, ProblemError, problem, refusal
 from frontend.scoring.answers_in_time import may_count
-from frontend.scoring.replies import Reply
 from railgun.catalog.catalog import StreamEntry
 from railgun.host.host_state import one_line
 from railgun.ingest.accepted import UNASKED, Correlation, Position, Taken
+from railgun.ingest.replies import Reply
 from railgun.ingest.stream_tasks import Portion
-from railgun.messaging.block import sizes_of
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -120,7 +119,7 @@ class Exchange:
         front_end = self.front_end
         correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
         portions = taken.portions(correlation)
-        held = sum(sizes_of(portion.records)[1] for of_home in portions for portion in of_home)
+        held = sum(portion.records.size_bytes for of_home in portions for portion in of_home)
         size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
         pending = PendingRequest(number, stream, taken, homes, on_answered, timeout_ms, context, size_bytes)
         if not pending.left:

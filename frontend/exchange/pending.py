@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from frontend.exchange.gathered import Gathered
 from frontend.problems import Problem, problem
 from frontend.scoring.answers_in_time import late_answer, may_count
-from frontend.scoring.replies import Reply, replies_of
 from railgun.catalog.catalog import StreamEntry
 from railgun.ingest.accepted import Taken
 from railgun.ingest.answers import Answers, forms_of
-from railgun.ingest.scored import Scored
+from railgun.ingest.replies import Reply, Scored, replies_of
 from railgun.plan.result_block import ResultForm
 from railgun.wire.reply import ReplyBatch
 

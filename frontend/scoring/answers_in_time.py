@@ -9,11 +9,11 @@ import msgspec
 
 from frontend.problems import Problem, of_event, problem
 from frontend.scoring.backend import Answer, StreamView
-from frontend.scoring.replies import Reply
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.ingest.accepted import Taken
 from railgun.ingest.intake import JsonText, MalformedEventError
+from railgun.ingest.replies import Reply
 from railgun.telemetry.recording import Recording
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frontend.problems import Problem
-from frontend.scoring.replies import Reply
 from frontend.scoring.scoring_thread import InOrder
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.status import MetricStatus
 from railgun.ingest.intake import JsonText
+from railgun.ingest.replies import Reply
 
 Answer = Reply | Problem
 

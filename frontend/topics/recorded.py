@@ -8,12 +8,13 @@ import msgspec
 
 from frontend.exchange.pending import PendingRequest
 from frontend.exchange.streams import StreamIntakes
-from frontend.scoring.replies import Reply
+from railgun.ingest.replies import Reply
 from railgun.messaging.errors import TopicExistsError, TopicSettingsError, TransportError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry.topics import Topics
 from railgun.wire.partition import partition_of
+from railgun.wire.records import Records
 
 _encode = msgspec.json.Encoder().encode
 
@@ -52,7 +53,7 @@ class RecordedReplies:
                 values.append(_encode(reply))
                 keys.append(key)
         entries = [
-            Entry(TopicPartition(topic, partition), values, keys)
+            Entry(TopicPartition(topic, partition), Records.of(values), keys)
             for partition, (values, keys) in by_partition.items()
         ]
         if not entries:

@@ -32,8 +32,7 @@ from railgun.host.host_state import one_line
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import Start
 from railgun.ingest.intake import JsonText
-from railgun.ingest.reply_forms import Reply
-from railgun.ingest.scored import Scored
+from railgun.ingest.replies import Scored
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.task.environment import TaskEnvironment
@@ -136,7 +135,7 @@ class Engine:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def score(self, stream: str, event: Mapping[str, Any]) -> Reply:
+    def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Take an event and answer it: `{"id": …, "time": …, "metrics": {…}}`, and where there is something to say
         `late`, `duplicate`, `warming`, `partial`. Decimals are strings, as in JSON. The event is durable by then.
 
@@ -145,7 +144,7 @@ class Engine:
         return self.score_many(stream, [event])[0]
 
     @as_engine_errors()
-    def score_many(self, stream: str, events: Sequence[Mapping[str, Any]]) -> list[Reply]:
+    def score_many(self, stream: str, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The same for events that arrive together, in this order. Where one is refused none is taken."""
         with self._scoring():
             return self._streams.live(stream).score(events, self._now_ms())

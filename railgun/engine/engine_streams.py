@@ -51,6 +51,7 @@ from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 from railgun.wire.encode import encode_control
+from railgun.wire.records import Records
 from reservoir.cursors.held_frame import Ahead
 from reservoir.files import DiskFiles
 
@@ -387,7 +388,7 @@ class EngineStreams:
         records = [encode_control(change_to_json(each)) for each in due if self._may_warm(each)]
         if records:
             hosts, key = self._live[place.key.stream].hosts, place.key
-            hosts.control([hosts.at(key.partitioner, key.partition)], records)
+            hosts.control([hosts.at(key.partitioner, key.partition)], Records.of(records))
 
     def _finish_pending(self, start: Start) -> None:
         """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""

@@ -14,25 +14,22 @@ from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.stream_hosts import StreamHosts
-from railgun.host.task_host import TaskHost
 from railgun.ingest.answers import forms_of
 from railgun.ingest.ids import IdMaker
-from railgun.ingest.intake import Intake, JsonText
-from railgun.ingest.recording import note_batch, note_fates, note_refused
-from railgun.ingest.reply_forms import Reply, empty_reply, merge
+from railgun.ingest.intake import EventText, Intake, JsonText, ParsedEvent
+from railgun.ingest.recording import note_batch, note_refused
+from railgun.ingest.replies import Scored, python_replies
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
-from railgun.ingest.scored import Scored
 from railgun.ingest.stream_tasks import Feed, StreamTasks
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
-from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
-from railgun.wire.encode import encode_columns, encode_control, encode_event
-from railgun.wire.partition import NOT_SENT
+from railgun.wire.encode import encode_columns, encode_control
+from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from railgun.wire.table_validator import TableValidator
-from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, FieldError, Roles
+from railgun.wire.validator import EventRefusedError, FieldError, Roles
 from reservoir.native.jit import keeps_interpreter
 
 # A record's bytes beside its strings: at most so many for each value, and for what every record has.
@@ -91,63 +88,48 @@ class LiveStream:
         self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
         partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
         roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
-        self._validator, self._table_validator = EventValidator(roles), TableValidator(roles)
+        self._table_validator = TableValidator(roles)
         self._intake = Intake(self._stream, self._schema, roles, self._router)
-        self._id_place = -1 if self._stream.id is None else self._schema.index(self._stream.id)
 
     def tell(self, changes: Sequence[Change]) -> None:
         """Bring changes of the catalogue into force, in every task at once."""
-        records = [encode_control(change_to_json(change)) for change in changes]
+        records = Records.of([encode_control(change_to_json(change)) for change in changes])
         if isinstance(changes[-1], AddHistory | Deepen):
             self.hosts.replace(records, self._threads)
         else:
             self.hosts.control(list(self.hosts), records)
         self.refresh()
 
-    def score(self, events: Sequence[Mapping[str, Any]], now_ms: int) -> list[Reply]:
+    def score(self, events: Sequence[Mapping[str, Any]], now_ms: int) -> list[dict[str, Any]]:
         """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
-        replies: list[Reply] = []
-        sent: dict[TaskHost, tuple[list[bytes], list[Reply]]] = {}
-        timer = self._record.stage_timer()
-        for admitted in self._admit(events, now_ms + self._stream.future_limit_ms):
-            values = admitted.values
-            made_id = self._ids.next(max(0, now_ms)) if admitted.id is None else admitted.id
-            time_ms = self._arrival(now_ms) if admitted.time_ms is None else admitted.time_ms
-            reply = empty_reply(
-                made_id if self._id_place < 0 else values[self._id_place], time_ms, self._names
-            )
-            replies.append(reply)
-            record = encode_event(self._schema.version, made_id, time_ms, values)
-            for partitioner, partition in zip(self._router.partitioners, self._router.partitions(values)):
-                if partition != NOT_SENT:
-                    records, into = sent.setdefault(self.hosts.at(partitioner, partition), ([], []))
-                    records.append(record)
-                    into.append(reply)
-        timer.end("admission")
-        with self.hosts.appending([(host, records) for host, (records, _) in sent.items()]):
-            for host in self.hosts if len(events) > 1 else sent:
-                if host in sent:
-                    self._answer(host, *sent[host])
-            timer.end("process")
-        timer.end("durable")
-        note_batch(self._record, len(replies), {})
-        return replies
+        # Of no size: the log says which record is too large.
+        texts = [ParsedEvent(event, 0) for event in events]
+        return python_replies(self._scored(texts, now_ms, each=False))
 
     def score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
         """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
-        if len(texts) > _BRIEF_EVENTS:
-            return self._score_each(texts, now_ms)
-        with keeps_interpreter:
-            return self._score_each(texts, now_ms)
+        return self._scored(texts, now_ms, each=True)
 
-    def _score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
+    def _scored(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> Scored:
+        """each: one that is refused harms no other; else EventError is raised for it, and none is taken."""
+        if len(texts) > _BRIEF_EVENTS:
+            return self._score(texts, now_ms, each=each)
+        with keeps_interpreter:
+            return self._score(texts, now_ms, each=each)
+
+    def _score(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> Scored:
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
         timer = self._record.stage_timer()
         taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
+        if taken.refused and not each:
+            raise _first_refused(taken.refused, len(texts))
         timer.end("admission")
         portions = taken.portions()
-        each = [portion for of_home in portions for portion in of_home]
-        sent = [(self.hosts.at(p.share.partitioner, p.share.partition), p.records) for p in each]
+        sent = [
+            (self.hosts.at(portion.share.partitioner, portion.share.partition), portion.records)
+            for of_home in portions
+            for portion in of_home
+        ]
         with self.hosts.appending(sent):
             answers = self._tasks.process(portions, self._forms, len(taken))
             timer.end("process")
@@ -187,15 +169,6 @@ class LiveStream:
         self._tasks.close()
         self.hosts.close()
 
-    def _admit(self, events: Sequence[Mapping[str, Any]], latest_ms: int) -> list[Admitted]:
-        found: list[Admitted] = []
-        for row, event in enumerate(events):
-            try:
-                found.append(self._validator.admit(event, latest_ms))
-            except EventRefusedError as error:
-                raise (EventError(error.errors) if len(events) == 1 else refused_row(row, error)) from None
-        return found
-
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
         """The rows of a table, all of them checked, in blocks; one block at least."""
         self._table_validator.check_types(table.schema)
@@ -220,14 +193,8 @@ class LiveStream:
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
 
-    def _answer(self, host: TaskHost, records: list[bytes], replies: list[Reply]) -> None:
-        """Process records that one task got, and put what it says into their replies."""
-        done, partitioner = 0, host.place.key.partitioner
 
-        def deliver(said: Replies) -> None:
-            nonlocal done
-            note_fates(self._record, partitioner, said.late[: said.n], said.duplicate[: said.n])
-            merge(partitioner, said, replies[done : done + said.n])
-            done += said.n
-
-        host.process(records, deliver)
+def _first_refused(refused: Mapping[int, EventRefusedError], n: int) -> EventError:
+    """The error for the first of n events that are taken together or not at all."""
+    row, error = next(iter(refused.items()))
+    return EventError(error.errors) if n == 1 else refused_row(row, error)

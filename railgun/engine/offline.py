@@ -25,7 +25,8 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies, unanswered
 from railgun.task.settings import TaskSettings
 from railgun.wire.columns import EventColumns
-from railgun.wire.encode import Records, encode_columns, encode_control
+from railgun.wire.encode import encode_columns, encode_control
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 
 _SCHEMA_VERSION = 1
@@ -117,16 +118,16 @@ class OfflineRun:
             feeds[task.identity.partitioner].append(_feed(task))
         return StreamTasks(feeds, processors())
 
-    def _controls(self, partitioner: str) -> list[bytes]:
+    def _controls(self, partitioner: str) -> Records:
         """The control records that a task's log begins with."""
         put = PutStream(1, self._stream, _SCHEMA_VERSION)
         homely = [metric for metric in self._metrics if metric.home == partitioner]
         changes: list[Change] = [put, *(AddMetric(place, metric) for place, metric in enumerate(homely, 2))]
-        return [encode_control(change_to_json(change)) for change in changes]
+        return Records.of([encode_control(change_to_json(change)) for change in changes])
 
 
 def _feed(task: TaskProcessor) -> Feed:
-    def feed(records: Records | list[bytes], deliver: Callable[[Replies], None], /) -> None:
+    def feed(records: Records, deliver: Callable[[Replies], None], /) -> None:
         task.process(records, task.position, deliver)
 
     return feed
@@ -139,5 +140,5 @@ def _close(tasks: Iterable[TaskProcessor]) -> None:
             closing.callback(task.close)
 
 
-def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+def _no_log(first: int, end: int) -> Iterable[tuple[int, Records]]:
     return ()

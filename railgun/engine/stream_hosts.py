@@ -12,7 +12,7 @@ from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies, unanswered
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 
 class DirectReplies:
@@ -65,7 +65,7 @@ class StreamHosts:
         self.is_usable = before
 
     @contextmanager
-    def appending(self, sent: Sequence[tuple[TaskHost, Sequence[bytes] | Records]]) -> Iterator[None]:
+    def appending(self, sent: Sequence[tuple[TaskHost, Records]]) -> Iterator[None]:
         """Append records while the block processes the same ones; on leaving it they are durable.
 
         Both are done at once because the offsets are known before: only this process writes to these logs.
@@ -82,13 +82,13 @@ class StreamHosts:
             if offsets != positions:
                 raise FolderError(f"the log gave offsets {offsets}, not {positions}; open the folder again")
 
-    def control(self, hosts: Sequence[TaskHost], records: list[bytes]) -> None:
+    def control(self, hosts: Sequence[TaskHost], records: Records) -> None:
         """Append the same control records to the logs of some, and bring them into force."""
         with self.appending([(host, records) for host in hosts]):
             for host in hosts:
                 host.process(records, unanswered)
 
-    def replace(self, records: list[bytes], threads: int) -> None:
+    def replace(self, records: Records, threads: int) -> None:
         """Append control records by which other tasks take the place of these: they read the log, so it has them first.
 
         threads: how many may be kept busy.

@@ -12,7 +12,7 @@ from railgun.history.durable_files import make_durable
 from railgun.plan.program import TIME_MAX
 from railgun.task.processor import TaskProcessor
 from railgun.wire.arrow_records import array_of
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.segments.frozen import Frozen
 from reservoir.segments.source import ScannedRows
 

@@ -23,7 +23,8 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.decode import Decoded
-from railgun.wire.encode import Records, encode_control
+from railgun.wire.encode import encode_control
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from reservoir.native.jit import array_at
 
@@ -108,7 +109,7 @@ class HistoryBuild:
         put = PutStream(plan.created, plan.schemas[newest], newest)
         changes: list[Change] = [put]
         changes += [each for each in plan.metrics if each.metric.home == partitioner]
-        self._process(_joined([encode_control(change_to_json(each)) for each in changes]))
+        self._process(Records.of([encode_control(change_to_json(each)) for each in changes]))
         task.schemas = dict(sorted(plan.schemas.items()))
         task.rebuild()
         task.metrics.last_place = max(plan.last_place, task.metrics.last_place)
@@ -222,11 +223,5 @@ class _NoInputs(InputMemory):
         return None
 
 
-def _joined(records: Sequence[bytes]) -> Records:
-    offsets = np.zeros(len(records) + 1, np.int64)
-    np.cumsum([len(each) for each in records], out=offsets[1:])
-    return Records(np.frombuffer(b"".join(records), np.uint8), offsets)
-
-
-def _no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+def _no_log(first: int, end: int) -> Iterable[tuple[int, Records]]:
     return ()

@@ -8,8 +8,8 @@ import pyarrow as pa
 from railgun.history.manifest import HISTORY, check_file, read_manifest
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.recovery import ReadLog
-from railgun.wire.arrow_records import array_of
-from railgun.wire.encode import Records
+from railgun.wire.arrow_records import array_of, records_of
+from railgun.wire.records import Records
 
 FIRST_OFFSET = -(1 << 48)
 """Of the first record of history: as far before the log's first as no history is long."""
@@ -23,7 +23,7 @@ def with_history(folder: Path, read_log: ReadLog) -> ReadLog:
     """What reads a log, and before its first offset the history of a task's folder."""
     tail: list[tuple[int, pa.Array]] = []
 
-    def read(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    def read(first: int, end: int) -> Iterable[tuple[int, Records]]:
         if first >= 0:
             return read_log(first, end)
         if not tail:
@@ -71,11 +71,11 @@ def _read_tail(folder: Path) -> tuple[int, pa.Array]:
 
 def _part(
     folder: Path, first_offset: int, records: pa.Array, first: int, end: int
-) -> Iterator[tuple[int, list[bytes]]]:
+) -> Iterator[tuple[int, Records]]:
     if not first_offset <= first <= end <= first_offset + len(records):
         raise HistoryDamagedError(
             str(folder / HISTORY / TAIL),
             f"it has the offsets from {first_offset} to {first_offset + len(records)}, {first} to {end} are wanted; "
             "restore the folder from a copy",
         )
-    yield first, records[first - first_offset : end - first_offset].to_pylist()
+    yield first, records_of(records[first - first_offset : end - first_offset])

@@ -8,7 +8,7 @@ from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import unanswered
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 # Whoever calls meanwhile waits for a step: it takes as many records as the last one did in this time. How long one
 # takes differs a hundredfold: rows that the task has not met yet are read from the disk.
@@ -117,7 +117,7 @@ class Successor:
         offsets = fetched.offsets
         if not len(offsets) or offsets[0] != position or offsets[-1] != position + len(offsets) - 1:
             raise LogGapError(str(self.log.where), f"offset {position} is next, and the log has a gap there")
-        self._ahead, self._first = Records(fetched.buffer, fetched.bounds), position
+        self._ahead, self._first = fetched.records, position
 
 
 def close_all(successors: Iterable[Successor]) -> None:

@@ -22,7 +22,7 @@ from railgun.host.task_log import TaskLog
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.executor import Job, Lane
 
 

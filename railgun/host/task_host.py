@@ -20,7 +20,7 @@ from railgun.task.errors import HistoryMissingError, LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.executor import Lane
 
 _log = logging.getLogger("railgun.unit")
@@ -157,7 +157,7 @@ class TaskHost:
 
     # --- records -----------------------------------------------------------------------------------
 
-    def process(self, records: Records | list[bytes], deliver: Callable[[Replies], None]) -> None:
+    def process(self, records: Records, deliver: Callable[[Replies], None]) -> None:
         """Process the next records of the log. Raises what tasks raise."""
         task = self.task
         task.process(records, task.position, deliver)
@@ -168,7 +168,7 @@ class TaskHost:
         self.log.check_gapless(fetched, self.position)
         if not len(fetched):
             return
-        first, records = self.position, Records(fetched.buffer, fetched.bounds)
+        first, records = self.position, fetched.records
         try:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:

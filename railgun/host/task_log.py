@@ -16,7 +16,7 @@ from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.settings import TaskIdentity, TaskSettings
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 
 _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
@@ -49,10 +49,15 @@ class TaskLog:
         """The same as far as it is known without asking."""
         return self.log.known_end(*self.where)
 
-    def read(self, first: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
+    def read(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
         """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
-        for offset, records in self._fetch(first, end):
-            yield offset, records.to_list()
+        while first < end:
+            requested = min(end - first, _READ_RECORDS)
+            fetched = self.log.read(*self.where, first, requested, _READ_BYTES)
+            if not len(fetched):
+                return
+            yield first, fetched.records
+            first = fetched.next_offset
 
     def recover(
         self, folder: Path, identity: TaskIdentity, settings: TaskSettings, sync_log: Callable[[int], None]
@@ -75,18 +80,9 @@ class TaskLog:
         task.catch_up(self._counted(task.position, end, start), threads)
 
     def _counted(self, first: int, end: int, start: Start) -> Iterator[tuple[int, Records]]:
-        for offset, records in self._fetch(first, end):
+        for offset, records in self.read(first, end):
             yield offset, records
             start.note(len(records))
-
-    def _fetch(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
-        while first < end:
-            requested = min(end - first, _READ_RECORDS)
-            fetched = self.log.read(*self.where, first, requested, _READ_BYTES)
-            if not len(fetched):
-                return
-            yield first, Records(fetched.buffer, fetched.bounds)
-            first = fetched.next_offset
 
     def check_gapless(self, fetched: Fetched, position: int) -> None:
         """Raise LogGapError where what has come does not go on from a position without a gap."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from railgun.ingest.routing import Router, Share
 from railgun.ingest.stream_tasks import Portion
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
-from railgun.wire.encode import NO_REPLY, Records, encode_columns, join_event
+from railgun.wire.encode import NO_REPLY, encode_columns, join_event
 from railgun.wire.partition import partition_key
+from railgun.wire.records import Records
 from railgun.wire.schema import Kind
 from railgun.wire.validator import EventRefusedError
 
@@ -71,15 +72,17 @@ class Taken:
     def portions(self, correlation: Correlation = UNASKED) -> list[list[Portion]]:
         """By partitioner, the records that each task gets."""
         records = self.records(correlation)
-        return [[_portion(share, records) for share in each] for each in self.shares]
+        return [[Portion.of(share, records) for share in each] for each in self.shares]
 
-    def records(self, correlation: Correlation = UNASKED) -> Records | list[bytes]:
+    def records(self, correlation: Correlation = UNASKED) -> Records:
         """A record for each event, in order."""
         if not isinstance(self.events, EventColumns):
-            return [
-                encode_row(self.schema_version, row, correlation, place)
-                for place, row in enumerate(self.events)
-            ]
+            return Records.of(
+                [
+                    encode_row(self.schema_version, row, correlation, place)
+                    for place, row in enumerate(self.events)
+                ]
+            )
         if correlation.positions is None or not len(self):
             return self._columns(self.events, correlation, None)
         return self._with_positions(self.events, correlation, np.array(correlation.positions, np.int64))
@@ -113,7 +116,7 @@ class Taken:
 
     def _with_positions(
         self, events: EventColumns, correlation: Correlation, positions: NDArray[np.int64]
-    ) -> Records | list[bytes]:
+    ) -> Records:
         """One call where all come from one partition, as they do; else one for each."""
         places, which = np.unique(positions[:, [0, 2]], axis=0, return_inverse=True)
         offsets = np.ascontiguousarray(positions[:, 1])
@@ -124,7 +127,7 @@ class Taken:
         if len(made) == 1:
             return made[0]
         lists = [records.to_list() for records in made]
-        return [lists[one][row] for row, one in enumerate(which.reshape(-1).tolist())]
+        return Records.of([lists[one][row] for row, one in enumerate(which.reshape(-1).tolist())])
 
 
 def encode_row(schema_version: int, row: Row, correlation: Correlation = UNASKED, place: int = 0) -> bytes:
@@ -140,12 +143,6 @@ def encode_row(schema_version: int, row: Row, correlation: Correlation = UNASKED
         correlation.sequence + place,
         None if correlation.positions is None else correlation.positions[place],
     )
-
-
-def _portion(share: Share, records: Records | list[bytes]) -> Portion:
-    if isinstance(records, Records):
-        return Portion.of(share, records)
-    return Portion(share, records if share.rows is None else [records[row] for row in share.rows.tolist()])
 
 
 def _column_keys(column: Column) -> list[bytes]:

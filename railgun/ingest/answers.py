@@ -27,8 +27,7 @@ class Answers:
     """
 
     def __init__(self, n: int, form: ResultForm) -> None:
-        self.late = np.full(n, NOT_SENT, np.uint8)
-        self.duplicate = np.full(n, NOT_SENT, np.uint8)
+        self.late, self.duplicate = np.full((2, n), NOT_SENT, np.uint8)
         self.warming = np.zeros(n, np.int32)
         self.warming_sets: list[tuple[str, ...]] = [()]
         self.partials: list[tuple[str, int, NDArray[np.int64]]] = []
@@ -76,6 +75,12 @@ class Answers:
         if names not in self.warming_sets:
             self.warming_sets.append(names)
         return self.warming_sets.index(names)
+
+
+def says_something(codes: NDArray[np.uint8]) -> bool:
+    """Is one of them not 0? Sooner said than by numpy, where there are few."""
+    octets = codes.tobytes()
+    return octets.count(0) < len(octets)
 
 
 def forms_of(partitioners: Iterable[str], metrics: Iterable[MetricDefinition]) -> dict[str, ResultForm]:

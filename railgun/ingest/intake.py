@@ -34,7 +34,7 @@ JsonText = bytes | msgspec.Raw
 
 class ParsedEvent:
     """An event that was no JSON: its fields as Python has them. size_bytes: what it was read from; a record of it is
-    larger by what its numbers are."""
+    larger by what its numbers are. 0: nothing, and whether its record is too large is not asked."""
 
     __slots__ = ("event", "size_bytes")
 

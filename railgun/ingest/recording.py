@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from railgun.ingest.answers import Answers
+from railgun.ingest.answers import Answers, says_something
 from railgun.ingest.intake import MalformedEventError
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.telemetry.recording import StreamRecord
@@ -18,30 +17,17 @@ def note_batch(record: StreamRecord, n: int, answers: Mapping[str, Answers]) -> 
     record.events += n
     record.batches.add(n)
     for partitioner, each in answers.items():
-        note_fates(record, partitioner, each.late, each.duplicate)
-
-
-def note_fates(
-    record: StreamRecord, partitioner: str, late: NDArray[np.uint8], duplicate: NDArray[np.uint8]
-) -> None:
-    """Count what a partitioner's tasks say of events that were sent there, or not (`answers.NOT_SENT`)."""
-    if _says_something(late):
-        for code, word in LATE_WORDS.items():
-            _add(record.late, (partitioner, word), int(np.count_nonzero(late == code)))
-    if _says_something(duplicate):
-        _add(record.duplicates, partitioner, int(np.count_nonzero(duplicate == 1)))
+        if says_something(each.late):
+            for code, word in LATE_WORDS.items():
+                _add(record.late, (partitioner, word), int(np.count_nonzero(each.late == code)))
+        if says_something(each.duplicate):
+            _add(record.duplicates, partitioner, int(np.count_nonzero(each.duplicate == 1)))
 
 
 def note_refused(record: StreamRecord, refused: Iterable[EventRefusedError]) -> None:
     """Count events that were not taken."""
     for error in refused:
         record.refused["malformed" if isinstance(error, MalformedEventError) else "invalid"] += 1
-
-
-def _says_something(codes: NDArray[np.uint8]) -> bool:
-    """Is one of them not 0? Sooner said than by numpy, where there are few."""
-    octets = codes.tobytes()
-    return octets.count(0) < len(octets)
 
 
 def _add(counts: Any, key: Any, count: int) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.wire.columns import EventColumns
-from railgun.wire.encode import Records
 from railgun.wire.partition import NOT_SENT, partition_column, partition_key, partition_of
+from railgun.wire.records import Records
 from reservoir.native.jit import address, copy_bytes, jit, ldi64
 
 

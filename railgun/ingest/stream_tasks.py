@@ -9,7 +9,7 @@ from railgun.ingest.answers import Answers
 from railgun.ingest.routing import Share, take_records
 from railgun.plan.result_block import ResultForm
 from railgun.task.replies import Replies
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 # Fewer events are processed sooner than another thread is woken.
 _WORTH_A_THREAD = 256
@@ -20,7 +20,7 @@ class Portion:
     """What one task gets of a run of events."""
 
     share: Share
-    records: Records | list[bytes]
+    records: Records
 
     @classmethod
     def of(cls, share: Share, records: Records) -> Self:
@@ -31,7 +31,7 @@ class Portion:
 class Feed(Protocol):
     """Has a task process the next records of its log."""
 
-    def __call__(self, records: Records | list[bytes], deliver: Callable[[Replies], None], /) -> None: ...
+    def __call__(self, records: Records, deliver: Callable[[Replies], None], /) -> None: ...
 
 
 class StreamTasks:

@@ -9,9 +9,8 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.native.jit import address, copy_bytes, jit, ld32, ldi64, sti64
 
 BLOCK_LIMIT_BYTES = 256 * 1024
@@ -22,32 +21,17 @@ _HEAD = struct.Struct("<II")
 _HEAD_BYTES = _HEAD.size
 
 
-def sizes_of(records: Sequence[bytes] | Records) -> tuple[int, int, int]:
-    """Return (how many records, their bytes, the bytes of the largest)."""
-    if isinstance(records, Records):
-        lengths = np.diff(records.offsets)
-        return len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
-    return len(records), sum(map(len, records)), max(map(len, records), default=0)
-
-
-def lengths_of(records: Sequence[bytes] | Records) -> NDArray[np.int64]:
-    """int64[n]: the bytes of each record."""
-    if isinstance(records, Records):
-        return np.diff(records.offsets)
-    return np.fromiter(map(len, records), np.int64, len(records))
-
-
-def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple[int, bytes]]:
+def make_blocks(appended: Sequence[Records]) -> Iterator[tuple[int, bytes]]:
     """Yield (how many records, the encoded block) for blocks that hold the records of several appends in order.
 
     A block has at most BLOCK_LIMIT_RECORDS records, and at most BLOCK_LIMIT_BYTES unless a single record is larger.
     """
-    if len(appended) == 1 and isinstance(appended[0], list) and len(appended[0]) == 1:
-        record = appended[0][0]
+    if len(appended) == 1 and len(appended[0]) == 1:
+        record = appended[0].joined()
         yield 1, _HEAD.pack(_VERSION, 1) + len(record).to_bytes(4, "little") + record
         return
-    payload = b"".join(_joined(each) for each in appended)
-    ends = np.cumsum(np.concatenate([lengths_of(each) for each in appended]))
+    payload = b"".join(each.joined() for each in appended)
+    ends = np.cumsum(np.concatenate([np.diff(each.offsets) for each in appended]))
     first, base = 0, 0
     while first < len(ends):
         after = int(np.searchsorted(ends, base + BLOCK_LIMIT_BYTES, "right"))
@@ -56,12 +40,6 @@ def make_blocks(appended: Sequence[Sequence[bytes] | Records]) -> Iterator[tuple
         table = (ends[first:after] - base).astype("<u4").tobytes()
         yield after - first, _HEAD.pack(_VERSION, after - first) + table + payload[base:end]
         first, base = after, end
-
-
-def _joined(records: Sequence[bytes] | Records) -> bytes:
-    if isinstance(records, Records):
-        return records.buffer[records.offsets[0] : records.offsets[-1]].tobytes()
-    return b"".join(records)
 
 
 def check_block(value: bytes) -> int:
@@ -76,10 +54,8 @@ def check_block(value: bytes) -> int:
     return n if len(value) == table_end + payload else 0
 
 
-def open_blocks(
-    values: list[bytes], skip: int, max_records: int, max_bytes: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return (buffer uint8[...], bounds int64[n + 1]) of the records of consecutive blocks.
+def open_blocks(values: list[bytes], skip: int, max_records: int, max_bytes: int) -> Records:
+    """Return the records of consecutive blocks.
 
     The first `skip` records are left out. There is at least one record, and as many as fit both limits.
     """
@@ -100,12 +76,10 @@ def open_blocks(
         address(out),
         address(bounds),
     )
-    return out, bounds[: count + 1]
+    return Records(out, bounds[: count + 1])
 
 
-def _open_one(
-    value: bytes, skip: int, max_records: int, max_bytes: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _open_one(value: bytes, skip: int, max_records: int, max_bytes: int) -> Records:
     n = _HEAD.unpack_from(value)[1]
     bounds = np.empty(n + 1, np.int64)
     bounds[0] = 0
@@ -115,7 +89,7 @@ def _open_one(
     if bounds[-1] - bounds[0] > max_bytes:
         fitting = int(np.searchsorted(bounds, bounds[0] + max_bytes, "right"))
         bounds = bounds[: max(fitting, 2)]
-    return np.frombuffer(value, np.uint8), bounds
+    return Records(np.frombuffer(value, np.uint8), bounds)
 
 
 @jit

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from railgun.wire.encode import Records
+from railgun.messaging.errors import RecordTooLargeError
+from railgun.wire.records import Records
 
 
 class TopicPartition(NamedTuple):
@@ -27,14 +28,14 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 class Entry(NamedTuple):
-    """Records to append to one partition, in order: a list of bytes, or many in one buffer.
+    """Records to append to one partition, in order.
 
     keys, headers: one for each record. A broker keeps them for compaction and for its other clients. A transport
     without a broker drops them, and reading through a Transport returns the records alone.
     """
 
     where: TopicPartition
-    records: Sequence[bytes] | Records
+    records: Records
     keys: Sequence[bytes | None] | None = None
     headers: Sequence[Headers] | None = None
 
@@ -59,15 +60,13 @@ class Fetched:
     """Consecutive records of one partition.
 
     offsets int64[n]: ascending, with gaps where a broker compacted records or keeps transaction markers.
-    buffer uint8[...], bounds int64[n + 1]: record i is buffer[bounds[i]:bounds[i + 1]].
     next_offset: where to read on.
     appended_ms: when a broker appended the first record, ms since 1970; 0 without a broker or records.
     """
 
     where: TopicPartition
     offsets: NDArray[np.int64]
-    buffer: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
+    records: Records
     next_offset: int
     appended_ms: int = 0
 
@@ -76,7 +75,20 @@ class Fetched:
 
     def values(self) -> list[bytes]:
         """The records as separate bytes objects."""
-        return Records(self.buffer, self.bounds).to_list()
+        return self.records.to_list()
+
+
+def checked_bytes(entry: Entry) -> int:
+    """The bytes of an entry's records. Raises RecordTooLargeError, and ValueError where it has none."""
+    where, records, _, _ = entry
+    if not len(records):
+        raise ValueError(f"nothing to append to {where}")
+    size_bytes = records.size_bytes
+    if size_bytes > RECORD_LIMIT_BYTES:
+        largest = int(np.diff(records.offsets).max())
+        if largest > RECORD_LIMIT_BYTES:
+            raise RecordTooLargeError(str(where), largest, RECORD_LIMIT_BYTES)
+    return size_bytes
 
 
 class Transport(Protocol):
@@ -106,7 +118,7 @@ class Transport(Protocol):
         Raises RecordTooLargeError and TransportFullError at once; nothing is appended then.
         """
 
-    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
+    def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
         """Append one record or more. Returns the offset of the first one when all are durable."""
 
     def start_offset(self, topic: str, partition: int) -> int:

@@ -11,6 +11,7 @@ from railgun.registry.entries import change_stream
 from railgun.registry.errors import DefinitionsError
 from railgun.registry.topics import Topics
 from railgun.wire.encode import encode_control
+from railgun.wire.records import Records
 
 
 class Telling:
@@ -61,7 +62,7 @@ class Telling:
         for topic, partitions in self._topics.of_tasks(layout).items():
             if topic not in existing:
                 self._transport.create_topic(topic, partitions, self._settings)
-        records = [encode_control(change_to_json(change)) for change in changes]
+        records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self._transport.submit([Entry(where, records) for where in self._topics.partitions(layout)]).result()
 
     def delete(self, stream: StreamDefinition) -> None:

@@ -13,6 +13,7 @@ from railgun.language.typed import TypedExpression
 from railgun.language.types import Kind, Type
 from railgun.plan.hot import HotPlan, source_index
 from railgun.wire.decode import Decoded, Decoder
+from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn
 from reservoir.columns import Kind as ColumnKind
@@ -55,13 +56,9 @@ class Arrivals:
         self._bound: Decoded | None = None
         self._bound_rows = 0
 
-    def read(self, records: Sequence[bytes]) -> Decoded:
-        """Decode records up to the first control record and fill the hot columns."""
+    def read(self, records: Records) -> Decoded:
+        """Decode event records and fill the hot columns."""
         return self._fill(self._decoder.decode(records))
-
-    def read_buffer(self, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Decoded:
-        """The same for records that lie in one buffer."""
-        return self._fill(self._decoder.decode_buffer(buffer, offsets))
 
     def entity(self, column: int) -> tuple[int, int]:
         """Addresses of hi and lo (uint64[n]) of an entity column."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from railgun.plan.hot import HotPlan
 from railgun.task.arrivals import Arrivals
 from railgun.task.recipes import recipe_for
+from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn, Kind, Recipe
 
@@ -53,10 +54,8 @@ class Deriver:
         for first in range(0, max(rows, 1), max(block, 1)):
             after = min(rows, first + block)
             begin, end = offsets[first], offsets[after]
-            arrivals.read_buffer(
-                np.ascontiguousarray(payload[begin:end]),
-                np.ascontiguousarray(offsets[first : after + 1] - begin),
-            )
+            bounds = np.ascontiguousarray(offsets[first : after + 1] - begin)
+            arrivals.read(Records(np.ascontiguousarray(payload[begin:end]), bounds))
             parts.append(arrivals.data(columns, after - first))
         plan.give_back(requested, arrivals)
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]

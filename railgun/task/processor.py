@@ -50,9 +50,9 @@ from railgun.task.settings import TaskIdentity as TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
 from railgun.wire.decode import Decoded
-from railgun.wire.decode_kernel import CONTROL
-from railgun.wire.encode import ControlRecordError, Records, decode_control
+from railgun.wire.encode import ControlRecordError, decode_control
 from railgun.wire.msgpack import Status
+from railgun.wire.records import CONTROL, Records, runs_of
 from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
@@ -63,7 +63,6 @@ from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
 from reservoir.segments.length import Length
 
-_CONTROL = bytes((CONTROL,))
 # A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,
 # even more.
 _BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
@@ -131,29 +130,23 @@ class TaskProcessor:
 
     # --- records -----------------------------------------------------------------------------------
 
-    def process(
-        self, records: Sequence[bytes] | Records, first_offset: int, deliver: Callable[[Replies], None]
-    ) -> None:
-        """Process consecutive records: a list of bytes, or many in one buffer.
+    def process(self, records: Records, first_offset: int, deliver: Callable[[Replies], None]) -> None:
+        """Process consecutive records. `deliver` gets the replies to the events among them, in order.
 
-        `deliver` gets the replies to the events among them, in order.
         Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, MalformedControlError, and what
         storage raises; after an error the task must be opened anew.
         """
         if first_offset != self.position:
             raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
-        done, begun_s = 0, self.now()
-        while done < len(records):
-            if self.stream is None or _is_control(records, done):
-                self._control(records.record(done) if isinstance(records, Records) else records[done])
-                done += 1
-                continue
-            self._build()
-            decoded = self._read(_part(records, done, self._batch_max))
-            deliver(self._events(decoded))
-            done += decoded.n
+        started_s = self.now()
+        for kind, run in runs_of(records):
+            if kind == CONTROL or self.stream is None:
+                for row in range(len(run)):
+                    self._control(run.record(row))
+            else:
+                self._event_run(run, deliver)
         self._build()
-        self.busy_s += self.now() - begun_s
+        self.busy_s += self.now() - started_s
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
         """Process (offset of the first, records) whose replies nobody waits for; so many threads read the state."""
@@ -166,14 +159,14 @@ class TaskProcessor:
 
         brief: well under a millisecond, for whoever may be called any moment; the next call goes on behind that.
         """
-        begun_s = now_s = self.now()
+        started_s = now_s = self.now()
         parts = (self._tend_rows, self._fill, self._sweep, self._checkpoint)
         more, left = False, len(parts)
-        while left and not (brief and now_s - begun_s >= _BRIEF_S):
+        while left and not (brief and now_s - started_s >= _BRIEF_S):
             more |= parts[self._next_part](brief=brief)
             self._next_part = (self._next_part + 1) % len(parts)
             left, now_s = left - 1, self.now()
-        self.maintenance_s += now_s - begun_s
+        self.maintenance_s += now_s - started_s
         return more or left > 0
 
     def _tend_rows(self, *, brief: bool) -> bool:
@@ -203,13 +196,15 @@ class TaskProcessor:
         metrics = max(1, len(self.metrics.by_name))
         return max(1, min(settings.batch_events_max, settings.result_bytes_max // (17 * metrics)))
 
-    def _read(self, records: Sequence[bytes] | Records) -> Decoded:
-        """The events up to the first control record."""
-        arrivals = self.machine.arrivals
-        if isinstance(records, Records):
-            decoded = arrivals.read_buffer(records.buffer, records.offsets)
-        else:
-            decoded = arrivals.read(records)
+    def _event_run(self, events: Records, deliver: Callable[[Replies], None]) -> None:
+        self._build()
+        n, at_most = len(events), self._batch_max
+        for first in range(0, n, at_most):
+            part = events if n <= at_most else events.part(first, min(n, first + at_most))
+            deliver(self._events(self._read(part)))
+
+    def _read(self, events: Records) -> Decoded:
+        decoded = self.machine.arrivals.read(events)
         if decoded.exceptions:
             for row in np.flatnonzero(decoded.status[: decoded.n] == Status.UNKNOWN_SCHEMA).tolist():
                 raise UnknownSchemaError(
@@ -420,21 +415,6 @@ class TaskProcessor:
             closing.callback(self.store.close)
             closing.callback(self.reservoir.close)
             closing.callback(self.checkpointer.close)
-
-
-def _part(records: Sequence[bytes] | Records, first: int, at_most: int) -> Sequence[bytes] | Records:
-    """Some records from `first` on; the very list where it is all of it."""
-    if isinstance(records, Records):
-        return records.part(first, min(len(records), first + at_most))
-    return records if not first and len(records) <= at_most else records[first : first + at_most]
-
-
-def _is_control(records: Sequence[bytes] | Records, row: int) -> bool:
-    """By its first byte; whatever else is wrong with a record is told when it is read."""
-    if isinstance(records, Records):
-        start, end = records.offsets[row : row + 2]
-        return bool(start < end and records.buffer[start] == CONTROL)
-    return records[row][:1] == _CONTROL
 
 
 def open_state(folder: Path, settings: TaskSettings) -> Store:

@@ -18,10 +18,11 @@ from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.metrics import TaskMetrics
 from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state
 from railgun.task.settings import TaskSettings
+from railgun.wire.records import EVENT, Records, runs_of
 from reservoir.files import Files
 from reservoir.segments.length import Length
 
-ReadLog = Callable[[int, int], Iterable[tuple[int, list[bytes]]]]
+ReadLog = Callable[[int, int], Iterable[tuple[int, Records]]]
 """(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
 
 
@@ -139,10 +140,9 @@ def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
     for offset, records in read_log(page.first_offset, page.end_offset):
         if offset != task.position:
             raise LogGapError(str(task.identity), f"the log gives offset {offset}, {task.position} is needed")
-        done = 0
-        while done < len(records):
-            decoded = task.machine.arrivals.read(records[done:])
-            if decoded.n:
+        for kind, run in runs_of(records):
+            if kind == EVENT:
+                decoded = task.machine.arrivals.read(run)
                 start = task.position - page.first_offset
                 admitted = admission.readmit(
                     bits[start : start + decoded.n],
@@ -152,8 +152,7 @@ def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
                     decoded.id_lo,
                 )
                 task.append(decoded, admitted, restoring=True)
-            step = decoded.n + decoded.control
-            done, task.position = done + step, task.position + step
+            task.position += len(run)
     if task.position != page.end_offset:
         raise LogGapError(
             str(task.identity), f"the log ends at offset {task.position}, {page.end_offset} is needed"

@@ -25,6 +25,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
 from railgun.wire.encode import encode_control
 from railgun.wire.msgpack import Status
+from railgun.wire.records import Records
 
 
 class WarmRecords:
@@ -38,8 +39,8 @@ class WarmRecords:
         for warm in due:
             written = self._written.get(warm)
             if written is None or (written.done() and written.exception() is not None):
-                record = encode_control(change_to_json(warm))
-                self._written[warm] = self._transport.submit([Entry(place.where, [record])])
+                records = Records.of([encode_control(change_to_json(warm))])
+                self._written[warm] = self._transport.submit([Entry(place.where, records)])
 
 
 # Replies that are not acknowledged for so long are given up: the unit starts again.
@@ -83,9 +84,7 @@ class TaskReplies:
         letters: list[DeadLetter] = []
         bad = np.flatnonzero(decoded.status[: replies.n] != Status.OK)
         for row in bad.tolist():
-            start, end = decoded.offsets[row : row + 2].tolist()
-            record = decoded.buffer[start:end].tobytes()
-            letters.append(DeadLetter(replies.first_offset + row, record, decoded.describe(row)))
+            letters.append(DeadLetter(replies.first_offset + row, decoded.record(row), decoded.describe(row)))
         task.unreadable_records += len(letters)
         self._sending.dead_letter(self._outstanding, self._place.key.stream, self._place.where, letters)
 

@@ -14,6 +14,7 @@ from railgun.messaging.errors import TransportFullError, TransportUnavailableErr
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.clock import CLOCK, Clock
+from railgun.wire.records import Records
 
 VERSION = 1
 # Everything is said again so often, moved or not: who is silent for longer does not run.
@@ -87,7 +88,7 @@ class Positions:
         self._said = bodies
         if changed:
             keys: list[bytes | None] = [str(where).encode() for where in changed]
-            records = [_encode({**self._who, **bodies[where]}) for where in changed]
+            records = Records.of([_encode({**self._who, **bodies[where]}) for where in changed])
             try:
                 self._sent = self._transport.submit([Entry(self._where, records, keys)])
             except TransportFullError:

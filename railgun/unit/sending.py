@@ -15,6 +15,7 @@ from railgun.telemetry.recording import Buckets
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.figures import UnitFigures
 from railgun.unit.outstanding import Outstanding
+from railgun.wire.records import Records
 
 _FULL_S = 0.002
 # A front-end whose topic is gone is asked for again so often.
@@ -51,9 +52,8 @@ class Sending:
                 continue
             started_s = perf_counter()
             try:
-                sent = self._submit(
-                    outstanding, first, Entry(TopicPartition(self._topics.replies(front_end), 0), [record])
-                )
+                where = TopicPartition(self._topics.replies(front_end), 0)
+                sent = self._submit(outstanding, first, Entry(where, Records.of([record])))
                 sent.add_done_callback(partial(_note, acknowledged, started_s))
                 self.figures.replies += 1
             except TopicMissingError:
@@ -85,7 +85,7 @@ class Sending:
             letters[0].offset,
             letters[0].reason,
         )
-        records = [letter.record for letter in letters]
+        records = Records.of([letter.record for letter in letters])
         self._submit(outstanding, letters[0].offset, Entry(TopicPartition(topic, 0), records, None, headers))
 
     def _submit(self, outstanding: Outstanding, first: int, entry: Entry) -> Future[list[int]]:

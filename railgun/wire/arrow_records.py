@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 
 def array_of(records: Records) -> pa.Array:

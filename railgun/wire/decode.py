@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from railgun.wire import decode_kernel as kernel
 from railgun.wire.msgpack import Status
+from railgun.wire.records import Records
 from railgun.wire.schema import STRING_LIMIT_BYTES, Field, Schema
-from reservoir.native.jit import address, bytes_address
+from reservoir.native.jit import address
 
 _FIRST_CAPACITY = 256
 _ROW_COLUMNS = (
@@ -46,7 +47,7 @@ _REASONS = {
 class Decoded:
     """Columns of one batch. Only the first `n` rows of a column mean anything.
 
-    n: rows decoded; `control` says that the record after them is a control record, where decoding stopped.
+    n: rows decoded.
     exceptions: how many rows have a status that is not OK; their fields are null, their header columns void.
     buffer uint8[...] and offsets int64[n + 1]: the records' bytes; record i is
     buffer[offsets[i]:offsets[i + 1]].
@@ -67,7 +68,6 @@ class Decoded:
         "buffer_at",
         "capacity",
         "context",
-        "control",
         "exceptions",
         "fault_at",
         "id_hi",
@@ -99,7 +99,6 @@ class Decoded:
         self.n = 0
         self.context = address(context)
         self._context = context  # kept alive as long as its address is
-        self.control = False
         self.exceptions = 0
         self.capacity = capacity
         self.buffer = np.zeros(0, np.uint8)
@@ -155,26 +154,10 @@ class Decoder:
         self._decoded = Decoded(0, 0, self._context)
         self._reserve(_FIRST_CAPACITY)
 
-    def decode(self, raw: Sequence[bytes]) -> Decoded:
-        """Decode records, up to the first control record."""
-        if len(raw) == 1:
-            joined: bytes = raw[0]
-            offsets = np.array((0, len(joined)), np.int64)
-        else:
-            joined = b"".join(raw)
-            offsets = np.zeros(len(raw) + 1, np.int64)
-            np.cumsum(np.fromiter(map(len, raw), np.int64, len(raw)), out=offsets[1:])
-        return self._decode(np.frombuffer(joined, np.uint8), bytes_address(joined), offsets)
-
-    def decode_buffer(self, buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Decoded:
-        """The same for records that already lie in one buffer: record i is buffer[offsets[i]:offsets[i + 1]].
-
-        offsets int64[n + 1], never descending and inside the buffer; both C-contiguous.
-        """
-        return self._decode(buffer, address(buffer), offsets)
-
-    def _decode(self, buffer: NDArray[np.uint8], data: int, offsets: NDArray[np.int64]) -> Decoded:
-        n = len(offsets) - 1
+    def decode(self, records: Records) -> Decoded:
+        """Decode event records. Both arrays are C-contiguous."""
+        buffer, offsets, n = records.buffer, records.offsets, len(records)
+        data = address(buffer)
         self._reserve(n)
         decoded, context = self._decoded, self._context
         context[kernel.DATA] = data
@@ -183,9 +166,8 @@ class Decoder:
         context[kernel.N] = n
         decoded.buffer, decoded.offsets = buffer, offsets
         decoded.buffer_at, decoded.offsets_at = data, offsets_at
-        decoded.n = kernel.decode_records(self._context_address)
-        decoded.control = decoded.n < n
-        decoded.exceptions = int(context[kernel.EXCEPTIONS])
+        decoded.n = n
+        decoded.exceptions = kernel.decode_records(self._context_address)
         return decoded
 
     def _reserve(self, rows: int) -> None:

@@ -18,12 +18,11 @@ from railgun.wire.msgpack import (
     read_int,
     read_str,
 )
+from railgun.wire.records import EVENT
 from railgun.wire.schema import EVENT_TIME_MIN_MS, Kind
 from reservoir.native.jit import jit, ld8, ldi32, ldi64, st8, st64, sti32, sti64
 from reservoir.siphash import siphash128
 
-EVENT = 0x01
-CONTROL = 0x02
 HEADER_ITEMS = 7
 
 # Words of the context array (int64).
@@ -33,8 +32,8 @@ FIELD_KIND, FIELD_SLOT, FIELD_LIMIT = 7, 8, 9
 WANTED, CAPACITY, WORDS, NULLS = 10, 11, 12, 13
 STATUS, SCHEMA, TIME, REPLY_TO, INCARNATION, SEQUENCE = 14, 15, 16, 17, 18, 19
 SOURCE_PARTITION, SOURCE_OFFSET, ID_OFFSET, ID_LENGTH, ID_HI, ID_LO = 20, 21, 22, 23, 24, 25
-FAULT_AT, EXCEPTIONS, KEY0, KEY1, HASH_IDS, SOURCE_COMMITTED = 26, 27, 28, 29, 30, 31
-CONTEXT_WORDS = 32
+FAULT_AT, KEY0, KEY1, HASH_IDS, SOURCE_COMMITTED = 26, 27, 28, 29, 30
+CONTEXT_WORDS = 31
 
 _STRING, _DOUBLE, _BOOLEAN = int(Kind.STRING), int(Kind.DOUBLE), int(Kind.BOOLEAN)
 _UNKNOWN_SCHEMA = int(Status.UNKNOWN_SCHEMA)
@@ -208,10 +207,9 @@ def _clear(context: Any, first: Any, after: Any) -> None:
 
 @jit
 def decode_records(context: Any) -> Any:
-    """Decode up to the first control record; returns the number of rows before it (n where there is none).
+    """Decode event records; returns how many rows have a status that is not OK.
 
-    A row whose status is not OK has null fields; FAULT_AT says at which byte of the record it was given
-    up. EXCEPTIONS becomes the number of such rows.
+    Such a row has null fields; FAULT_AT says at which byte of the record it was given up.
     """
     data, limit = _word(context, DATA), _word(context, DATA_END)
     offsets, n = _word(context, OFFSETS), _word(context, N)
@@ -220,14 +218,10 @@ def decode_records(context: Any) -> Any:
     _clear(context, 0, n)
     for row in range(n):
         start, end = data + ldi64(offsets + 8 * row), data + ldi64(offsets + 8 * row + 8)
-        if start < end and np.int64(ld8(start)) == CONTROL:
-            n = row
-            break
         reached, status = _record(context, row, start, end, limit)
         st8(statuses + row, np.uint8(status))
         sti32(faults + 4 * row, np.int32(reached - start))
         if status != OK:
             _clear(context, row, row + 1)
             exceptions += 1
-    sti64(context + 8 * EXCEPTIONS, exceptions)
-    return n
+    return exceptions

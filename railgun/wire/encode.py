@@ -1,9 +1,7 @@
 """Events to records: one at a time from Python values, many at a time from columns; control records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from railgun.wire import encode_kernel as kernel
 from railgun.wire.columns import REF_LENGTH_MASK, Column, EventColumns
-from railgun.wire.decode_kernel import CONTROL, EVENT
+from railgun.wire.records import CONTROL, EVENT, Records
 from railgun.wire.schema import Kind
 from reservoir.native.jit import address
 
@@ -101,31 +99,6 @@ def decode_control(record: bytes) -> dict[str, Any]:
     if not isinstance(definition.get("kind"), str):
         raise ControlRecordError("a control record without a kind")
     return definition
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """n records in one buffer: record i is buffer[offsets[i]:offsets[i + 1]] (uint8, int64[n + 1])."""
-
-    buffer: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def part(self, first: int, after: int) -> "Records":
-        """Records first to after - 1; the buffer is shared."""
-        return Records(self.buffer, self.offsets[first : after + 1])
-
-    def record(self, row: int) -> bytes:
-        """One record as bytes of its own."""
-        return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes()
-
-    def to_list(self) -> list[bytes]:
-        """Each record as bytes of its own."""
-        data = self.buffer.tobytes()
-        ends = self.offsets.tolist()
-        return [data[start:end] for start, end in pairwise(ends)]
 
 
 def encode_columns(

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
-from railgun.wire.decode_kernel import EVENT, HEADER_ITEMS
+from railgun.wire.decode_kernel import HEADER_ITEMS
 from railgun.wire.msgpack import FALSE, FLOAT64, NIL
+from railgun.wire.records import EVENT
 from railgun.wire.schema import Kind
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
 

@@ -11,6 +11,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import MIB, TaskSettings
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 
 DEFINITIONS = """
@@ -59,15 +60,15 @@ def open_payments(folder: Path) -> TaskProcessor:
     """The task, from nothing or from its checkpoint."""
     identity = TaskIdentity("payments", "card", 0, bytes(16))
 
-    def read(first: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        yield first, log_of(end)[first:end]
+    def read(first: int, end: int) -> Iterator[tuple[int, Records]]:
+        yield first, Records.of(log_of(end)[first:end])
 
     return open_task(folder, identity, DiskFiles(), read, SETTINGS)
 
 
 def take_events(task: TaskProcessor, events: int) -> None:
     """Let a task process its log up to so many events."""
-    task.process(log_of(events)[task.position :], task.position, _drop)
+    task.process(Records.of(log_of(events)[task.position :]), task.position, _drop)
 
 
 def make_task(data: Path) -> Path:

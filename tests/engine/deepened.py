@@ -16,7 +16,8 @@ from railgun.ingest.stream_tasks import Portion
 from railgun.spark.tables.record_log import Bounds
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import Records, encode_columns
+from railgun.wire.encode import encode_columns
+from railgun.wire.records import Records
 from railgun.wire.table_validator import TableValidator
 from railgun.wire.validator import Roles
 
@@ -37,7 +38,7 @@ def build_deepening(folder: Path, plan: HistoryPlan, table: pa.Table, settings: 
             part = list(each)
             for first in range(0, len(part), 64):
                 some = part[first : first + 64]
-                records = records_of([record for _, _, record in some])
+                records = Records.of([record for _, _, record in some])
                 if is_own:
                     build.take_own(records, np.array([time_ms for _, time_ms, _ in some], np.int64))
                 else:
@@ -68,9 +69,8 @@ def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[R
         for shares in Router(stream).shares(admitted.events):
             for share in shares:
                 portion = Portion.of(share, records).records
-                texts = portion.to_list() if isinstance(portion, Records) else portion
                 found[share.partitioner, share.partition] += [
-                    row for row in map(_row, texts) if row[1] < plan.cut_ms
+                    row for row in map(_row, portion.to_list()) if row[1] < plan.cut_ms
                 ]
     return found
 
@@ -82,9 +82,8 @@ def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[Row]:
     for piece in log.pieces(Bounds(), 1_000):
         for raw in log.read(piece, Bounds(), payloads=True):
             assert raw.times is not None
-            assert raw.buffer is not None
-            assert raw.bounds is not None
-            texts = Records(raw.buffer, raw.bounds).to_list()
+            assert raw.records is not None
+            texts = raw.records.to_list()
             rows += zip(raw.times.tolist(), raw.offsets.tolist(), texts, strict=True)
     rows += [tuple(row.values()) for row in read_rows(folder, own).to_pylist()]
     for time_ms, offset, record in rows:
@@ -97,10 +96,3 @@ def _own(plan: HistoryPlan, task: tuple[str, int]) -> Iterator[Row]:
 def _row(record: bytes) -> Row:
     body = msgspec.msgpack.decode(record[1:])
     return (body[2], 0, str(body[1]).encode()), body[2], record
-
-
-def records_of(texts: list[bytes]) -> Records:
-    """Many in one buffer."""
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(each) for each in texts], out=offsets[1:])
-    return Records(np.frombuffer(b"".join(texts), np.uint8), offsets)

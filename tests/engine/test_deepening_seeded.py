@@ -10,7 +10,8 @@ import pytest
 from railgun.engine.engine import Engine
 from railgun.registry import catalog_log
 from railgun.task.replies import unanswered
-from tests.engine.deepened import Row, build_deepening, records_of, rows_of_tasks
+from railgun.wire.records import Records
+from tests.engine.deepened import Row, build_deepening, rows_of_tasks
 from tests.engine.histories import chunks, state
 from tests.engine.test_deepening import scored
 from tests.engine.test_history import METRICS, SETTINGS, START_MS, STREAM, engine, rows, tasks
@@ -48,7 +49,7 @@ def through_the_logs(opened: Engine, rows_by_task: dict[tuple[str, int], list[Ro
     members = opened._streams.live("s").hosts
     for member in members:
         who = member.task.identity
-        records = records_of([record for _, _, record in rows_by_task[who.partitioner, who.partition]])
+        records = Records.of([record for _, _, record in rows_by_task[who.partitioner, who.partition]])
         if len(records):
             with opened._lock, members.appending([(member, records)]):
                 member.task.process(records, member.task.position, unanswered)

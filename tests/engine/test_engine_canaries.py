@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from railgun.engine import live_stream
 from railgun.engine.engine_streams import EngineStreams
-from railgun.ingest import reply_forms
+from railgun.ingest import replies as reply_forms
 from railgun.ingest.answers import Answers
 from railgun.ingest.routing import Router
 from railgun.task.replies import Replies
@@ -19,7 +19,7 @@ SEEDS = range(8)
 
 take = Answers.take
 partitions = Router.partitions
-merge = reply_forms.merge
+put_life = reply_forms._put_life
 
 
 def rows_shifted(self: Answers, replies: Replies, rows: Any) -> None:
@@ -34,11 +34,11 @@ def other_partition(self: Router, values: Any) -> list[int]:
     return [max(0, place - self.calls % 2) if place >= 0 else place for place in found]
 
 
-def late_forgotten(partitioner: str, replies: Replies, into: Any) -> None:
+def late_forgotten(replies: Any, answers: Any, names: Any) -> None:
     """Nobody is told that an event was late."""
-    merge(partitioner, replies, into)
-    for reply in into:
-        reply.pop("late", None)
+    put_life(replies, answers, names)
+    for reply in replies:
+        reply.late = msgspec.UNSET
 
 
 def never_warm(self: EngineStreams, place: Any, due: Any) -> None:
@@ -55,7 +55,7 @@ def expedited(self: EngineStreams, stream: str) -> bool:
     [
         lambda patch: patch.setattr(Answers, "take", rows_shifted),
         lambda patch: patch.setattr(Router, "partitions", other_partition),
-        lambda patch: patch.setattr(live_stream, "merge", late_forgotten),
+        lambda patch: patch.setattr(reply_forms, "_put_life", late_forgotten),
         lambda patch: (
             patch.setattr(EngineStreams, "_write_warm", never_warm),
             patch.setattr(EngineStreams, "expedite", expedited),

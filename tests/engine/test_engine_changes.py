@@ -16,6 +16,7 @@ from railgun.engine.stream_hosts import StreamHosts
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.catalog_log import CatalogLog
+from railgun.wire.records import Records
 
 DEFINITIONS = """
 [streams.s]
@@ -40,7 +41,7 @@ def crash(*_: object, **__: object) -> None:
     raise Crash
 
 
-def half_told(hosts: StreamHosts, those: list, records: list[bytes]) -> None:
+def half_told(hosts: StreamHosts, those: list, records: Records) -> None:
     """Only the first task gets the records."""
     told(hosts, those[:1], records)
     raise Crash

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontend.scoring.replies import replies_of
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EventError
 from railgun.ingest import intake
 from railgun.ingest.intake import MalformedEventError
+from railgun.ingest.replies import replies_of
 from railgun.wire.values import decode_json
 
 DEFINITIONS = """

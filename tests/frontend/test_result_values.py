@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.scoring.replies import values_by_metric
+from railgun.ingest.replies import values_by_metric
 from railgun.language.types import BOOLEAN, DOUBLE, INTEGER128, LONG, STRING, TIMESTAMP, Type, decimal
 from railgun.plan.outputs import Value
 from railgun.plan.result_block import ResultBlock, ResultForm

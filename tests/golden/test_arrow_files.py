@@ -8,7 +8,7 @@ import pyarrow as pa
 from railgun.history.accepted_events import ROWS, Freezing
 from railgun.history.manifest import HISTORY
 from railgun.history.open_records import FIRST_OFFSET, TAIL, write_tail
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.segments.chunk import ChunkRows, encode_chunk
 from reservoir.segments.index import Span
 from tests.golden.promises import held

@@ -15,6 +15,7 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from tests.golden.promises import held, kind_of
 
@@ -101,7 +102,7 @@ def events() -> Iterable[bytes]:
         yield encode_event(1, id_, time_ms, values, source=source)
 
 
-def no_log(first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+def no_log(first: int, end: int) -> Iterable[tuple[int, Records]]:
     raise AssertionError("a task without a checkpoint reads no log")
 
 
@@ -121,7 +122,7 @@ def folder(tmp_path: Path) -> Path:
 
 def feed(task: TaskProcessor, records: list[bytes]) -> None:
     for first in range(0, len(records), 8):
-        task.process(records[first : first + 8], first, lambda replies: task.encode(replies))
+        task.process(Records.of(records[first : first + 8]), first, lambda replies: task.encode(replies))
 
 
 def commit(folder: Path) -> tuple[int, bytes, bytes]:

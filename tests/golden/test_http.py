@@ -9,11 +9,11 @@ import pytest
 
 from frontend.http.asgi import encoder
 from frontend.problems import problem
-from frontend.scoring.replies import Reply
 from railgun.catalog.changes import Warm
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.engine.engine import Engine
+from railgun.ingest.replies import Reply
 from tests.frontend.serving import Server, server, until
 from tests.golden.promises import held, masked, rooted
 from tests.golden.stream import CUT_MS, DEFINITIONS

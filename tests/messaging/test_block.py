@@ -11,9 +11,8 @@ from railgun.messaging.block import (
     check_block,
     make_blocks,
     open_blocks,
-    sizes_of,
 )
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 
 def records_of(values: list[bytes]) -> Records:
@@ -27,7 +26,7 @@ VALUES = st.lists(st.binary(max_size=30), min_size=1, max_size=20)
 
 @given(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=5), st.data())
 def test_what_is_appended_is_read(appends: list[tuple[list[bytes], bool]], data: st.DataObject) -> None:
-    pieces = [records_of(values) if as_records else values for values, as_records in appends]
+    pieces = [records_of(values) if is_inside else Records.of(values) for values, is_inside in appends]
     expected = [value for values, _ in appends for value in values]
     # Each append as a block of its own, so that there are several to read over.
     blocks = [block for piece in pieces for block in make_blocks([piece])]
@@ -37,7 +36,7 @@ def test_what_is_appended_is_read(appends: list[tuple[list[bytes], bool]], data:
     skip = data.draw(st.integers(0, blocks[0][0] - 1))
     max_records, max_bytes = data.draw(st.integers(1, 120)), data.draw(st.integers(0, 400))
     for values, before in (([value for _, value in blocks], skip), ([together[0][1]], skip)):
-        got = Records(*open_blocks(values, before, max_records, max_bytes)).to_list()
+        got = open_blocks(values, before, max_records, max_bytes).to_list()
         rest = expected[skip:]
         fitting = 1
         while fitting < min(len(rest), max_records) and sum(map(len, rest[: fitting + 1])) <= max_bytes:
@@ -45,17 +44,17 @@ def test_what_is_appended_is_read(appends: list[tuple[list[bytes], bool]], data:
         assert got == rest[:fitting]
 
 
-@pytest.mark.parametrize("as_records", [False, True])
-def test_blocks_keep_their_limits(as_records: bool) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_blocks_keep_their_limits(is_inside: bool) -> None:
     sizes = (
         [10] * (BLOCK_LIMIT_RECORDS + 5) + [BLOCK_LIMIT_BYTES + 1] + [100_000] * 7 + [BLOCK_LIMIT_BYTES] + [0]
     )
     values = [bytes([i % 251]) * size for i, size in enumerate(sizes)]
-    blocks = list(make_blocks([records_of(values) if as_records else values]))
+    blocks = list(make_blocks([records_of(values) if is_inside else Records.of(values)]))
     assert sum(n for n, _ in blocks) == len(values)
     got: list[bytes] = []
     for n, block in blocks:
-        inside = Records(*open_blocks([block], 0, 10_000, 1 << 40)).to_list()
+        inside = open_blocks([block], 0, 10_000, 1 << 40).to_list()
         assert len(inside) == n == check_block(block)
         assert n <= BLOCK_LIMIT_RECORDS
         assert n == 1 or sum(map(len, inside)) <= BLOCK_LIMIT_BYTES
@@ -65,14 +64,7 @@ def test_blocks_keep_their_limits(as_records: bool) -> None:
 
 @given(VALUES, st.data())
 def test_cut_or_prolonged_blocks_are_none(values: list[bytes], data: st.DataObject) -> None:
-    ((_, block),) = make_blocks([values])
+    ((_, block),) = make_blocks([Records.of(values)])
     assert check_block(block[: data.draw(st.integers(0, len(block) - 1))]) == 0
     assert check_block(block + b"x") == 0
     assert check_block(b"\2" + block[1:]) == 0
-
-
-def test_sizes() -> None:
-    assert sizes_of([b"a", b"bcd", b""]) == (3, 4, 3)
-    assert sizes_of(records_of([b"a", b"bcd", b""])) == (3, 4, 3)
-    assert sizes_of([]) == (0, 0, 0)
-    assert sizes_of(Records(np.zeros(0, np.uint8), np.zeros(1, np.int64))) == (0, 0, 0)

@@ -20,6 +20,7 @@ from railgun.messaging.errors import (
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.wire.records import Records
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ def test_one_submission_reaches_several_partitions(transport: Transport, t: str)
     transport.append(t, 1, [b"x"])
     future = transport.submit(
         [
-            Entry(TopicPartition(t, 0), [b"a", b"b"]),
-            Entry(TopicPartition(t, 1), [b"c"]),
-            Entry(TopicPartition(t, 0), [b"d"]),
+            Entry(TopicPartition(t, 0), Records.of([b"a", b"b"])),
+            Entry(TopicPartition(t, 1), Records.of([b"c"])),
+            Entry(TopicPartition(t, 0), Records.of([b"d"])),
         ]
     )
     assert future.result(30) == [0, 1, 2]
@@ -116,7 +117,7 @@ def test_one_submission_reaches_several_partitions(transport: Transport, t: str)
 
 
 def test_submissions_keep_their_order(transport: Transport, t: str) -> None:
-    futures = [transport.submit([Entry(TopicPartition(t, 0), [b"%d" % i])]) for i in range(200)]
+    futures = [transport.submit([Entry(TopicPartition(t, 0), Records.of([b"%d" % i]))]) for i in range(200)]
     assert transport.append(t, 0, [b"last"]) == 200
     assert [future.result(30) for future in futures] == [[i] for i in range(200)]
     assert all_records(transport, TopicPartition(t, 0)) == [b"%d" % i for i in range(200)] + [b"last"]
@@ -148,7 +149,7 @@ def test_the_records_of_an_entry_lie_together(transport: Transport, t: str) -> N
 
     def write(writer: int) -> None:
         for _ in range(4):
-            entry = Entry(where, [b"%d" % writer] * 1_000)
+            entry = Entry(where, Records.of([b"%d" % writer] * 1_000))
             firsts[writer] += transport.submit([entry]).result(60)
 
     threads = [threading.Thread(target=write, args=(writer,)) for writer in firsts]
@@ -170,7 +171,10 @@ def test_the_records_of_an_entry_lie_together(transport: Transport, t: str) -> N
 def test_a_record_that_is_too_large_is_refused_with_all_beside_it(transport: Transport, t: str) -> None:
     with pytest.raises(RecordTooLargeError):
         transport.submit(
-            [Entry(TopicPartition(t, 1), [b"small"]), Entry(TopicPartition(t, 0), [bytes(64 << 20)])]
+            [
+                Entry(TopicPartition(t, 1), Records.of([b"small"])),
+                Entry(TopicPartition(t, 0), Records.of([bytes(64 << 20)])),
+            ]
         )
     assert transport.end_offset(t, 1) == 0
     with pytest.raises(ValueError, match="nothing to append"):
@@ -239,8 +243,8 @@ def test_threads_that_read_do_not_wait_for_each_other(transport: Transport, t: s
 def test_keys_and_headers_stay_outside_of_records(transport: Transport, t: str) -> None:
     where = TopicPartition(t, 0)
     entries = [
-        Entry(where, [b"a", b"b"], [b"k", None]),
-        Entry(where, [b"c"], headers=[[("reason", b"late")]]),
+        Entry(where, Records.of([b"a", b"b"]), [b"k", None]),
+        Entry(where, Records.of([b"c"]), headers=[[("reason", b"late")]]),
     ]
     assert transport.submit(entries).result(30) == [0, 2]
     assert all_records(transport, where) == [b"a", b"b", b"c"]
@@ -276,13 +280,13 @@ def test_a_topic_that_is_deleted_and_made_again_is_empty(transport: Transport, t
 
 
 def test_closing_writes_what_was_submitted(transport: Transport, t: str) -> None:
-    futures = [transport.submit([Entry(TopicPartition(t, 0), [b"%d" % i])]) for i in range(50)]
+    futures = [transport.submit([Entry(TopicPartition(t, 0), Records.of([b"%d" % i]))]) for i in range(50)]
     transport.close()
     assert [future.result(0) for future in futures] == [[i] for i in range(50)]
     transport.close()
     for use in (
         lambda: transport.append(t, 0, [b"x"]),
-        lambda: transport.submit([Entry(TopicPartition(t, 0), [b"x"])]),
+        lambda: transport.submit([Entry(TopicPartition(t, 0), Records.of([b"x"]))]),
         lambda: transport.read(t, 0, 0, 1, 1),
         lambda: transport.wait({TopicPartition(t, 0): 60}, 0),
         lambda: transport.create_topic(f"{t}.u", 1),

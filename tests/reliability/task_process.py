@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from railgun.wire.records import Records
 from tests.reliability.disturbed import DisturbedPlayer
 from tests.strategies.case import replies
 from tests.strategies.generate import Profile
@@ -43,7 +44,7 @@ class Play:
         while task.position < len(records):
             first = task.position
             some = [record for _, record in records[first : first + rng.randint(1, 5)]]
-            task.process(some, first, self.player._deliver)
+            task.process(Records.of(some), first, self.player._deliver)
             self._told()
             task.work()
             if task.checkpoints.durable_position > durable:

@@ -10,6 +10,7 @@ import pytest
 from railgun.aggregators.codes import COUNT
 from railgun.task.retirement import cell_kinds
 from railgun.task.settings import TaskSettings
+from railgun.wire.records import Records
 from reservoir.native.jit import array_at
 from tests.reliability.campaign import played
 from tests.reliability.volume import ordered
@@ -41,7 +42,9 @@ def fed(
     try:
         while player.task.position < len(records):
             first = player.task.position
-            player.task.process(records[first : first + rng.randint(1, longest)], first, player._deliver)
+            player.task.process(
+                Records.of(records[first : first + rng.randint(1, longest)]), first, player._deliver
+            )
             player.task.work()
             if rng.randrange(100) < crash_percent:
                 player.crash()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from railgun.wire.records import Records
 from tests.reliability.disturbed import DisturbedPlayer
 from tests.reservoir.memory_files import MemoryFiles
 from tests.strategies.case import replies
@@ -44,7 +45,7 @@ class Story:
         records = [record for _, record in self.writer.records]
         while task.position < len(records):
             first = task.position
-            task.process(records[first : first + rng.randint(1, 12)], first, player._deliver)
+            task.process(Records.of(records[first : first + rng.randint(1, 12)]), first, player._deliver)
             task.work()
             if rng.random() < 0.7:
                 task.checkpoints.take()

@@ -12,6 +12,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_event
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from tests.oracle.steps import Score
 from tests.strategies.case import STREAM, Case
@@ -162,11 +163,11 @@ def play_volume(
     identity = TaskIdentity(STREAM, "k", 0, b"0123456789abcdef")
     task = open_task(folder, identity, DiskFiles(), lambda first, end: iter(()), settings)
     try:
-        task.process(control, 0, deliver)
+        task.process(Records.of(control), 0, deliver)
         done = turn = 0
         while done < n:
             size = batches[turn % len(batches)]
-            task.process(events[done : done + size], len(control) + done, deliver)
+            task.process(Records.of(events[done : done + size]), len(control) + done, deliver)
             task.work()
             after_batch(task)
             done, turn = done + size, turn + 1

@@ -18,6 +18,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import MIB, TaskSettings
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from railgun.wire.validator import EventValidator, Roles
 from reservoir.files import DiskFiles
 from tests.oracle import steps
@@ -141,11 +142,11 @@ class TaskPlayer:
             self.folder, identity, DiskFiles(), self._read, self.settings, environment=self.environment
         )
 
-    def _read(self, first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    def _read(self, first: int, end: int) -> Iterable[tuple[int, Records]]:
         middle = (first + end) // 2
         for low, high in ((first, middle), (middle, end)):
             if high > low:
-                yield low, [record for _, record in self.writer.records[low:high]]
+                yield low, Records.of([record for _, record in self.writer.records[low:high]])
 
     def catch_up(self) -> None:
         """Process what the log holds and the task has not seen; chunks are prefetched for some metrics."""
@@ -177,7 +178,7 @@ class TaskPlayer:
         first = self.task.position
         if end > first:
             records = [record for _, record in self.writer.records[first:end]]
-            self.task.process(records, first, self._deliver)
+            self.task.process(Records.of(records), first, self._deliver)
 
     def crash(self) -> None:
         """Go on from the last durable checkpoint: what was written after it is there, and has to be undone."""

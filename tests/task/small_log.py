@@ -16,6 +16,7 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from reservoir.cursors.cursor import FillSlice
 from reservoir.files import DiskFiles
 
@@ -43,11 +44,11 @@ class SmallLog:
         self.records.append(encode_event(1, id_, time_ms, [id_, time_ms, key]))
         return len(self.records) - 1
 
-    def read(self, first: int, end: int) -> Iterable[tuple[int, list[bytes]]]:
+    def read(self, first: int, end: int) -> Iterable[tuple[int, Records]]:
         """What a recovery reads."""
         self.read_from.append(first)
         self.read_records += end - first
-        yield first, self.records[first:end]
+        yield first, Records.of(self.records[first:end])
 
     def open(
         self, folder: Path, settings: TaskSettings, *, log_start: int = 0, **clocks: Any
@@ -73,7 +74,7 @@ class SmallLog:
 
         while task.position < len(self.records):
             first = task.position
-            task.process(self.records[first : first + batch], first, deliver)
+            task.process(Records.of(self.records[first : first + batch]), first, deliver)
             task.work()
         return duplicates
 

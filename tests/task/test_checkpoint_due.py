@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from railgun.task.settings import MIB, TaskSettings
+from railgun.wire.records import Records
 from tests.task.small_log import SmallLog, stream_text
 
 SETTINGS = TaskSettings(checkpoint_interval_s=10.0, replay_s=1.0)
@@ -33,7 +34,7 @@ def began_after_s(
         for n in range(1_000):
             for part in range(at_once):
                 log.event(f"e{n}.{part}", 1_000_000 + n)
-            task.process(log.records[task.position :], task.position, lambda replies: None)
+            task.process(Records.of(log.records[task.position :]), task.position, lambda replies: None)
             task.busy_s += 0.1 * load
             clock_s, used_s = clock_s + 0.1, used_s + 0.1 * (load + others)
             task.work()

@@ -10,6 +10,7 @@ from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from tests.task.player import TINY
 
@@ -43,8 +44,8 @@ def test_rows_that_do_not_fit_are_emptied_in_slices(tmp_path: Path) -> None:
     def note(found: Replies) -> None:
         answers.append(found.metrics(found.n - 1))
 
-    task.process(records[:-1], 0, note)
-    task.process(records[-1:], len(records) - 1, note)
+    task.process(Records.of(records[:-1]), 0, note)
+    task.process(Records.of(records[-1:]), len(records) - 1, note)
     try:
         assert task.table.stats().resident < _ENTITIES, "the rows all fit: this shows nothing"
         assert all(answers[-1][f"m{n}"] == 2.0 and answers[-1][f"c{n}"] == 1 for n in range(1, _WINDOWS + 1))

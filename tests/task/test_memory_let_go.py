@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from railgun.task.settings import TaskSettings
+from railgun.wire.records import Records
 from tests.task.small_log import SmallLog, stream_text
 
 
@@ -16,7 +17,7 @@ def opened_and_closed(folder: Path) -> tuple[weakref.ref[Any], ...]:
     log.feed(task)
     for n in range(2_000):
         log.event(f"e{n}", 1_000_000 + n)
-    task.process(log.records[task.position :], task.position, lambda replies: None)
+    task.process(Records.of(log.records[task.position :]), task.position, lambda replies: None)
     task.work()
     task.close()
     return weakref.ref(task), weakref.ref(task.reservoir), weakref.ref(task.pool), weakref.ref(task.table)

@@ -9,8 +9,8 @@ from railgun.catalog.changes import AddMetric, Warm, change_to_json
 from railgun.catalog.definitions import metrics_from_sql
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.wire.decode_kernel import CONTROL
 from railgun.wire.encode import encode_control
+from railgun.wire.records import CONTROL, Records
 from tests.task.small_log import SmallLog, rows_filled, stream_text
 
 WINDOWS = {
@@ -34,7 +34,7 @@ def test_each_has_all_of_its_window(tmp_path: Path, names: tuple[str, ...], at_o
         answers.extend(replies.metrics(row) for row in range(replies.n))
 
     def feed(to: int) -> None:
-        task.process(log.records[task.position : to], task.position, deliver)
+        task.process(Records.of(log.records[task.position : to]), task.position, deliver)
 
     for number in range(10):
         log.event(f"e{number}", 86_400_000 + 1_000 * number)
@@ -73,7 +73,7 @@ def test_metrics_with_events_between_them_read_what_was_kept_twice_at_most(
         def deliver(replies: Replies) -> None:
             answers.extend(replies.metrics(row) for row in range(replies.n))
 
-        task.process(log.records[task.position :], task.position, deliver)
+        task.process(Records.of(log.records[task.position :]), task.position, deliver)
 
     def event() -> None:
         number = len(log.records)

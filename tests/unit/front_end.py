@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.ingest.reply_forms import empty_reply, json_value
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.ingest.routing import Router
 from railgun.language.types import Kind, Type
@@ -17,8 +16,10 @@ from railgun.plan.outputs import MetricColumn
 from railgun.registry.topics import Topics
 from railgun.wire.encode import encode_event
 from railgun.wire.partition import NOT_SENT
+from railgun.wire.records import Records
 from railgun.wire.reply import ReplyBatch, ReplyFlag, decode_reply
 from railgun.wire.validator import EventValidator, Roles
+from tests.oracle.values import json_value
 
 INCARNATION = 7
 WAIT_S = 120.0
@@ -63,11 +64,11 @@ class FrontEnd:
                     where = TopicPartition(self._topics.tasks(stream.name, partitioner), partition)
                     sent.setdefault(where, []).append(record)
                     asked.append(partitioner)
-            names = list(entry.metrics)
-            reply = empty_reply(made_id if id_place < 0 else admitted.values[id_place], time_ms, names)
-            self.sent.append((reply, asked))
+            event_id = made_id if id_place < 0 else admitted.values[id_place]
+            nothing = {"id": event_id, "time": time_ms, "metrics": dict.fromkeys(entry.metrics)}
+            self.sent.append((nothing, asked))
         if sent:
-            entries = [Entry(where, records) for where, records in sent.items()]
+            entries = [Entry(where, Records.of(records)) for where, records in sent.items()]
             self._transport.submit(entries).result(WAIT_S)
 
     def collect(self) -> None:

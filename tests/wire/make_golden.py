@@ -12,6 +12,7 @@ import numpy as np
 from railgun.messaging.block import make_blocks
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.records import Records
 from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, Shape
 from tests.wire.test_decode import FIRST, SECOND
 from tests.wire.test_reply import results_of, source_of
@@ -38,7 +39,7 @@ REPLY_TO, OFFSETS = 3, [1_000, 1_001, 1_005]
 
 def reply_record() -> bytes:
     """The reply to the events that front-end 3 waits for: the second and the third."""
-    decoded = Decoder([FIRST, SECOND], []).decode([encode_event(*each) for each in EVENTS])
+    decoded = Decoder([FIRST, SECOND], []).decode(Records.of([encode_event(*each) for each in EVENTS]))
     flags = np.array([0, ReplyFlag.DUPLICATE, 0], np.uint8)
     replies = BatchReplies(
         decoded, flags, np.array(OFFSETS), *results_of(SHAPES, RESULTS), partials=[Partial(2, 77, 1, 3)],
@@ -50,7 +51,7 @@ def reply_record() -> bytes:
 def main() -> None:
     """One file: what each record is, and its bytes in hexadecimal."""
     events = [encode_event(*each) for each in EVENTS]
-    (_, block), *_ = make_blocks([[*events, encode_control(CONTROL)]])
+    (_, block), *_ = make_blocks([Records.of([*events, encode_control(CONTROL)])])
     golden = {
         "events": [each.hex() for each in events],
         "control": encode_control(CONTROL).hex(),

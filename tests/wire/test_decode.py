@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.msgpack import Status
+from railgun.wire.records import Records
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
@@ -107,8 +108,8 @@ def expected_row(items: list[Any]) -> list[Any]:
 
 @given(st.lists(events(), max_size=20))
 def test_decodes_what_was_encoded(batch: list[list[Any]]) -> None:
-    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode([record(items) for items in batch])
-    assert (decoded.n, decoded.exceptions, decoded.control) == (len(batch), 0, False)
+    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode(Records.of([record(items) for items in batch]))
+    assert (decoded.n, decoded.exceptions) == (len(batch), 0)
     for row, items in enumerate(batch):
         got = row_of(decoded, row)
         assert got == expected_row(items)
@@ -126,14 +127,12 @@ def test_damage_is_found_or_harmless(items: list[Any], data: st.DataObject) -> N
         raw[place : place + 1] = data.draw(st.binary(max_size=2))
         if not raw:
             return
-    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode([bytes(raw)])
-    if raw[0] == 2:
-        assert decoded.control
-    elif decoded.status[0] == Status.OK:
+    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode(Records.of([bytes(raw)]))
+    if decoded.status[0] == Status.OK:
         assert raw[0] == 1
         assert row_of(decoded, 0) == expected_row(msgspec.msgpack.decode(raw[1:]))
         again = record(msgspec.msgpack.decode(raw[1:]))
-        assert row_of(Decoder(SCHEMAS.values(), NAMES, KEY).decode([again]), 0) == expected_row(
+        assert row_of(Decoder(SCHEMAS.values(), NAMES, KEY).decode(Records.of([again])), 0) == expected_row(
             msgspec.msgpack.decode(raw[1:])
         )
     else:
@@ -146,7 +145,7 @@ def test_damage_is_found_or_harmless(items: list[Any], data: st.DataObject) -> N
 @given(events())
 def test_every_cut_is_an_error(items: list[Any]) -> None:
     raw = record(items)
-    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode([raw[:end] for end in range(len(raw))])
+    decoded = Decoder(SCHEMAS.values(), NAMES, KEY).decode(Records.of([raw[:end] for end in range(len(raw))]))
     assert decoded.exceptions == len(raw)
     assert set(decoded.status[: len(raw)]) <= {Status.TRUNCATED, Status.WRONG_COUNT}
 
@@ -199,7 +198,7 @@ BAD_VALUES = [
 def test_bad_values_have_their_status(name: str, packed: bytes, status: Status, wanted: list[str]) -> None:
     """The same for fields that nothing asks for: a record is sound as a whole or not at all."""
     good = record([*HEAD, "x", 1])
-    decoded = Decoder([FIRST], wanted).decode([good, raw_value(name, packed), good])
+    decoded = Decoder([FIRST], wanted).decode(Records.of([good, raw_value(name, packed), good]))
     assert [Status(each) for each in decoded.status[:3]] == [Status.OK, status, Status.OK]
     assert decoded.exceptions == 1
     assert status.name in decoded.describe(1)
@@ -208,7 +207,7 @@ def test_bad_values_have_their_status(name: str, packed: bytes, status: Status, 
 def test_minus_infinity_is_no_time_of_an_event() -> None:
     head = [FIRST.version, "id", EVENT_TIME_MIN_MS, -1, 0, 0, None]
     before = [*head[:2], EVENT_TIME_MIN_MS - 1, *head[3:]]
-    decoded = Decoder([FIRST], []).decode([record(head), record(before)])
+    decoded = Decoder([FIRST], []).decode(Records.of([record(head), record(before)]))
     assert [Status(each) for each in decoded.status[:2]] == [Status.OK, Status.OUT_OF_RANGE]
 
 
@@ -228,7 +227,7 @@ GOOD_VALUES = [
 
 @pytest.mark.parametrize(("name", "packed", "value"), GOOD_VALUES)
 def test_unusual_forms_are_read(name: str, packed: bytes, value: Any) -> None:
-    decoded = Decoder([SECOND, FIRST], NAMES).decode([raw_value(name, packed)])
+    decoded = Decoder([SECOND, FIRST], NAMES).decode(Records.of([raw_value(name, packed)]))
     assert value_of(decoded, name, FIRST.fields[FIRST.index(name)].type.kind, 0) == value
 
 
@@ -254,44 +253,47 @@ BAD_HEADS = [
 
 @pytest.mark.parametrize(("head", "status"), BAD_HEADS)
 def test_bad_headers_have_their_status(head: list[Any], status: Status) -> None:
-    assert Decoder(SCHEMAS.values(), NAMES).decode([record(head)]).status[0] == status
+    assert Decoder(SCHEMAS.values(), NAMES).decode(Records.of([record(head)])).status[0] == status
 
 
 def test_other_first_bytes() -> None:
     body = msgspec.msgpack.encode(HEAD)
-    raw = [b"", b"\x00" + body, b"\x03" + body, b"\x01", b"\x01\x80", b"\x01" + b"\x91" * 100_000]
-    decoded = Decoder([FIRST], []).decode(raw)
+    raw = [
+        b"",
+        b"\x00" + body,
+        b"\x02" + body,
+        b"\x03" + body,
+        b"\x01",
+        b"\x01\x80",
+        b"\x01" + b"\x91" * 100_000,
+    ]
+    decoded = Decoder([FIRST], []).decode(Records.of(raw))
     names = [Status(each).name for each in decoded.status[: len(raw)]]
-    unknown = ["UNKNOWN_RECORD"] * 2
+    unknown = ["UNKNOWN_RECORD"] * 3
     assert names == ["TRUNCATED", *unknown, "TRUNCATED", "WRONG_TYPE", "WRONG_COUNT"]
-
-
-def test_stops_before_a_control_record() -> None:
-    decoder = Decoder([FIRST], ["card"])
-    batch = [record([*HEAD, "a"]), record([*HEAD, "b"]), b"\x02\x80", record([*HEAD, "c"])]
-    decoded = decoder.decode(batch)
-    assert (decoded.n, decoded.control) == (2, True)
-    assert decoder.decode(batch[2:]).n == 0
-    rest = decoder.decode(batch[3:])
-    assert (rest.n, rest.control) == (1, False)
-    assert decoder.decode([]).n == 0
 
 
 def test_columns_grow_and_are_reused() -> None:
     decoder = Decoder([FIRST], ["n"])
     for n in (3, 700, 5):
-        decoded = decoder.decode([record([*HEAD[:2], i, *HEAD[3:], "x", 2 * i]) for i in range(n)])
+        decoded = decoder.decode(
+            Records.of([record([*HEAD[:2], i, *HEAD[3:], "x", 2 * i]) for i in range(n)])
+        )
         assert decoded.time[:n].tolist() == list(range(n))
         assert decoded.words[0, :n].tolist() == list(range(0, 2 * n, 2))
-    assert decoder.decode([record(HEAD)]).nulls[0, 0] == 1
+    assert decoder.decode(Records.of([record(HEAD)])).nulls[0, 0] == 1
 
 
-def test_a_buffer_with_offsets_equals_a_list() -> None:
+def test_none_are_decoded_to_none() -> None:
+    assert Decoder([FIRST], ["card"]).decode(Records.of([])).n == 0
+
+
+def test_records_may_lie_anywhere_in_their_buffer() -> None:
     raw = [record([*HEAD, f"card{i}", i]) for i in range(10)]
     padded = np.frombuffer(b"xyz" + b"".join(raw) + b"rest", np.uint8)
     offsets = np.cumsum([3, *map(len, raw)], dtype=np.int64)
     decoder = Decoder([FIRST], NAMES, hash_key=None)
-    decoded = decoder.decode_buffer(padded, offsets)
+    decoded = decoder.decode(Records(padded, offsets))
     assert [row_of(decoded, i) for i in range(10)] == [
         expected_row([*HEAD, f"card{i}", i]) for i in range(10)
     ]

@@ -102,9 +102,7 @@ def test_columns_give_the_bytes_of_single_events(
     ]
     assert records.to_list() == single
     schema = Schema(300, tuple(Field(f"f{j}", type_) for j, type_ in enumerate(types)))
-    decoded = Decoder([schema], [field.name for field in schema.fields]).decode_buffer(
-        records.buffer, records.offsets
-    )
+    decoded = Decoder([schema], [field.name for field in schema.fields]).decode(records)
     assert (decoded.n, decoded.exceptions) == (len(rows), 0)
     assert [decoded.id(i) for i in range(len(rows))] == ids
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import encode_event
+from railgun.wire.records import Records
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
@@ -311,5 +312,5 @@ def test_whatever_is_admitted_can_be_recorded_and_read(event: dict[str, Any]) ->
     assert admitted.id is not None
     assert admitted.time_ms is not None
     record = encode_event(1, admitted.id, admitted.time_ms, admitted.values)
-    decoded = Decoder([SCHEMA], []).decode([record])
+    decoded = Decoder([SCHEMA], []).decode(Records.of([record]))
     assert decoded.exceptions == 0, decoded.describe(0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import encode_event
+from railgun.wire.records import Records
 from railgun.wire.reply import (
     BatchReplies,
     Partial,
@@ -95,7 +96,7 @@ def test_every_destination_gets_its_rows(batch: tuple[list[Shape], list[dict[str
         encode_event(1, row["id"], row["time"], (), row["to"], row["incarnation"], i)
         for i, row in enumerate(rows)
     ]
-    decoded = Decoder([SCHEMA], []).decode(raw)
+    decoded = Decoder([SCHEMA], []).decode(Records.of(raw))
     flags = np.array([row["flags"] for row in rows], np.uint8)
     offsets = np.arange(len(rows), dtype=np.int64) * 3 + 1000
     encoder = ReplyEncoder(source_of(shapes))
@@ -121,7 +122,7 @@ def encoded(n: int, text: str = "x", partials: list[Partial] | None = None) -> b
     shapes = [Shape.WORD, Shape.STRING]
     rows = [{"values": (i, text * i)} for i in range(n)]
     raw = [encode_event(1, f"id{i}", i, (), 2 if i % 2 else 4, 9, i) for i in range(n)]
-    decoded = Decoder([SCHEMA], []).decode(raw)
+    decoded = Decoder([SCHEMA], []).decode(Records.of(raw))
     flags = np.full(n, ReplyFlag.DUPLICATE, np.uint8)
     offsets = np.arange(n, dtype=np.int64)
     replies = BatchReplies(decoded, flags, offsets, *results_of(shapes, rows), partials=partials or [])
@@ -143,7 +144,7 @@ def test_partials_are_told_by_the_rows_of_the_destination() -> None:
 
 
 def test_nobody_waits() -> None:
-    decoded = Decoder([SCHEMA], []).decode([encode_event(1, "a", 1, ())])
+    decoded = Decoder([SCHEMA], []).decode(Records.of([encode_event(1, "a", 1, ())]))
     words, nulls, heap = results_of([], [])
     encoder = ReplyEncoder(source_of([]))
     replies = BatchReplies(decoded, np.zeros(1, np.uint8), np.zeros(1, np.int64), words, nulls, heap)

@@ -1,7 +1,6 @@
 """Records, replies and blocks of the log as earlier releases wrote them; first bytes of later ones are told."""
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from railgun.messaging.block import check_block, open_blocks
 from railgun.wire.decode import Decoder
 from railgun.wire.encode import ControlRecordError, decode_control, encode_control, encode_event
 from railgun.wire.msgpack import Status
+from railgun.wire.records import Records
 from railgun.wire.reply import Partial, ReplyRecordError, decode_reply
 from tests.wire.make_golden import CONTROL, EVENTS, GOLDEN, OFFSETS, RESULTS, SHAPES, reply_record
 from tests.wire.test_decode import FIRST, NAMES, SECOND, expected_row, row_of
@@ -24,7 +24,7 @@ def golden(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_events_read_as_they_were_written(golden: dict[str, Any]) -> None:
     raw = [bytes.fromhex(each) for each in golden["events"]]
-    decoded = Decoder([FIRST, SECOND], NAMES).decode(raw)
+    decoded = Decoder([FIRST, SECOND], NAMES).decode(Records.of(raw))
     assert decoded.n == len(EVENTS)
     assert decoded.status.tolist()[: decoded.n] == [0] * decoded.n
     for row, (schema, event_id, time_ms, values, *head) in enumerate(EVENTS):
@@ -50,8 +50,7 @@ def test_replies_read_as_they_were_written(golden: dict[str, Any]) -> None:
 def test_blocks_read_as_they_were_written(golden: dict[str, Any]) -> None:
     block = bytes.fromhex(golden["block"])
     assert check_block(block) == len(EVENTS) + 1
-    buffer, bounds = open_blocks([block], 0, 100, 1 << 20)
-    found = [buffer[begin:end].tobytes().hex() for begin, end in pairwise(bounds)]
+    found = [each.hex() for each in open_blocks([block], 0, 100, 1 << 20).to_list()]
     assert found == [*golden["events"], golden["control"]]
 
 
@@ -66,7 +65,7 @@ def test_first_bytes_of_later_versions_are_told(golden: dict[str, Any]) -> None:
     event, control, reply = (
         bytes.fromhex(each) for each in (golden["events"][0], golden["control"], golden["reply"])
     )
-    decoded = Decoder([FIRST, SECOND], NAMES).decode([b"\x41" + event[1:]])
+    decoded = Decoder([FIRST, SECOND], NAMES).decode(Records.of([b"\x41" + event[1:]]))
     assert decoded.status.tolist()[:1] == [Status.UNKNOWN_RECORD]
     with pytest.raises(ControlRecordError):
         decode_control(b"\x42" + control[1:])

@@ -11,7 +11,6 @@ from typing import NoReturn, Self
 
 from rocksdict import WriteBatch
 
-from railgun.messaging.block import sizes_of
 from railgun.messaging.embedded.database import (
     NEXT_TOPIC_KEY,
     TOPIC_PREFIX,
@@ -24,7 +23,6 @@ from railgun.messaging.embedded.group_commit import GroupCommit, Submission
 from railgun.messaging.embedded.partition import Block, PartitionLog
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
-    RecordTooLargeError,
     TopicExistsError,
     TopicMissingError,
     TransportClosedError,
@@ -34,15 +32,15 @@ from railgun.messaging.errors import (
 )
 from railgun.messaging.transport import (
     FOREVER,
-    RECORD_LIMIT_BYTES,
     Entry,
     Fetched,
     TopicPartition,
     TopicSettings,
+    checked_bytes,
 )
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 from reservoir.files import DiskFiles, Files
 
 VERSION = 1
@@ -173,26 +171,21 @@ class EmbeddedLog:
             self._commits.submit(submission)
         return submission.future
 
-    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
-        entry = Entry(TopicPartition(topic, partition), records)
+    def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
+        entry = Entry(TopicPartition(topic, partition), Records.of(records))
         return self._commits.append(self._submission((entry,)))[0]
 
     def _submission(self, entries: Sequence[Entry]) -> Submission:
         self._check_open()
         total = 0
-        for where, records, _, _ in entries:
-            self._log(where.topic, where.partition)
-            n, size_bytes, largest = sizes_of(records)
-            if n == 0:
-                raise ValueError(f"nothing to append to {where}")
-            if largest > RECORD_LIMIT_BYTES:
-                raise RecordTooLargeError(str(where), largest, RECORD_LIMIT_BYTES)
-            total += size_bytes + n
+        for entry in entries:
+            self._log(*entry.where)
+            total += checked_bytes(entry) + len(entry.records)
         return Submission(entries, total)
 
     def _write(self, submissions: list[Submission]) -> None:
         """Make submissions durable, in order: the `write` of GroupCommit."""
-        appended: dict[PartitionLog, list[Sequence[bytes] | Records]] = {}
+        appended: dict[PartitionLog, list[Records]] = {}
         counted: dict[PartitionLog, int] = {}
         offsets: list[list[int]] = []
         for submission in submissions:

@@ -10,7 +10,7 @@ from railgun.messaging.block import check_block, make_blocks, open_blocks
 from railgun.messaging.embedded.database import LogDatabase, block_key, block_offset, blocks_prefix, start_key
 from railgun.messaging.errors import OffsetOutOfRangeError, TransportCorruptionError
 from railgun.messaging.transport import Fetched, TopicPartition
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 # A write holds the interpreter lock while the batch is copied, so batches are small.
 BATCH_LIMIT_BYTES = 256 * 1024
@@ -57,9 +57,7 @@ class PartitionLog:
             raise TransportCorruptionError(f"{self._database.folder}: {self.where}", reason)
         return n
 
-    def write(
-        self, appended: Sequence[Sequence[bytes] | Records], batch: WriteBatch
-    ) -> tuple[list[Block], WriteBatch]:
+    def write(self, appended: Sequence[Records], batch: WriteBatch) -> tuple[list[Block], WriteBatch]:
         """Encode records as blocks at the next offsets. Full batches are written to the database.
 
         Returns the new blocks, and the last batch, which the caller writes.
@@ -118,10 +116,10 @@ class PartitionLog:
         )
         if not values:
             nothing = np.zeros(0, np.int64)
-            return Fetched(self.where, nothing, nothing.view(np.uint8), np.zeros(1, np.int64), offset)
-        buffer, bounds = open_blocks(values, offset - first, min(max_records, end - offset), max_bytes)
-        after = offset + len(bounds) - 1
-        return Fetched(self.where, np.arange(offset, after, dtype=np.int64), buffer, bounds, after)
+            return Fetched(self.where, nothing, Records.of(()), offset)
+        records = open_blocks(values, offset - first, min(max_records, end - offset), max_bytes)
+        after = offset + len(records)
+        return Fetched(self.where, np.arange(offset, after, dtype=np.int64), records, after)
 
     def _collect(
         self,

@@ -25,7 +25,6 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import FOREVER, Entry, Fetched, TopicPartition, TopicSettings
 from railgun.state.end_marker import END_MARK, read_mark
 from railgun.state.rocks_files import check_files
-from railgun.wire.encode import Records
 from reservoir.files import DiskFiles
 
 _ATTEMPTS, _PAUSE_S = 5, 0.05
@@ -151,7 +150,7 @@ class ReadOnlyLog:
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._refuse()
 
-    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
+    def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
         self._refuse()
 
     def fetch(

@@ -19,7 +19,6 @@ from confluent_kafka import KafkaError, Message, Producer
 from railgun.messaging.kafka.clients import produce_all
 from railgun.messaging.kafka.settings import LINGERING
 from railgun.messaging.transport import Entry, TopicPartition
-from railgun.wire.encode import Records
 
 IN_FLIGHT_LIMIT = 5
 """Records of a partition that are pipelined. Each of them may become a request of its own."""
@@ -96,7 +95,7 @@ class Delivery:
         assert self.entry is not None
         where, records, keys, headers = self.entry
         self.entry = None
-        values = records.to_list() if isinstance(records, Records) else records
+        values = records.to_list()
         refused = produce_all(producer, where.topic, where.partition, values, keys, headers, self)
         if refused:
             self.submission.fail(refused[0], where)

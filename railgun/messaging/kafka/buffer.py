@@ -7,6 +7,7 @@ import numpy as np
 from confluent_kafka import KafkaError, Message
 
 from railgun.messaging.transport import Fetched, TopicPartition
+from railgun.wire.records import Records
 
 # The consumer stops fetching a partition that has more than this buffered, until it is read.
 BUFFER_LIMIT_BYTES = 16 << 20
@@ -78,21 +79,17 @@ class PartitionBuffer:
         values: list[Any] = list(map(Message.value, messages))
         if None in values:
             values = [value or b"" for value in values]
-        if len(values) == 1:
-            bounds = np.array((0, len(values[0])), np.int64)
-        else:
-            bounds = np.zeros(len(values) + 1, np.int64)
-            np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=bounds[1:])
-        if bounds[-1] > max_bytes:
-            fitting = max(int(np.searchsorted(bounds, max_bytes, "right")) - 1, 1)
-            messages, values, bounds = messages[:fitting], values[:fitting], bounds[: fitting + 1]
+        if self.size_bytes > max_bytes:
+            ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+            fitting = max(int(np.searchsorted(ends, max_bytes, "right")), 1)
+            messages, values = messages[:fitting], values[:fitting]
+        records = Records.of(values)
         offsets: Any = np.fromiter(map(_offset, messages), np.int64, len(messages))
         del self._messages[: len(messages)]
-        self.size_bytes -= int(bounds[-1])
+        self.size_bytes -= records.size_bytes
         self.position = int(offsets[-1]) + 1 if self._messages else self.end
-        buffer = np.frombuffer(b"".join(values), np.uint8)
         appended_ms = messages[0].timestamp()[1] if messages else 0
-        return Fetched(self.where, offsets, buffer, bounds, self.position, appended_ms)
+        return Fetched(self.where, offsets, records, self.position, appended_ms)
 
 
 # A message without an error has an offset.

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from railgun.messaging.block import lengths_of, sizes_of
 from railgun.messaging.errors import (
-    RecordTooLargeError,
     TransportClosedError,
     TransportFailedError,
     TransportFullError,
@@ -19,8 +17,7 @@ from railgun.messaging.kafka.clients import Producer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
-from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry
-from railgun.wire.encode import Records
+from railgun.messaging.transport import Entry, checked_bytes
 
 PENDING_LIMIT_BYTES = 64 << 20
 """Back-pressure: a submission that would make more than this unacknowledged is refused."""
@@ -144,11 +141,7 @@ def split_entry(entry: Entry) -> list[Part]:
 
     Raises RecordTooLargeError, and ValueError where the entry has no records, or keys or headers of another number.
     """
-    n, size_bytes, largest = sizes_of(entry.records)
-    if n == 0:
-        raise ValueError(f"nothing to append to {entry.where}")
-    if largest > RECORD_LIMIT_BYTES:
-        raise RecordTooLargeError(str(entry.where), largest, RECORD_LIMIT_BYTES)
+    size_bytes, n = checked_bytes(entry), len(entry.records)
     for each in (entry.keys, entry.headers):
         if each is not None and len(each) != n:
             raise ValueError(f"{n} records to {entry.where} have {len(each)} keys or headers")
@@ -157,24 +150,16 @@ def split_entry(entry: Entry) -> list[Part]:
 
 
 def _split(entry: Entry) -> Iterator[Part]:
-    ends = np.cumsum(lengths_of(entry.records) + _RECORD_OVERHEAD_BYTES)
+    ends = np.cumsum(np.diff(entry.records.offsets) + _RECORD_OVERHEAD_BYTES)
     first, base = 0, 0
     while first < len(ends):
         after = max(first + 1, int(np.searchsorted(ends, base + REQUEST_LIMIT_BYTES, "right")))
         end = int(ends[after - 1])
         part = Entry(
             entry.where,
-            _slice(entry.records, first, after),
+            entry.records.part(first, after),
             entry.keys and entry.keys[first:after],
             entry.headers and entry.headers[first:after],
         )
         yield Part(part, after - first, end - base)
         first, base = after, end
-
-
-def _slice(records: Sequence[bytes] | Records, first: int, after: int) -> Sequence[bytes] | Records:
-    """Records first to after - 1. Of a buffer only their bytes, since all of it is copied when they are sent."""
-    if not isinstance(records, Records):
-        return records[first:after]
-    begin, end = records.offsets[[first, after]]
-    return Records(records.buffer[begin:end], records.offsets[first : after + 1] - begin)

@@ -26,7 +26,7 @@ from railgun.messaging.transport import (
     TopicPartition,
     TopicSettings,
 )
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 _SECTION = "[kafka]"
 # Names to suggest for an unknown one: the settings that are used most.
@@ -118,8 +118,8 @@ class KafkaTransport:
         self._check_open()
         return self._producer.submit(entries)
 
-    def append(self, topic: str, partition: int, records: Sequence[bytes] | Records) -> int:
-        return self.submit((Entry(TopicPartition(topic, partition), records),)).result()[0]
+    def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
+        return self.submit((Entry(TopicPartition(topic, partition), Records.of(records)),)).result()[0]
 
     def start_offset(self, topic: str, partition: int) -> int:
         self._check_open()

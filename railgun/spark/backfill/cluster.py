@@ -21,7 +21,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.task.settings import TaskIdentity, TaskSettings
-from railgun.wire.decode_kernel import CONTROL
+from railgun.wire.records import EVENT, kind_of
 
 _READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
 _TIME = 2  # in an event record
@@ -107,7 +107,7 @@ def _first_ms(transport: KafkaTransport, where: TopicPartition) -> int:
     while offset < end:
         fetched = transport.read(*where, offset, _READ_RECORDS, _READ_BYTES)
         for record in fetched.values():
-            if record[:1] != bytes((CONTROL,)):
+            if kind_of(record) == EVENT:
                 return int(msgspec.msgpack.decode(record[1:])[_TIME])
         offset = fetched.next_offset
     return TIME_MAX

@@ -23,8 +23,6 @@ from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.wire.arrow_records import array_of, records_of
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoder
-from railgun.wire.encode import Records
-from railgun.wire.msgpack import Status
 
 PIECES_SQL = "task int, first long, end long"
 _PIECE_ROWS = 262_144
@@ -98,38 +96,33 @@ class _OwnRows:
 
     def of(self, number: int, raw: RawRecords) -> Iterator[pa.RecordBatch]:
         """Rows of one task's records, as long as they come."""
-        assert raw.buffer is not None
-        assert raw.bounds is not None
+        assert raw.records is not None
         assert raw.times is not None
-        done, n = 0, len(raw.offsets)
-        while done < n:
-            decoded = self._decoder.decode_buffer(raw.buffer, raw.bounds[done:])
-            count = decoded.n
-            if not count or (decoded.status[:count] != Status.OK).any():
-                raise RecordError(
-                    "an event that the stream has accepted cannot be read; railgun inspect says more"
-                )
-            rows = slice(done, done + count)
-            counted_ms, offsets = raw.times[rows], raw.offsets[rows]
-            before = counted_ms < self._cut_ms
-            times = np.where(before, decoded.time[:count], self._cut_ms)
-            if self._has_long_ids:
-                ids = long_ids(decoded.words[0, :count])
-            else:
-                lengths = decoded.id_length[:count]
-                references = (decoded.id_offset[:count] << REF_LENGTH_BITS) | lengths
-                ids = text_ids(references.view(np.uint64), decoded.buffer)
-            keys = _keys(offsets, counted_ms)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(np.full(count, number, np.int32)),
-                    pa.array(times),
-                    pc.if_else(pa.array(before), ids, keys),
-                    array_of(Records(raw.buffer, raw.bounds[done : done + count + 1])),
-                ],
-                schema=ROWS,
+        decoded = self._decoder.decode(raw.records)
+        count = decoded.n
+        if decoded.exceptions:
+            raise RecordError(
+                "an event that the stream has accepted cannot be read; railgun inspect says more"
             )
-            done += count
+        counted_ms, offsets = raw.times, raw.offsets
+        before = counted_ms < self._cut_ms
+        times = np.where(before, decoded.time[:count], self._cut_ms)
+        if self._has_long_ids:
+            ids = long_ids(decoded.words[0, :count])
+        else:
+            lengths = decoded.id_length[:count]
+            references = (decoded.id_offset[:count] << REF_LENGTH_BITS) | lengths
+            ids = text_ids(references.view(np.uint64), decoded.buffer)
+        keys = _keys(offsets, counted_ms)
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array(np.full(count, number, np.int32)),
+                pa.array(times),
+                pc.if_else(pa.array(before), ids, keys),
+                array_of(raw.records),
+            ],
+            schema=ROWS,
+        )
 
 
 def _keys(offsets: NDArray[np.int64], counted_ms: NDArray[np.int64]) -> pa.Array:
@@ -155,7 +148,7 @@ def _raw(plan: HistoryPlan, partitioner: str, partition: int, first: int, end: i
         if batch.num_rows:
             times, offsets = (batch.column(name).to_numpy() for name in ("time", "offset"))
             records = records_of(batch.column("record"))
-            yield RawRecords(offsets, times, records.buffer, records.offsets)
+            yield RawRecords(offsets, times, records)
 
 
 def _log(plan: HistoryPlan, partitioner: str, partition: int) -> ReservoirRecordLog:

@@ -25,7 +25,7 @@ from railgun.spark.backfill.own_rows import due_times
 from railgun.spark.backfill.rows import ID, RECORD, TASK, TIME, Counts
 from railgun.task.settings import TaskSettings
 from railgun.wire.arrow_records import records_of
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 BUILT = pa.schema([("task", pa.int32()), ("said", pa.string())])
 BUILT_SQL = "task int, said string"

@@ -28,6 +28,7 @@ from railgun.spark.tables.record_log import Bounds, Piece, RawRecords, StreamSch
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.msgpack import Status
+from railgun.wire.records import EVENT, runs_of
 
 PARTITIONER, PARTITION, OFFSET = "partitioner", "partition", "offset"
 EVENT_TIME, EVENT_ID = "event_time", "event_id"
@@ -113,19 +114,18 @@ class RowMaker:
 
     def batches(self, raw: RawRecords, piece: Piece, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The events among records that lie within bounds, in order."""
-        if raw.buffer is None or raw.bounds is None:
+        if raw.records is None:
             assert raw.times is not None
             yield from self._batch(raw.offsets, raw.times, None, piece, bounds)
             return
-        done, n = 0, len(raw.offsets)
-        while done < n:
-            decoded = self._decoder.decode_buffer(raw.buffer, raw.bounds[done:])
-            count = decoded.n
-            if count:
-                rows = slice(done, done + count)
-                times = decoded.time[:count].copy() if raw.times is None else raw.times[rows]
+        done = 0
+        for kind, run in runs_of(raw.records):
+            rows = slice(done, done + len(run))
+            if kind == EVENT:
+                decoded = self._decoder.decode(run)
+                times = decoded.time[: decoded.n].copy() if raw.times is None else raw.times[rows]
                 yield from self._batch(raw.offsets[rows], times, decoded, piece, bounds)
-            done += count + (1 if decoded.control else 0)
+            done = rows.stop
 
     def _batch(
         self,

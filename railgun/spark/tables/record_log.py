@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.model import StreamDefinition
+from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from reservoir.layout import INT64_MAX, INT64_MIN
 
@@ -62,14 +63,13 @@ class StreamSchemas:
 class RawRecords:
     """Consecutive records of one task, control records among them.
 
-    offsets int64[n].  buffer uint8[...], bounds int64[n + 1]: record i is buffer[bounds[i]:bounds[i + 1]]; None
-    where payloads were not asked for.  times int64[n]: at which events were accepted, ms; None: as the records say.
+    offsets int64[n].  records: None where payloads were not asked for.  times int64[n]: at which events were accepted,
+    ms; None: as the records say.
     """
 
     offsets: NDArray[np.int64]
     times: NDArray[np.int64] | None
-    buffer: NDArray[np.uint8] | None
-    bounds: NDArray[np.int64] | None
+    records: Records | None
 
 
 class RecordLog(Protocol):

@@ -7,6 +7,7 @@ import numpy as np
 
 from railgun.spark.errors import OptionError, PlaceError
 from railgun.spark.tables.record_log import Bounds, Piece, RawRecords
+from railgun.wire.records import Records
 from reservoir.errors import ReservoirError
 from reservoir.files import DiskFiles
 from reservoir.native.jit import array_at
@@ -121,5 +122,5 @@ def _rows(reader: SegmentReader, chunk: IndexedChunk, *, payloads: bool) -> RawR
     times = array_at(hot.time_at, hot.rows, np.int64).copy()
     offsets = array_at(hot.seq_at, hot.rows, np.int64).copy()
     if not payloads:
-        return RawRecords(offsets, times, None, None)
-    return RawRecords(offsets, times, *decode_payload(reader.section(chunk.place, SECTION_PAYLOAD)))
+        return RawRecords(offsets, times, None)
+    return RawRecords(offsets, times, Records(*decode_payload(reader.section(chunk.place, SECTION_PAYLOAD))))

@@ -53,7 +53,7 @@ class TopicRecordLog:
                 )
             # A broker's offsets have gaps: as many records may reach further.
             count = int((fetched.offsets < piece.end).sum())
-            yield RawRecords(fetched.offsets[:count], None, fetched.buffer, fetched.bounds[: count + 1])
+            yield RawRecords(fetched.offsets[:count], None, fetched.records.part(0, count))
             at = fetched.next_offset
 
     def end_offsets(self) -> dict[int, int]:

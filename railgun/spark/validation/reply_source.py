@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Context, Decimal, InvalidOperation
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +180,8 @@ class ReplyReader(DataSourceReader):
         log = self._place.open()
         try:
             for raw in log.read(part, Bounds(), payloads=True):
-                assert raw.buffer is not None
-                assert raw.bounds is not None
-                data, ends = raw.buffer.tobytes(), raw.bounds.tolist()
-                values = [data[begin:end] for begin, end in pairwise(ends)]
+                assert raw.records is not None
+                values = raw.records.to_list()
                 numbers = [number_of(part.partition, offset) for offset in raw.offsets.tolist()]
                 yield rows.batch(values, numbers, "offset")
         finally:

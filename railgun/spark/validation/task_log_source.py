@@ -26,8 +26,9 @@ from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, fiel
 from railgun.wire.arrow_records import array_of
 from railgun.wire.columns import REF_LENGTH_BITS
 from railgun.wire.decode import Decoded, Decoder
-from railgun.wire.encode import ControlRecordError, Records, decode_control
+from railgun.wire.encode import ControlRecordError, decode_control
 from railgun.wire.msgpack import Status
+from railgun.wire.records import EVENT, Records, runs_of
 
 FORMAT = "railgun_task_log"
 CONTROL = "control"
@@ -133,21 +134,16 @@ class _Rows:
         self._has_records = has_records
 
     def batches(self, raw: RawRecords, piece: Piece) -> Iterator[pa.RecordBatch]:
-        assert raw.buffer is not None
-        assert raw.bounds is not None
-        done, n = 0, len(raw.offsets)
-        while done < n:
-            decoded = self._decoder.decode_buffer(raw.buffer, raw.bounds[done:])
-            count = decoded.n
-            if count:
-                rows = slice(done, done + count)
-                records = self._records(Records(raw.buffer, raw.bounds[done : done + count + 1]))
-                yield self._events(decoded, raw.offsets[rows], records, piece.partition)
-            done += count
-            if decoded.control:
-                begin, end = raw.bounds[done : done + 2].tolist()
-                yield self._control(raw.buffer[begin:end].tobytes(), int(raw.offsets[done]), piece.partition)
-                done += 1
+        assert raw.records is not None
+        done = 0
+        for kind, run in runs_of(raw.records):
+            offsets = raw.offsets[done : done + len(run)]
+            if kind == EVENT:
+                yield self._events(self._decoder.decode(run), offsets, self._records(run), piece.partition)
+            else:
+                for record, offset in zip(run.to_list(), offsets.tolist()):
+                    yield self._control(record, offset, piece.partition)
+            done += len(run)
 
     def _records(self, records: Records) -> pa.Array:
         if not self._has_records:

@@ -17,9 +17,9 @@ from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.pending_table import PendingTable
 from frontend.exchange.streams import StreamIntake
 from frontend.problems import Problem, ProblemError
-from frontend.scoring.replies import Reply
 from frontend.topics.recorded import RecordedReplies
 from railgun.catalog.definitions import parse_definitions
+from railgun.ingest.replies import Reply
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution

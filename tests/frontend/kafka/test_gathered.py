@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.exchange.gathered import Gathered
-from frontend.scoring.replies import JsonValue, values_by_metric
+from railgun.ingest.replies import JsonValue, values_by_metric
 from railgun.plan.result_block import NO_METRICS, ResultBlock
 from railgun.wire.reply import PlaneLayout, ReplyBatch, ReplyMetric, ReplySource, Shape
 

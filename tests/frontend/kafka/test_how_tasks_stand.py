@@ -16,6 +16,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
+from railgun.wire.records import Records
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
 from tests.frontend.serving import until
@@ -109,7 +110,7 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(kafka: str) -> None:
 
             def say(partition: int, **more: Any) -> None:
                 record = msgspec.json.encode({**of_all, "partition": partition, **more})
-                entry = Entry(TopicPartition(topics.positions, 0), [record], [b"%d" % partition])
+                entry = Entry(TopicPartition(topics.positions, 0), Records.of([record]), [b"%d" % partition])
                 transport.submit([entry]).result()
                 until(lambda: known.newest.get(("s", "k", partition), {}).items() >= more.items())
 

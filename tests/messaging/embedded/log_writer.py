@@ -13,6 +13,7 @@ from pathlib import Path
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 
 say = threading.Lock()
 
@@ -32,7 +33,7 @@ def write(log: EmbeddedLog, writer: int) -> None:
             if writer % 2:
                 first = log.append("t", 0, records)
             else:
-                first = log.submit([Entry(TopicPartition("t", 0), records)]).result()[0]
+                first = log.submit([Entry(TopicPartition("t", 0), Records.of(records))]).result()[0]
         except TransportError as error:
             told(f"FAILED {type(error).__name__}")
             return

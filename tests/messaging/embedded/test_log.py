@@ -26,7 +26,7 @@ from railgun.messaging.errors import (
     TransportVersionError,
 )
 from railgun.messaging.transport import Entry, TopicPartition
-from railgun.wire.encode import Records
+from railgun.wire.records import Records
 
 T0 = TopicPartition("t", 0)
 
@@ -86,7 +86,7 @@ def test_any_life_of_a_log(tmp_path_factory: pytest.TempPathFactory, data: st.Da
             offsets = np.arange(data.draw(st.integers(2, 300)), dtype=np.int64) * 3
             buffer = np.arange(offsets[-1], dtype=np.int64).astype(np.uint8)
             records = Records(buffer, offsets)
-            assert log.append("t", 0, records) == len(model)
+            assert log.submit([Entry(T0, records)]).result() == [len(model)]
             model += records.to_list()
         elif action == "trim":
             start = max(start, data.draw(st.integers(0, len(model))))
@@ -135,7 +135,7 @@ def test_a_failed_write_is_for_good(tmp_path: Path) -> None:
                 with pytest.raises(TransportIOError, match="no space left"):
                     log.append("t", 0, [b"x"])
                 with pytest.raises(TransportIOError, match="no space left"):
-                    log.submit([Entry(T0, [b"x"])])
+                    log.submit([Entry(T0, Records.of([b"x"]))])
             assert contents(log) == acknowledged
         with suppress(TransportIOError):
             log.close()
@@ -153,7 +153,7 @@ def test_a_failure_reaches_all_that_wait(tmp_path: Path) -> None:
     log.create_topic("t", 1)
     database.calls_left = 0
     with log._commits.exclusive():
-        futures = [log.submit([Entry(T0, [b"x"])]) for _ in range(20)]
+        futures = [log.submit([Entry(T0, Records.of([b"x"]))]) for _ in range(20)]
     for future in futures:
         assert isinstance(future.exception(30), TransportIOError)
     log.close()
@@ -162,7 +162,7 @@ def test_a_failure_reaches_all_that_wait(tmp_path: Path) -> None:
 def test_too_much_waiting_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         with log._commits.exclusive():
-            entry = Entry(T0, [bytes(8 << 20)])
+            entry = Entry(T0, Records.of([bytes(8 << 20)]))
             futures = [log.submit([entry]) for _ in range(PENDING_LIMIT_BYTES // (9 << 20))]
             with pytest.raises(TransportFullError):
                 log.submit([entry])
@@ -173,9 +173,11 @@ def test_too_much_waiting_is_refused(tmp_path: Path) -> None:
 def test_a_topic_deleted_under_way_fails_its_own_alone(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.create_topic("u", 1)
-        gone = log._submission([Entry(T0, [b"x"]), Entry(TopicPartition("u", 0), [b"y"])])
+        gone = log._submission(
+            [Entry(T0, Records.of([b"x"])), Entry(TopicPartition("u", 0), Records.of([b"y"]))]
+        )
         log.delete_topic("t")
-        stays = log._submission([Entry(TopicPartition("u", 0), [b"z"])])
+        stays = log._submission([Entry(TopicPartition("u", 0), Records.of([b"z"]))])
         log._commits.submit(gone)
         log._commits.submit(stays)
         assert isinstance(gone.future.exception(30), TransportError)
@@ -278,7 +280,7 @@ def test_readers_wait_for_durability(tmp_path: Path) -> None:
     log.create_topic("t", 1)
     log.append("t", 0, [b"a"])
     database.slow = True
-    future = log.submit([Entry(T0, [b"b"])])
+    future = log.submit([Entry(T0, Records.of([b"b"]))])
     assert syncing.wait(30)
     assert log.end_offset("t", 0) == 1
     assert log.read("t", 0, 0, 9, 99).values() == [b"a"]
@@ -296,7 +298,8 @@ def test_memory_and_disk_stay_bounded_while_trimming(tmp_path: Path) -> None:
         log.create_topic("t", 1)
         for _ in range(300):
             buffer = chance.integers(0, 256, 1 << 20, dtype=np.uint8)
-            log.append("t", 0, Records(buffer, np.arange(0, (1 << 20) + 1, 1 << 10, dtype=np.int64)))
+            records = Records(buffer, np.arange(0, (1 << 20) + 1, 1 << 10, dtype=np.int64))
+            log.submit([Entry(T0, records)]).result()
             log.trim("t", 0, max(log.end_offset("t", 0) - 2048, 0))
         assert log._recent_bytes <= embedded.RECENT_LIMIT_BYTES
         # RocksDB goes on deleting files while they are counted.
@@ -308,12 +311,12 @@ def test_few_records_for_the_page_cache_wake_no_thread(tmp_path: Path) -> None:
         log.create_topic("t", 1)
         threads = threading.active_count()
         for place in range(5):
-            future = log.submit([Entry(T0, [b"%d" % place])])
+            future = log.submit([Entry(T0, Records.of([b"%d" % place]))])
             assert future.done()
             assert future.result() == [place]
         assert threading.active_count() == threads
         # Many go through the thread; few that come after them are written after them.
-        many = log.submit([Entry(T0, [bytes(1_000)] * 100)])
-        few = log.submit([Entry(T0, [b"last"])])
+        many = log.submit([Entry(T0, Records.of([bytes(1_000)] * 100))])
+        few = log.submit([Entry(T0, Records.of([b"last"]))])
         assert (many.result(), few.result()) == ([5], [105])
-        assert log.read("t", 0, 105, 1, 100).buffer.tobytes().endswith(b"last")
+        assert log.read("t", 0, 105, 1, 100).records.buffer.tobytes().endswith(b"last")

@@ -14,6 +14,7 @@ from railgun.messaging.errors import (
     TransportReadOnlyError,
 )
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 
 
 def read(log: ReadOnlyLog, at: int = 0) -> list[bytes]:
@@ -49,7 +50,7 @@ REFUSED: list[Callable[[ReadOnlyLog], object]] = [
     lambda log: log.create_topic("a", 3),
     lambda log: log.delete_topic("a"),
     lambda log: log.append("a", 0, [b"x"]),
-    lambda log: log.submit([Entry(TopicPartition("a", 0), [b"x"])]),
+    lambda log: log.submit([Entry(TopicPartition("a", 0), Records.of([b"x"]))]),
     lambda log: log.trim("a", 0, 1),
     lambda log: log.wait({}, 0),
     lambda log: log.sync(),

@@ -20,6 +20,7 @@ from railgun.messaging.kafka.batching import (
     Submission,
 )
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 
 _LIMIT_S = 60.0
 _BOTH = {"pipelining", "batching"}
@@ -128,7 +129,7 @@ class _Sent:
     def send(self, partition: int, records: int, held_bytes: int = 1 << 20) -> None:
         own = [b"%d" % (len(self.expected[partition]) + i) for i in range(records)]
         self.expected[partition] += own
-        entry = Entry(TopicPartition("t", partition), own)
+        entry = Entry(TopicPartition("t", partition), Records.of(own))
         self.producer.send(Delivery(Submission([0], 1, 0), 0, entry, records, held_bytes, self._delivered))
 
     def _delivered(self, delivery: Delivery) -> None:

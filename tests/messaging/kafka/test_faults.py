@@ -16,6 +16,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 from tests.broker.quick_broker import unheard
 from tests.halting import halt
 
@@ -48,7 +49,9 @@ def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
         def write() -> None:
             while not stopped.wait(0.002):
                 serial = len(futures)
-                futures.append(transport.submit([Entry(_WHERE, [b"%d:%d" % (serial, i) for i in range(3)])]))
+                futures.append(
+                    transport.submit([Entry(_WHERE, Records.of([b"%d:%d" % (serial, i) for i in range(3)]))])
+                )
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -81,7 +84,7 @@ def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
         try:
             with pytest.raises(TransportUnavailableError, match="t-1"):
                 hasty.append("t", 1, [b"given up"])
-            block = Entry(_WHERE, [bytes(1 << 20)] * 4)
+            block = Entry(_WHERE, Records.of([bytes(1 << 20)] * 4))
             futures = [patient.submit([block]) for _ in range(15)]
             with pytest.raises(TransportFullError):
                 patient.submit([block])
@@ -99,7 +102,7 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
         transport.create_topic("t", 1)
         transport.append("t", 0, [b"first"])
         halt(status.pid)
-        future = transport.submit([Entry(_WHERE, [b"never"])])
+        future = transport.submit([Entry(_WHERE, Records.of([b"never"]))])
     finally:
         transport.close(within_s=1.0)
         os.kill(status.pid, signal.SIGCONT)

@@ -13,6 +13,7 @@ from railgun.messaging.kafka.batching import BatchingProducer, Delivery, Submiss
 from railgun.messaging.kafka.producer import split_entry
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 
 _LIMIT_S = 60.0
 # More than a batch may linger.
@@ -51,7 +52,7 @@ class _Sent:
 
     def send(self, partition: int, records: Sequence[bytes]) -> Submission:
         where = TopicPartition("t", partition)
-        parts = split_entry(Entry(where, records))
+        parts = split_entry(Entry(where, Records.of(records)))
         submission = Submission([0], len(parts), sum(part.held_bytes for part in parts))
         for number, part in enumerate(parts):
             index = None if number else 0
@@ -90,7 +91,7 @@ def test_what_waits_behind_its_failed_head_is_not_sent(records: int, size_bytes:
     sent = _Sent()
     large = _numbered(records, size_bytes)
     submission = sent.send(0, large)
-    head, *rest = split_entry(Entry(TopicPartition("t", 0), large))
+    head, *rest = split_entry(Entry(TopicPartition("t", 0), Records.of(large)))
     assert len(rest) > 2
     behind = [sent.send(0, [b"behind"]), sent.send(0, [b"after"] * 10)]
     assert sent.wait(3) == [submission, *behind]

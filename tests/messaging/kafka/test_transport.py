@@ -36,6 +36,7 @@ from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartitio
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of
+from railgun.wire.records import Records
 
 _QUICK = {"fetch.wait.max.ms": 10}
 
@@ -87,7 +88,7 @@ def test_other_clients_see_keys_headers_and_times_of_arrival(
     transport.create_topic(t, 1)
     where = TopicPartition(t, 0)
     headers = [[("reason", b"not JSON"), ("at", b"7")], []]
-    transport.submit([Entry(where, [b"a", b"b"], [b"k", None], headers)]).result(30)
+    transport.submit([Entry(where, Records.of([b"a", b"b"]), [b"k", None], headers)]).result(30)
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "x", "enable.auto.commit": False})
     try:
         consumer.assign([KafkaTopicPartition(t, 0, 0)])
@@ -196,7 +197,9 @@ def test_what_is_not_read_is_not_fetched_without_end(
     positions = {slow: 0, quick: 0}
     transport.fetch(positions, 1, 1, 0)
     for _ in range(4):
-        transport.submit([Entry(each, [b"%d" % i for i in range(1_000)]) for each in positions]).result(30)
+        transport.submit(
+            [Entry(each, Records.of([b"%d" % i for i in range(1_000)])) for each in positions]
+        ).result(30)
     found: dict[TopicPartition, list[int]] = {slow: [], quick: []}
     while positions != {slow: 4_000, quick: 4_000}:
         # The slow one is read by tens while the quick one has records.
@@ -213,7 +216,7 @@ def test_what_is_not_read_is_not_fetched_without_end(
 def test_threads_that_read_one_partition_do_not_disturb_each_other(transport: KafkaTransport, t: str) -> None:
     transport.create_topic(t, 1)
     where = TopicPartition(t, 0)
-    transport.submit([Entry(where, [b"%d" % i for i in range(3_000)])]).result(30)
+    transport.submit([Entry(where, Records.of([b"%d" % i for i in range(3_000)]))]).result(30)
     found: dict[str, list[tuple[int, bytes]]] = {"first": [], "second": [], "fetching": []}
 
     def read(name: str, limit: int) -> None:
@@ -286,7 +289,9 @@ def test_what_a_shadow_read_is_released_with_it_and_whoever_follows_goes_on(
 def test_threads_that_begin_anew_elsewhere_get_what_they_asked_for(transport: KafkaTransport, t: str) -> None:
     transport.create_topic(t, 4)
     places = [TopicPartition(t, partition) for partition in range(4)]
-    transport.submit([Entry(each, [b"%d" % i for i in range(2_000)]) for each in places]).result(30)
+    transport.submit([Entry(each, Records.of([b"%d" % i for i in range(2_000)])) for each in places]).result(
+        30
+    )
     wrong: list[object] = []
 
     def read(partition: int) -> None:
@@ -309,12 +314,12 @@ def test_the_largest_record_passes_and_a_larger_one_is_refused(transport: KafkaT
     transport.create_topic(t, 1)
     where = TopicPartition(t, 0)
     with pytest.raises(RecordTooLargeError):
-        transport.submit([Entry(where, [b"x", bytes(RECORD_LIMIT_BYTES + 1)])])
+        transport.submit([Entry(where, Records.of([b"x", bytes(RECORD_LIMIT_BYTES + 1)]))])
     key = bytes(65_535)
-    assert transport.submit([Entry(where, [bytes(RECORD_LIMIT_BYTES)], [key])]).result(60) == [0]
+    assert transport.submit([Entry(where, Records.of([bytes(RECORD_LIMIT_BYTES)]), [key])]).result(60) == [0]
     assert len(transport.read(t, 0, 0, 1, 1).values()[0]) == RECORD_LIMIT_BYTES
     with pytest.raises(ValueError, match="keys"):
-        transport.submit([Entry(where, [b"a", b"b"], [b"k"])])
+        transport.submit([Entry(where, Records.of([b"a", b"b"]), [b"k"])])
 
 
 def test_a_broker_that_is_not_there() -> None:
@@ -338,13 +343,13 @@ def test_closed_ones_leave_no_threads_and_share_what_asks(kafka: str, t: str) ->
     with KafkaTransport(settings) as first:
         first.create_topic(t, 1)
         with KafkaTransport(settings) as second:
-            second.submit([Entry(TopicPartition(t, 0), [b"a"] * 10)]).result(60)
+            second.submit([Entry(TopicPartition(t, 0), Records.of([b"a"] * 10))]).result(60)
             assert shared_admin(settings) is shared_admin(settings)
         assert len(_read_all(first, TopicPartition(t, 0))) == 10
         with pytest.raises(TransportClosedError):
             second.topics()
     with pytest.raises(TransportClosedError):
-        first.submit([Entry(TopicPartition(t, 0), [b"a"])])
+        first.submit([Entry(TopicPartition(t, 0), Records.of([b"a"]))])
     ended(before)
 
 

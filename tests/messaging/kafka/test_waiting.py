@@ -13,6 +13,7 @@ from railgun.messaging.kafka.output import Outgoing, TransactionalOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wire.records import Records
 from tests.broker.quick_broker import unheard
 from tests.halting import halt
 from tests.messaging.in_time import in_time
@@ -74,7 +75,9 @@ def test_many_small_records_submitted_at_once(broker: LocalBroker) -> None:
         transport.append(*where, [b"first"] * 10)
         halt(status.pid)
         try:
-            future = transport.submit([Entry(where, records), Entry(TopicPartition("t", 1), [b"beside"])])
+            future = transport.submit(
+                [Entry(where, Records.of(records)), Entry(TopicPartition("t", 1), Records.of([b"beside"]))]
+            )
             time.sleep(2.0)
             before_s, begun_s = _used_s(), time.monotonic()
             time.sleep(1.5)

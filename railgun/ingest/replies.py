@@ -1,9 +1,10 @@
-"""Replies by columns: the results of many events, as objects that are encoded to JSON in one call.
+"""Replies by columns: the results of many events, as objects that are encoded to JSON, or made Python's, in one call.
 
 Results of one kind are converted together; Python runs for single values only where text is made.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -14,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from railgun.ingest.answers import NOT_SENT, Answers
+from railgun.ingest.accepted import Taken
+from railgun.ingest.answers import NOT_SENT, Answers, says_something
 from railgun.ingest.result_table import LATE_WORDS
-from railgun.ingest.scored import Scored
 from railgun.language.types import STRING, Kind, Type
 from railgun.plan.outputs import MetricColumn, is_wide
 from railgun.plan.result_block import ResultBlock, ResultForm
@@ -39,8 +40,8 @@ class _Group(NamedTuple):
     """Metrics of one type, by place among the metrics and among the wide ones, and what makes values of their words."""
 
     names: tuple[str, ...]
-    places: NDArray[np.int64]
-    high: NDArray[np.int64]
+    places: NDArray[np.int64] | slice
+    high: NDArray[np.int64] | slice
     values: Callable[[_Words], Values]
 
 
@@ -54,8 +55,9 @@ def values_by_metric(block: ResultBlock, selection: Sequence[str] | None) -> dic
     for group in _groups(block.form, None if selection is None else tuple(selection)):
         words = _Words(block.low[group.places], block.high[group.high], block.nulls[group.places], block.heap)
         values = group.values(words)
-        for place in np.flatnonzero(words.nulls).tolist():
-            values[place] = None
+        if 1 in words.nulls.tobytes():
+            for place in np.flatnonzero(words.nulls).tolist():
+                values[place] = None
         for metric, name in enumerate(group.names):
             found[name] = values[metric * n : (metric + 1) * n]
     return found
@@ -71,12 +73,19 @@ def _groups(form: ResultForm, selection: tuple[str, ...] | None) -> tuple[_Group
     return tuple(
         _Group(
             tuple(form.names[place] for place in places),
-            np.array(places, np.int64),
-            np.array([wide[place] for place in places if place in wide], np.int64),
+            _chosen(places),
+            _chosen([wide[place] for place in places if place in wide]),
             _values(type_),
         )
         for type_, places in by_type.items()
     )
+
+
+def _chosen(places: list[int]) -> NDArray[np.int64] | slice:
+    """As what is quickest to index by."""
+    step = places[1] - places[0] if len(places) > 1 else 1
+    first, after = (places[0], places[-1] + 1) if places else (0, 0)
+    return slice(first, after, step) if places == [*range(first, after, step)] else np.array(places, np.int64)
 
 
 def _values(type_: Type) -> Callable[[_Words], Values]:
@@ -144,6 +153,19 @@ class Reply(msgspec.Struct, gc=False):
     partial: Mapping[str, int] | msgspec.UnsetType = msgspec.UNSET
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What became of events that arrived together: which were refused, and the others' answers by columns.
+
+    taken: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added.
+    answers: by partitioner in the stream's order, to the events that were taken; a metric is in those of its home.
+    """
+
+    taken: Taken
+    metrics: tuple[str, ...]
+    answers: Mapping[str, Answers]
+
+
 def replies_of(scored: Scored, selection: Sequence[str] | None) -> list[Reply]:
     """The replies to the events that were taken, in order. selection: only these metrics; None: all."""
     names = scored.metrics
@@ -163,6 +185,12 @@ def replies_of(scored: Scored, selection: Sequence[str] | None) -> list[Reply]:
     return replies
 
 
+def python_replies(scored: Scored) -> list[dict[str, Any]]:
+    """The same as Python has them, with all metrics: what their JSON says."""
+    found: list[dict[str, Any]] = msgspec.to_builtins(replies_of(scored, None))
+    return found
+
+
 @lru_cache(maxsize=256)
 def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
     # Names of metrics may be words of Python's.
@@ -175,13 +203,18 @@ def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
 def _put_life(replies: list[Reply], all_answers: Mapping[str, Answers], names: Sequence[str]) -> None:
     """What there is to say beside results: of most events nothing."""
     for partitioner, answers in all_answers.items():
-        for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():
-            reply = replies[row]
-            message = {} if reply.late is msgspec.UNSET else reply.late
-            reply.late = message | {partitioner: LATE_WORDS[int(answers.late[row])]}
-        for row in np.flatnonzero(answers.duplicate == 1).tolist():
-            reply = replies[row]
-            reply.duplicate = [*(() if reply.duplicate is msgspec.UNSET else reply.duplicate), partitioner]
+        if says_something(answers.late):
+            for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():
+                reply = replies[row]
+                message = {} if reply.late is msgspec.UNSET else reply.late
+                reply.late = message | {partitioner: LATE_WORDS[int(answers.late[row])]}
+        if says_something(answers.duplicate):
+            for row in np.flatnonzero(answers.duplicate == 1).tolist():
+                reply = replies[row]
+                reply.duplicate = [
+                    *(() if reply.duplicate is msgspec.UNSET else reply.duplicate),
+                    partitioner,
+                ]
         if len(answers.warming_sets) > 1:
             _put_warming(replies, answers, names)
         if answers.partials:
