@@ -20,12 +20,12 @@ from frontend.scoring.in_thread import InThread
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, none_begun
+from railgun.engine.errors import EngineError, no_backfill_error
 from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import read_disk
 from railgun.host.host_state import one_line
-from railgun.ingest.replies import Scored, replies_of
+from railgun.ingest.replies import ScoredBatch, replies_of
 from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
@@ -204,7 +204,7 @@ class EmbeddedBackend(InThread):
     async def install_deepening(self, stream: str) -> dict[str, Any]:
         engine = self._the_engine()
         if await self._call(lambda engine: engine.deepening(stream)) is None:
-            raise as_problem(none_begun(stream))
+            raise as_problem(no_backfill_error(stream))
         self._installs.begin(stream, lambda: engine.deepen(stream))
         return await self.deepening(stream)
 
@@ -270,7 +270,7 @@ class EmbeddedBackend(InThread):
         }
 
 
-def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:
+def _shared(own: Sequence[Submission], scored: ScoredBatch) -> list[Outcome]:
     """The answers of a batch, each request's own."""
     replies: dict[tuple[str, ...] | None, list[Answer | None]] = {}
     outcomes: list[Outcome] = []
@@ -278,11 +278,11 @@ def _shared(own: Sequence[Submission], scored: Scored) -> list[Outcome]:
     n = sum(len(each.texts) for each in own)
     for each in own:
         if not each.reply:
-            answers = without_replies(scored.taken, n)
+            answers = without_replies(scored.accepted, n)
         elif each.metrics in replies:
             answers = replies[each.metrics]
         else:
-            answers = replies[each.metrics] = placed(scored.taken, replies_of(scored, each.metrics), n)
+            answers = replies[each.metrics] = placed(scored.accepted, replies_of(scored, each.metrics), n)
         outcomes.append((each, answers if len(own) == 1 else answers[first : first + len(each.texts)]))
         first += len(each.texts)
     return outcomes

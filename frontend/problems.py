@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from railgun.wire.no_json import no_json
+from railgun.wire.json_error import json_error
 from railgun.wire.validator import EventRefusedError, FieldError, Location
 
 RETRY_AFTER_S = 1
@@ -85,5 +85,5 @@ def of_event(status: int, error: EventRefusedError) -> Problem:
 
 def of_no_json(text: bytes, error: Exception) -> ProblemError:
     """The exception for a body that is no JSON. error: what its decoder raised."""
-    found = no_json(text, error)
+    found = json_error(text, error)
     return refusal(400, str(EventRefusedError([found])) if found.loc else found.msg, [found])

@@ -26,7 +26,7 @@ from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError
-from railgun.host.start import LoggedStart
+from railgun.host.start import LoggedStartProgress
 from railgun.kernels import compile_and_link, compiling_alone
 from reservoir.native.jit import is_image
 
@@ -75,7 +75,7 @@ def open_engine(
         gc.enable()
         with compiling_alone():
             compile_and_link()
-    engine = configured.open_engine(settings, LoggedStart(time.monotonic))
+    engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
     try:
         if definitions is not None:
             engine.apply(definitions, wait=False)

@@ -26,7 +26,7 @@ from railgun.state.rows import eviction as row_eviction
 from railgun.state.rows import load as row_load
 from railgun.task import admission, retirement
 from railgun.task.settings import TaskSettings
-from railgun.wire import reply_kernel, rfc3339, texts
+from railgun.wire import long_text, reply_kernel, rfc3339
 from reservoir import gather
 from reservoir.cursors import edges
 from reservoir.native import image as kernel_image
@@ -151,7 +151,7 @@ _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (scan, ("copy_rows",)),
     (reply_kernel, ("encode_reply", "record_bytes", "select_rows")),
     (rfc3339, ("parse_column", "parse_rfc3339")),
-    (texts, ("_write_longs",)),
+    (long_text, ("_write_longs",)),
     (edges, ("frame_passed",)),
     (gather, ("_pair_up",)),
 )

@@ -16,9 +16,9 @@ from frontend.problems import Problem, ProblemError, problem, refusal
 from frontend.scoring.answers_in_time import may_count
 from railgun.catalog.catalog import StreamEntry
 from railgun.host.host_state import one_line
-from railgun.ingest.accepted import UNASKED, Correlation, Position, Taken
+from railgun.ingest.accepted import UNASKED, AcceptedBatch, Correlation, Position
 from railgun.ingest.replies import Reply
-from railgun.ingest.stream_tasks import Portion
+from railgun.ingest.stream_tasks import TaskBatch
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -83,7 +83,7 @@ class Exchange:
                 self._collector.finish(pending)
 
     def submit(
-        self, stream: str, taken: Taken, positions: Sequence[Position] | None, timeout_ms: int
+        self, stream: str, accepted: AcceptedBatch, positions: Sequence[Position] | None, timeout_ms: int
     ) -> Future[list[Reply | Problem]]:
         """Publish events; the future gets the answer to each of them, in order.
 
@@ -96,13 +96,13 @@ class Exchange:
         def on_answered(finished: list[PendingRequest]) -> None:
             future.set_result(finished[0].answers())
 
-        self.ask(stream, taken, positions, timeout_ms, on_answered)
+        self.ask(stream, accepted, positions, timeout_ms, on_answered)
         return future
 
     def ask(
         self,
         stream: str,
-        taken: Taken,
+        accepted: AcceptedBatch,
         positions: Sequence[Position] | None,
         timeout_ms: int,
         on_answered: OnAnswered,
@@ -113,15 +113,17 @@ class Exchange:
         on_answered: called in the collector's thread with all of its requests that the same records have finished.
         context: for the caller to know them by.
         """
-        if len(taken) > EVENTS_MAX:
-            raise refusal(413, f"{len(taken)} events together; at most {EVENTS_MAX} are taken")
+        if len(accepted) > EVENTS_MAX:
+            raise refusal(413, f"{len(accepted)} events together; at most {EVENTS_MAX} are taken")
         homes, number = self._homes_of(stream), self.pending_table.number()
         front_end = self.front_end
         correlation = Correlation(front_end.number, front_end.incarnation, number << ROW_BITS, positions)
-        portions = taken.portions(correlation)
-        held = sum(portion.records.size_bytes for of_home in portions for portion in of_home)
-        size_bytes = held + EVENT_OVERHEAD_BYTES * len(taken)
-        pending = PendingRequest(number, stream, taken, homes, on_answered, timeout_ms, context, size_bytes)
+        task_batches = accepted.task_batches(correlation)
+        held = sum(task_batch.records.size_bytes for of_home in task_batches for task_batch in of_home)
+        size_bytes = held + EVENT_OVERHEAD_BYTES * len(accepted)
+        pending = PendingRequest(
+            number, stream, accepted, homes, on_answered, timeout_ms, context, size_bytes
+        )
         if not pending.left:
             self._collector.finish(pending)
             return pending
@@ -129,17 +131,17 @@ class Exchange:
         try:
             if self._is_gone(pending):
                 raise ProblemError(_gone(stream))
-            sent = self._send(stream, taken, portions)
+            sent = self._send(stream, accepted, task_batches)
         except BaseException:
             self.pending_table.remove(pending)
             raise
         sent.add_done_callback(partial(self._note_sent, pending))
         return pending
 
-    def publish(self, stream: str, taken: Taken) -> Future[list[int]]:
+    def publish(self, stream: str, accepted: AcceptedBatch) -> Future[list[int]]:
         """Publish events that want no answers; the future is done once they are durable."""
         self._homes_of(stream)
-        return self._send(stream, taken, taken.portions(UNASKED))
+        return self._send(stream, accepted, accepted.task_batches(UNASKED))
 
     def close(self) -> None:
         """Send what was published, tell what waits that nothing will come, let go of the broker."""
@@ -167,15 +169,19 @@ class Exchange:
         homes = self._homes.get(pending.stream)
         return homes is None or homes.created != pending.homes.created
 
-    def _send(self, stream: str, taken: Taken, portions: Sequence[Sequence[Portion]]) -> Future[list[int]]:
+    def _send(
+        self, stream: str, accepted: AcceptedBatch, task_batches: Sequence[Sequence[TaskBatch]]
+    ) -> Future[list[int]]:
         entries = [
             Entry(
-                TopicPartition(self.topics.tasks(stream, portion.share.partitioner), portion.share.partition),
-                portion.records,
-                taken.keys(home, portion.share),
+                TopicPartition(
+                    self.topics.tasks(stream, task_batch.share.partitioner), task_batch.share.partition
+                ),
+                task_batch.records,
+                accepted.keys(home, task_batch.share),
             )
-            for home, of_home in enumerate(portions)
-            for portion in of_home
+            for home, of_home in enumerate(task_batches)
+            for task_batch in of_home
         ]
         try:
             return self._transport.submit(entries)

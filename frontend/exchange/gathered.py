@@ -40,26 +40,26 @@ class Gathered(Answers):
 
         A row that was answered before keeps its first answer.
         """
-        taken: slice | NDArray[np.int64] = slice(first, after)
+        accepted: slice | NDArray[np.int64] = slice(first, after)
         fresh = self.waiting[rows]
         if not fresh.all():
-            taken = first + np.flatnonzero(fresh)
+            accepted = first + np.flatnonzero(fresh)
             rows = rows[fresh]
         if not len(rows):
             return 0
         self.waiting[rows] = False
-        flags = batch.flags[taken]
+        flags = batch.flags[accepted]
         self.late[rows] = flags & _LATE
         self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
         form = _form_of(batch.source)
         code = self.codes[rows] = self._code(form)
         ascends = bool((rows[1:] > rows[:-1]).all())
         if ascends and len(rows) == len(self.codes):
-            nulls = batch.nulls[:, taken]
-            self._whole = ResultBlock(form, batch.low(taken), batch.high(taken), nulls, batch.heap)
+            nulls = batch.nulls[:, accepted]
+            self._whole = ResultBlock(form, batch.low(accepted), batch.high(accepted), nulls, batch.heap)
         else:
-            self._put(code, batch, taken, rows)
-        self._note_life(batch, taken, rows)
+            self._put(code, batch, accepted, rows)
+        self._note_life(batch, accepted, rows)
         return len(rows) if ascends else len(distinct(rows))
 
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
@@ -91,24 +91,24 @@ class Gathered(Answers):
         return held
 
     def _put(
-        self, code: int, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
+        self, code: int, batch: ReplyBatch, accepted: slice | NDArray[np.int64], rows: NDArray[np.int64]
     ) -> None:
         held, form = self._blocks[code], self.sets[code]
         if held is None:
             held = self._blocks[code] = ResultBlock.nothing(form, len(self.codes))
-        low, nulls = batch.low(taken), batch.nulls[:, taken]
-        held.low[:, rows], held.high[:, rows], held.nulls[:, rows] = low, batch.high(taken), nulls
+        low, nulls = batch.low(accepted), batch.nulls[:, accepted]
+        held.low[:, rows], held.high[:, rows], held.nulls[:, rows] = low, batch.high(accepted), nulls
         for place in form.strings:
             held.low[place, rows] = self._heap.take(low[place], nulls[place], batch.heap)
 
     def _note_life(
-        self, batch: ReplyBatch, taken: slice | NDArray[np.int64], rows: NDArray[np.int64]
+        self, batch: ReplyBatch, accepted: slice | NDArray[np.int64], rows: NDArray[np.int64]
     ) -> None:
         warming = tuple(each.name for each in batch.source.metrics if each.warming)
         if warming:
             self.warming[rows] = self._warming_set(warming)
         if batch.partials:
-            within = np.arange(len(batch))[taken]
+            within = np.arange(len(batch))[accepted]
             for metric, bound_ms, first, after in batch.partials:
                 own = rows[(within >= first) & (within < after)]
                 if len(own):

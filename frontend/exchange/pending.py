@@ -13,9 +13,9 @@ from frontend.exchange.gathered import Gathered
 from frontend.problems import Problem, problem
 from frontend.scoring.answers_in_time import late_answer, may_count
 from railgun.catalog.catalog import StreamEntry
-from railgun.ingest.accepted import Taken
+from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.answers import Answers, forms_of
-from railgun.ingest.replies import Reply, Scored, replies_of
+from railgun.ingest.replies import Reply, ScoredBatch, replies_of
 from railgun.plan.result_block import ResultForm
 from railgun.wire.reply import ReplyBatch
 
@@ -57,7 +57,7 @@ class PendingRequest:
 
     number: int
     stream: str
-    taken: Taken
+    accepted: AcceptedBatch
     homes: Homes
     on_answered: OnAnswered
     timeout_ms: int
@@ -70,13 +70,13 @@ class PendingRequest:
     gathered: dict[str, Gathered] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n = len(self.taken)
-        for name, shares in zip(self.homes.metrics, self.taken.shares):
+        n = len(self.accepted)
+        for name, shares in zip(self.homes.metrics, self.accepted.shares):
             into = self.gathered[name] = Gathered(n)
             self.left += sum(into.expect(share.rows) for share in shares)
 
     def __len__(self) -> int:
-        return len(self.taken)
+        return len(self.accepted)
 
     def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
         """Take rows of a reply record; how many were waited for."""
@@ -90,7 +90,7 @@ class PendingRequest:
     def answers(self, selection: Sequence[str] | None = None) -> list[Reply | Problem]:
         """What there is to say of each event by now. selection: only these metrics; None: all."""
         if self.error is not None:
-            return [msgspec.structs.replace(self.error, id=each) for each in self.taken.ids]
+            return [msgspec.structs.replace(self.error, id=each) for each in self.accepted.ids]
         if not self.left and self._is_uniform():
             codes = [int(each.codes[0]) for each in self.gathered.values()] if len(self) else []
             return list(self._replies(None, codes, selection)) if len(self) else []
@@ -126,7 +126,7 @@ class PendingRequest:
 
     def _unanswered(self, row: int) -> Problem:
         message = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
-        return msgspec.structs.replace(message, id=self.taken.ids[row], partitioners=self.missing(row))
+        return msgspec.structs.replace(message, id=self.accepted.ids[row], partitioners=self.missing(row))
 
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
@@ -138,7 +138,7 @@ class PendingRequest:
             absent = self.homes.metrics[partitioner]
             answers[partitioner] = each.chosen(rows, code, absent)
             names += absent.names if code < 0 else each.sets[code].names
-        return replies_of(Scored(_some(self.taken, rows), self._ordered(names), answers), selection)
+        return replies_of(ScoredBatch(_some(self.accepted, rows), self._ordered(names), answers), selection)
 
     def _ordered(self, names: list[str]) -> tuple[str, ...]:
         """As added; those that are newer than what this process has read come last."""
@@ -149,9 +149,9 @@ class PendingRequest:
         return (*older, *(name for name in names if name not in self.homes.order))
 
 
-def _some(taken: Taken, rows: NDArray[np.int64] | None) -> Taken:
+def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None) -> AcceptedBatch:
     """The ids and times of some of the events."""
     if rows is None:
-        return taken
-    ids, times = ([column[row] for row in rows.tolist()] for column in (taken.ids, taken.times))
-    return Taken(None, ids, times, (), (), taken.schema_version, taken.router)
+        return accepted
+    ids, times = ([column[row] for row in rows.tolist()] for column in (accepted.ids, accepted.times))
+    return AcceptedBatch(None, ids, times, (), (), accepted.schema_version, accepted.router)

@@ -8,7 +8,7 @@ from frontend.exchange.exchange import Exchange
 from frontend.scoring.backend import StreamView
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.model import ALL
-from railgun.ingest.accepted import Taken
+from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.ids import IdMaker, Ids
 from railgun.ingest.intake import EventText, Intake
 from railgun.ingest.routing import Router
@@ -27,7 +27,7 @@ class StreamIntake:
         self._intake = Intake(stream, schema, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
 
-    def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> Taken:
+    def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> AcceptedBatch:
         """Check texts. now_ms: what `max_future` is read from, and when events without a time arrive.  ids: for a
         stream without an id field; None makes them up."""
         clock = self._clock

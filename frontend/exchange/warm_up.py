@@ -28,8 +28,8 @@ def warm_up() -> None:
     catalog = Catalog(evolution.missing(Catalog(), parse_definitions(_STREAM)))
     intake = StreamIntake(catalog.streams["warmup"])
     for count in (_FEW, _MANY):
-        taken = intake.take([_TEXT % (row, row) for row in range(count)], 1_000)
-        assert len(taken) == count
+        accepted = intake.take([_TEXT % (row, row) for row in range(count)], 1_000)
+        assert len(accepted) == count
         positions = [(0, row, 0) for row in range(count)]
         for correlation in (Correlation(), Correlation(1, 1, 1, positions)):
-            taken.portions(correlation)
+            accepted.task_batches(correlation)

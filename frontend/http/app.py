@@ -25,7 +25,7 @@ from frontend.http.single_events import SingleEvents
 from frontend.problems import ProblemError, no_route, of_defect, refusal, uncertain, wrong_method
 from frontend.scoring.backend import Backend
 from railgun.config.settings import HttpSettings
-from railgun.wire.http_routes import Found, Route
+from railgun.wire.http_routes import Route, RouteMatch
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
@@ -116,7 +116,7 @@ class Application:
             raise refusal(503, standing.reason)
         await answer(send, 200, b'{"status":"ready"}')
 
-    async def _page(self, found: Found, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _page(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page, or refuse what is no route. The framework reads bodies of any length, so it is given one
         that has been read.
         """
@@ -138,7 +138,7 @@ class Application:
             await self._pages(scope, replay, send)
 
 
-def _check_route(found: Found, scope: Scope) -> Route:
+def _check_route(found: RouteMatch, scope: Scope) -> Route:
     """The row of a request. Raises ProblemError (404, 405) if it has none."""
     if found.route is not None:
         return found.route

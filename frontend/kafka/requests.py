@@ -17,7 +17,7 @@ from frontend.scoring.answers_in_time import placed, without_replies
 from frontend.scoring.backend import Answer
 from frontend.scoring.scoring_thread import Outcome, Submission, deliver
 from frontend.topics.recorded import RecordedReplies
-from railgun.ingest.accepted import Taken
+from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.recording import note_batch, note_refused
 from railgun.messaging.errors import TransportError
 from railgun.telemetry.recording import Recording
@@ -38,7 +38,7 @@ class _Together:
     """Requests whose events were published together. n: texts of all of them.  sent_s: of perf_counter."""
 
     requests: list[Request]
-    taken: Taken
+    accepted: AcceptedBatch
     n: int
     sent_s: float
 
@@ -85,7 +85,7 @@ class Requests:
         with self._exchange.pending_table.lock:
             replies = pending.answers(request.metrics)
         context: _Together = pending.context
-        return _own(request, placed(pending.taken, replies, context.n))
+        return _own(request, placed(pending.accepted, replies, context.n))
 
     def _publish(self, stream: str, own: list[Request], reply: bool) -> list[Outcome]:
         intake = self._intakes.now.intakes.get(stream)
@@ -100,20 +100,20 @@ class Requests:
             each.first = first
             first += len(each.texts)
         texts = [text for each in own for text in each.texts] if len(own) > 1 else own[0].texts
-        taken = intake.take(texts, self._now_ms())
+        accepted = intake.take(texts, self._now_ms())
         timer.end("admission")
-        note_refused(record, taken.refused.values())
-        context = _Together(own, taken, first, perf_counter())
-        if not len(taken):
+        note_refused(record, accepted.refused.values())
+        context = _Together(own, accepted, first, perf_counter())
+        if not len(accepted):
             return _without(context)
         if reply:
             self._replies.prepare(stream)
             timeout_ms = max(each.timeout_ms for each in own)
-            pending = self._exchange.ask(stream, taken, None, timeout_ms, self._finish, context)
+            pending = self._exchange.ask(stream, accepted, None, timeout_ms, self._finish, context)
             for each in own:
                 each.pending = pending
         else:
-            sent = self._exchange.publish(stream, taken)
+            sent = self._exchange.publish(stream, accepted)
             sent.add_done_callback(partial(self._sent, stream, context))
         timer.end("publish")
         return []
@@ -134,7 +134,7 @@ class Requests:
             own: list[Outcome] = []
             for each in context.requests:
                 if each.metrics not in answers:
-                    answers[each.metrics] = placed(pending.taken, pending.answers(each.metrics), context.n)
+                    answers[each.metrics] = placed(pending.accepted, pending.answers(each.metrics), context.n)
                 own.append((each, _own(each, answers[each.metrics])))
             timer.end("encode")
             outcomes += self._recorded(pending, own)
@@ -163,7 +163,7 @@ class Requests:
         record = self._recording.stream(stream)
         record.stages["durable"].add(perf_counter() - context.sent_s)
         if error is None:
-            note_batch(record, len(context.taken), {})
+            note_batch(record, len(context.accepted), {})
             outcomes = _without(context)
         else:
             message = f"{error}; the events may count; sending them again with their ids is safe"
@@ -182,5 +182,5 @@ def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:
 
 
 def _without(context: _Together) -> list[Outcome]:
-    answers = without_replies(context.taken, context.n)
+    answers = without_replies(context.accepted, context.n)
     return [(each, _own(each, answers)) for each in context.requests]

@@ -11,27 +11,27 @@ from frontend.problems import Problem, of_event, problem
 from frontend.scoring.backend import Answer, StreamView
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.ingest.accepted import Taken
+from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.intake import JsonText, MalformedEventError
 from railgun.ingest.replies import Reply
 from railgun.telemetry.recording import Recording
 
 
-def placed(taken: Taken, replies: Sequence[Reply | Problem], n: int) -> list[Answer | None]:
+def placed(accepted: AcceptedBatch, replies: Sequence[Reply | Problem], n: int) -> list[Answer | None]:
     """Replies and problems where their events stand among the n texts."""
-    if not taken.refused:
+    if not accepted.refused:
         return list(replies)
-    answers = without_replies(taken, n)
-    assert taken.rows is not None
-    for row, reply in zip(taken.rows.tolist(), replies):
+    answers = without_replies(accepted, n)
+    assert accepted.rows is not None
+    for row, reply in zip(accepted.rows.tolist(), replies):
         answers[row] = reply
     return answers
 
 
-def without_replies(taken: Taken, n: int) -> list[Answer | None]:
-    """Problems where their events stand among the n texts, None for what was taken."""
+def without_replies(accepted: AcceptedBatch, n: int) -> list[Answer | None]:
+    """Problems where their events stand among the n texts, None for what was accepted."""
     answers: list[Answer | None] = [None] * n
-    for row, error in taken.refused.items():
+    for row, error in accepted.refused.items():
         answers[row] = of_event(400 if isinstance(error, MalformedEventError) else 422, error)
     return answers
 

@@ -85,14 +85,14 @@ class Answering:
 
     def ask(self, run: Run) -> bool:
         """Publish a run's events; False where that is not possible now. From any thread."""
-        exchange, taken = self._exchange, run.taken
+        exchange, accepted = self._exchange, run.accepted
         timer = self._record.stage_timer()
         try:
-            exchange.pending_table.check(len(taken), 0)
+            exchange.pending_table.check(len(accepted), 0)
             run.published_s = perf_counter()
             with self._changed:
                 self._published += 1
-            exchange.ask(self._stream, taken, run.positions(), run.patience_ms, self._finish, run)
+            exchange.ask(self._stream, accepted, run.positions(), run.patience_ms, self._finish, run)
         except ProblemError:
             with self._changed:
                 self._published -= 1
@@ -161,7 +161,7 @@ class Answering:
             return
         timer = record.stage_timer()
         replies = request.answers()
-        run.keys = [str(each).encode() for each in request.taken.ids]
+        run.keys = [str(each).encode() for each in request.accepted.ids]
         run.values = list(map(_encode, replies))
         note_batch(record, len(request), request.gathered)
         timer.end("encode")

@@ -211,16 +211,16 @@ class StreamInput:
         found = events_of(messages, self._avro, intake.entry.schema)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
-        taken = intake.take(found.texts, now_ms, ids)
+        accepted = intake.take(found.texts, now_ms, ids)
         refused = dict(found.refused)
-        for row, error in taken.refused.items():
+        for row, error in accepted.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
-        note_refused(self.record, taken.refused.values())
+        note_refused(self.record, accepted.refused.values())
         letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
-        if taken.rows is not None:
-            own = [own[row] for row in taken.rows.tolist()]
-        run = Run(window, len(messages), offsets[0], offsets[-1] + 1, taken, own, letters, read_s)
-        if not len(taken):
+        if accepted.rows is not None:
+            own = [own[row] for row in accepted.rows.tolist()]
+        run = Run(window, len(messages), offsets[0], offsets[-1] + 1, accepted, own, letters, read_s)
+        if not len(accepted):
             run.values = []
         timer.end("admission")
         return run

@@ -13,7 +13,7 @@ from itertools import repeat
 from time import monotonic
 from typing import NamedTuple
 
-from railgun.ingest.accepted import Position, Taken
+from railgun.ingest.accepted import AcceptedBatch, Position
 from railgun.messaging.transport import Headers
 
 # How long an event's answer is waited for the first time, and the most. Where none comes it is written to its tasks'
@@ -65,7 +65,7 @@ class Run:
     count: int
     first: int
     after: int
-    taken: Taken
+    accepted: AcceptedBatch
     offsets: list[int]
     letters: list[Letter]
     read_s: float

@@ -2,11 +2,11 @@
 
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.unit.configured import task_settings
 
 
-def open_engine(settings: EngineSettings, start: Start | None = None) -> Engine:
+def open_engine(settings: EngineSettings, start: StartProgress | None = None) -> Engine:
     """Open the folder that the settings name. start: told how far that is.  Raises EngineError."""
     return Engine(
         settings.data_folder,

@@ -30,9 +30,9 @@ from railgun.history.build import HistoryPlan
 from railgun.host.disk_usage import read_disk
 from railgun.host.host_state import one_line
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.ingest.intake import JsonText
-from railgun.ingest.replies import Scored
+from railgun.ingest.replies import ScoredBatch
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.task.environment import TaskEnvironment
@@ -82,7 +82,7 @@ class Engine:
         memory_limit_bytes: int = LIMIT_BYTES,
         now_ms: Callable[[], int] = wall_clock_ms,
         may_warm: Callable[[Warm], bool] = _always,
-        start: Start | None = None,
+        start: StartProgress | None = None,
     ) -> None:
         if memory_limit_bytes < 1:
             raise EngineError(
@@ -108,7 +108,7 @@ class Engine:
                 may_warm,
                 processors(),
                 self.recording,
-                start or Start(),
+                start or StartProgress(),
                 self._environment,
             )
         except BaseException:
@@ -150,7 +150,7 @@ class Engine:
             return self._streams.live(stream).score(events, self._now_ms())
 
     @as_engine_errors()
-    def score_each(self, stream: str, texts: Sequence[JsonText]) -> Scored:
+    def score_each(self, stream: str, texts: Sequence[JsonText]) -> ScoredBatch:
         """Take events that arrive together as JSON texts, in this order, each by itself: one that is refused harms no
         other. The answers come as columns.
         """

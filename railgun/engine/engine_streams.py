@@ -20,8 +20,8 @@ from railgun.catalog.changes import (
 from railgun.catalog.model import MetricDefinition
 from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.folder import DataFolder, of_another_log, without_log
-from railgun.engine.history import check_history, history_named, history_plan
-from railgun.engine.live_backfill import Beginning, LiveBackfill
+from railgun.engine.history import check_history, history_id, history_plan
+from railgun.engine.live_backfill import LiveBackfill, LiveBackfillStart
 from railgun.engine.live_backfills import LiveBackfills
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.opening import Opening, check_new_tasks, check_opening
@@ -39,7 +39,7 @@ from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
 from railgun.host.reading import filled, read_tasks
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
@@ -74,7 +74,7 @@ class EngineStreams:
         may_warm: Callable[[Warm], bool],
         threads: int,
         recording: Recording,
-        start: Start,
+        start: StartProgress,
         environment: TaskEnvironment,
     ) -> None:
         self._folder = DataFolder(folder, DiskFiles())
@@ -195,7 +195,7 @@ class EngineStreams:
             self._check_open_files(changes)
             self._is_changing = True
             self._changes.begin(changes)
-            self._force(changes)
+            self._apply_in_tasks(changes)
             self._changes.finish()
             self._is_changing = False
 
@@ -218,7 +218,9 @@ class EngineStreams:
         place = self.catalog.last_place + 1
         self.change([AddHistory(place, stream, manifest.history, manifest.cut_ms, manifest.known_place)])
 
-    def begin_deepening(self, stream: str, cut_ms: int | None) -> tuple[Beginning, HistoryPlan] | None:
+    def begin_deepening(
+        self, stream: str, cut_ms: int | None
+    ) -> tuple[LiveBackfillStart, HistoryPlan] | None:
         """Begin a live backfill; None where it has begun. Raises UnknownNameError, HistoryRefusedError, OSError."""
         entry, hosts = stream_entry(self.catalog, stream), list(self._live[stream].hosts)
         place = self.catalog.last_place
@@ -228,7 +230,7 @@ class EngineStreams:
         """Its plan was written, or could not be."""
         self.live_backfills.begun(stream, self.catalog.streams.get(stream))
 
-    def installing(self, stream: str) -> LiveBackfill:
+    def begin_installing(self, stream: str) -> LiveBackfill:
         """The live backfill that the caller will bring to its end. Its tasks may open their successors from now on.
 
         Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
@@ -276,13 +278,13 @@ class EngineStreams:
         _check_following(hosts, backfill)
         return not any(host.take_over.is_moving for host in hosts)
 
-    def installed(self, backfill: LiveBackfill) -> None:
+    def finish_installing(self, backfill: LiveBackfill) -> None:
         """Its tasks are in their folders for good. What is not needed any more is for the caller to remove. OSError."""
         if self.live_backfills.of(backfill.stream) is backfill:
-            backfill.put_away(backfill.plan.history)
+            backfill.rename_for_deletion(backfill.plan.history)
             self.live_backfills.forget(backfill.stream)
 
-    def not_installed(self, backfill: LiveBackfill) -> None:
+    def installing_failed(self, backfill: LiveBackfill) -> None:
         """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
         backfill.is_installing, backfill.offer = False, None
         if self.live_backfills.of(backfill.stream) is backfill:
@@ -309,7 +311,7 @@ class EngineStreams:
 
     def history(self, stream: str) -> str | None:
         """The id of what a stream has from before its log. Raises UnknownNameError."""
-        return history_named(stream_entry(self.catalog, stream))
+        return history_id(stream_entry(self.catalog, stream))
 
     def give_up_deepening(self, stream: str) -> LiveBackfill | None:
         """Let go of a live backfill, whose files the caller removes.
@@ -325,7 +327,7 @@ class EngineStreams:
             raise HistoryRefusedError(
                 f"{stream}: the tasks of its deepening answer already; install it again to bring it to its end"
             )
-        found.put_away(history_named(entry))
+        found.rename_for_deletion(history_id(entry))
         return self.live_backfills.forget(stream)
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
@@ -390,7 +392,7 @@ class EngineStreams:
             hosts, key = self._live[place.key.stream].hosts, place.key
             hosts.control([hosts.at(key.partitioner, key.partition)], Records.of(records))
 
-    def _finish_pending(self, start: Start) -> None:
+    def _finish_pending(self, start: StartProgress) -> None:
         """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""
         pending = list(self._changes.pending)
         for change in pending:
@@ -405,7 +407,7 @@ class EngineStreams:
         if tasks:
             start.opening(tasks)
         self._open(list(self.catalog.streams.values()), start)
-        self._force([change for change in pending if change_stream(change) in self.catalog.streams])
+        self._apply_in_tasks([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
         for name, live in self._live.items():
             self._end_live_backfill(name, live)
@@ -420,7 +422,7 @@ class EngineStreams:
         for host in live.hosts:
             host.take_over.settle(host.task)
         if not any(host.take_over.is_moving for host in live.hosts):
-            self.installed(backfill)
+            self.finish_installing(backfill)
             backfill.remove()
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
@@ -431,7 +433,7 @@ class EngineStreams:
             names = ", ".join(stream.name for stream in new)
             check_new_tasks(f"stream {names}", existing, sum(len(stream.tasks) for stream in new))
 
-    def _force(self, changes: Sequence[Change]) -> None:
+    def _apply_in_tasks(self, changes: Sequence[Change]) -> None:
         """Tell tasks, those of one stream all of its changes at once."""
         by_stream: dict[str, list[Change]] = {}
         for change in changes:
@@ -441,14 +443,14 @@ class EngineStreams:
                 self._remove(stream)
                 continue
             if stream not in self._live:
-                self._open([self.catalog.streams[stream]], Start())
+                self._open([self.catalog.streams[stream]], StartProgress())
             self._live[stream].tell(own)
             if isinstance(own[-1], Deepen):
                 self.live_backfills.keep_all(stream)
             if isinstance(own[-1], AddHistory):
                 shutil.rmtree(ready_folder(self._folder.path, stream).parent, ignore_errors=True)
 
-    def _open(self, entries: Sequence[StreamEntry], start: Start) -> None:
+    def _open(self, entries: Sequence[StreamEntry], start: StartProgress) -> None:
         """Open the tasks of streams, and let them process what their logs hold."""
         opened = self._opening.hosts(entries, self._changes.keys, start)
         for entry in entries:
@@ -479,7 +481,7 @@ class EngineStreams:
 
 
 def _has_taken_over(entry: StreamEntry, backfill: LiveBackfill) -> bool:
-    return history_named(entry) == backfill.plan.history
+    return history_id(entry) == backfill.plan.history
 
 
 def _check_following(hosts: StreamHosts, backfill: LiveBackfill) -> None:

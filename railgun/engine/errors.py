@@ -64,12 +64,12 @@ class HistoryRefusedError(EngineError):
     """History that cannot be put before a stream's log; nothing was changed."""
 
 
-def none_begun(stream: str) -> HistoryRefusedError:
+def no_backfill_error(stream: str) -> HistoryRefusedError:
     """The error for a stream that is not being deepened."""
     return HistoryRefusedError(f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
 
 
-def is_under_way(stream: str, cut_ms: int | None) -> HistoryRefusedError:
+def under_way_error(stream: str, cut_ms: int | None) -> HistoryRefusedError:
     """The error for a stream that is being deepened until another time. None: it is just beginning."""
     until = "now" if cut_ms is None else f"until {cut_ms} ms"
     return HistoryRefusedError(
@@ -140,7 +140,7 @@ def as_engine_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        requested = translated(error)
-        if requested is None or requested is error:
+        engine_error = translated(error)
+        if engine_error is None or engine_error is error:
             raise
-        raise requested from error
+        raise engine_error from error

@@ -88,7 +88,7 @@ def _cut(name: str, lateness_ms: int, own: Mapping[tuple[str, int], OwnEvents], 
     return found_ms
 
 
-def history_named(entry: StreamEntry) -> str | None:
+def history_id(entry: StreamEntry) -> str | None:
     """The id of the history that the catalogue says a stream's tasks have; None where they have none."""
     return None if entry.history is None else entry.history.history
 

@@ -16,7 +16,7 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
     EngineStoppedError.
     """
     with call():
-        backfill = streams.installing(stream)
+        backfill = streams.begin_installing(stream)
 
     def until(step: Callable[[], bool]) -> None:
         while True:
@@ -29,9 +29,9 @@ def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStr
         until(lambda: streams.take_over(backfill))
         until(lambda: streams.is_settled(backfill))
         with call():
-            streams.installed(backfill)
+            streams.finish_installing(backfill)
     except BaseException:
         with call():
-            streams.not_installed(backfill)
+            streams.installing_failed(backfill)
         raise
     backfill.remove()

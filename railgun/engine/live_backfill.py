@@ -61,7 +61,7 @@ class LiveBackfill:
         self.is_installing = True
         self.offer = BackfillRequestFile(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
-    def put_away(self, keep: str | None) -> None:
+    def rename_for_deletion(self, keep: str | None) -> None:
         """Rename what is not needed any more: folders that no task is in, and what the live backfill was made of.
 
         keep: the history that the catalogue names.  Raises OSError: it can be done again.
@@ -80,7 +80,7 @@ class LiveBackfill:
             shutil.rmtree(self._doomed, ignore_errors=True)
 
 
-class Beginning:
+class LiveBackfillStart:
     """A live backfill that begins: made while the tasks stand still, in no time; `write` may take its time.
 
     sync_log: makes the logs durable.  Raises OSError.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.engine.errors import HistoryRefusedError, is_under_way, none_begun
+from railgun.engine.errors import HistoryRefusedError, no_backfill_error, under_way_error
 from railgun.engine.folder import DataFolder
-from railgun.engine.history import history_named, live_backfill_plan, plan_of
-from railgun.engine.live_backfill import Beginning, LiveBackfill, TaskName, live_backfill_of
+from railgun.engine.history import history_id, live_backfill_plan, plan_of
+from railgun.engine.live_backfill import LiveBackfill, LiveBackfillStart, TaskName, live_backfill_of
 from railgun.engine.opening import log_of
 from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, remove_doomed
@@ -49,7 +49,7 @@ class LiveBackfills:
                 folder = live_backfill_folder(self._folder.path, entry.stream.name)
                 shutil.rmtree(folder / OWN, ignore_errors=True)
                 for place in self._places(entry).values():
-                    remove_others(place, history_named(entry))
+                    remove_others(place, history_id(entry))
 
     def of(self, stream: str) -> LiveBackfill | None:
         """The one under way, if there is one."""
@@ -59,22 +59,22 @@ class LiveBackfills:
         """The one under way. Raises HistoryRefusedError where there is none."""
         found = self._under_way.get(stream)
         if found is None:
-            raise none_begun(stream)
+            raise no_backfill_error(stream)
         if found.damage is not None:
             raise HistoryRefusedError(f"the deepening of {stream} is damaged: {found.damage}")
         return found
 
     def begin(
         self, entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], cut_ms: int | None, last_place: int
-    ) -> tuple[Beginning, HistoryPlan] | None:
+    ) -> tuple[LiveBackfillStart, HistoryPlan] | None:
         """Let one begin; None where it has already. Raises HistoryRefusedError, OSError, having changed nothing."""
         name = entry.stream.name
         known = self.wanted(name) if name in self._under_way else None
         if name in self._beginning or (known is not None and cut_ms not in (None, known.plan.cut_ms)):
-            raise is_under_way(name, None if known is None else known.plan.cut_ms)
+            raise under_way_error(name, None if known is None else known.plan.cut_ms)
         if known is not None:
             return None
-        begun = Beginning(self._folder.path, name, hosts, self._log.sync)
+        begun = LiveBackfillStart(self._folder.path, name, hosts, self._log.sync)
         try:
             history, settings = new_history_id(self._randomness), hosts[0].settings
             plan = live_backfill_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
@@ -140,7 +140,7 @@ class LiveBackfills:
         if damage is not None:
             plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
             return LiveBackfill(name, data, plan, places, damage=damage)
-        if found is not None and history_named(entry) != found.plan.history:
+        if found is not None and history_id(entry) != found.plan.history:
             found.damage = self._shortened(found)
         return found
 

@@ -18,7 +18,7 @@ from railgun.ingest.answers import forms_of
 from railgun.ingest.ids import IdMaker
 from railgun.ingest.intake import EventText, Intake, JsonText, ParsedEvent
 from railgun.ingest.recording import note_batch, note_refused
-from railgun.ingest.replies import Scored, python_replies
+from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks
@@ -106,37 +106,37 @@ class LiveStream:
         texts = [ParsedEvent(event, 0) for event in events]
         return python_replies(self._scored(texts, now_ms, each=False))
 
-    def score_each(self, texts: Sequence[JsonText], now_ms: int) -> Scored:
+    def score_each(self, texts: Sequence[JsonText], now_ms: int) -> ScoredBatch:
         """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
         return self._scored(texts, now_ms, each=True)
 
-    def _scored(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> Scored:
+    def _scored(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> ScoredBatch:
         """each: one that is refused harms no other; else EventError is raised for it, and none is taken."""
         if len(texts) > _BRIEF_EVENTS:
             return self._score(texts, now_ms, each=each)
         with keeps_interpreter:
             return self._score(texts, now_ms, each=each)
 
-    def _score(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> Scored:
+    def _score(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> ScoredBatch:
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
         timer = self._record.stage_timer()
-        taken = self._intake.take(texts, self._ids, now_ms, arrival_ms)
-        if taken.refused and not each:
-            raise _first_refused(taken.refused, len(texts))
+        accepted = self._intake.take(texts, self._ids, now_ms, arrival_ms)
+        if accepted.refused and not each:
+            raise _first_refused(accepted.refused, len(texts))
         timer.end("admission")
-        portions = taken.portions()
+        task_batches = accepted.task_batches()
         sent = [
-            (self.hosts.at(portion.share.partitioner, portion.share.partition), portion.records)
-            for of_home in portions
-            for portion in of_home
+            (self.hosts.at(task_batch.share.partitioner, task_batch.share.partition), task_batch.records)
+            for of_home in task_batches
+            for task_batch in of_home
         ]
         with self.hosts.appending(sent):
-            answers = self._tasks.process(portions, self._forms, len(taken))
+            answers = self._tasks.process(task_batches, self._forms, len(accepted))
             timer.end("process")
         timer.end("durable")
-        note_batch(self._record, len(taken), answers)
-        note_refused(self._record, taken.refused.values())
-        return Scored(taken, self._names, answers)
+        note_batch(self._record, len(accepted), answers)
+        note_refused(self._record, accepted.refused.values())
+        return ScoredBatch(accepted, self._names, answers)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
         """A row per row of a table: `railgun.ingest.result_table`, with `warming` and `partial`.
@@ -151,12 +151,16 @@ class LiveStream:
                 between()
                 timer = self._record.stage_timer()
             records = encode_columns(self._schema.version, block)
-            portions = self._tasks.portions(records, self._router.shares(block))
-            each = [(portion.share, portion.records) for portions_of in portions for portion in portions_of]
-            sent = [(self.hosts.at(share.partitioner, share.partition), taken) for share, taken in each]
+            task_batches = self._tasks.task_batches(records, self._router.shares(block))
+            each = [
+                (task_batch.share, task_batch.records)
+                for batches_of in task_batches
+                for task_batch in batches_of
+            ]
+            sent = [(self.hosts.at(share.partitioner, share.partition), accepted) for share, accepted in each]
             timer.end("admission")
             with self.hosts.appending(sent):
-                answers = self._tasks.process(portions, self._forms, len(block))
+                answers = self._tasks.process(task_batches, self._forms, len(block))
                 timer.end("process")
             timer.end("durable")
             note_batch(self._record, len(block), answers)

@@ -22,7 +22,7 @@ from railgun.ingest.stream_tasks import Feed, StreamTasks
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
-from railgun.task.replies import Replies, unanswered
+from railgun.task.replies import Replies, discard_replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_columns, encode_control
@@ -76,8 +76,8 @@ class OfflineRun:
     def score(self, events: EventColumns) -> pa.Table:
         """A row per event, in order: `railgun.ingest.result_table` says which columns."""
         records = encode_columns(self._schema.version, events)
-        portions = self._feeds.portions(records, self._router.shares(events))
-        answers = self._feeds.process(portions, self._forms, len(events))
+        task_batches = self._feeds.task_batches(records, self._router.shares(events))
+        answers = self._feeds.process(task_batches, self._forms, len(events))
         for task in self._tasks:
             task.work()
             if self._temporary is not None:
@@ -106,7 +106,7 @@ class OfflineRun:
                 opened.append(
                     open_task(folder, identity, DiskFiles(), _no_log, settings, environment=environment)
                 )
-                opened[-1].process(self._controls(partitioner), opened[-1].position, unanswered)
+                opened[-1].process(self._controls(partitioner), opened[-1].position, discard_replies)
         except BaseException:
             _close(opened)
             raise

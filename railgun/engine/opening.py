@@ -18,7 +18,7 @@ from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place, TaskKey
 from railgun.host.reply_sink import WarmWriter
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import EmbeddedLog
@@ -82,7 +82,7 @@ class Opening:
         self._sink, self._environment, self._lanes = DirectReplies(log), environment, lanes
 
     def hosts(
-        self, entries: Sequence[StreamEntry], keys: Mapping[str, bytes], start: Start
+        self, entries: Sequence[StreamEntry], keys: Mapping[str, bytes], start: StartProgress
     ) -> list[TaskHost]:
         """The tasks of streams, which have processed what their logs hold; topics that are missing are made.
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from railgun.engine.errors import FolderError
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.task.processor import TaskProcessor
-from railgun.task.replies import Replies, unanswered
+from railgun.task.replies import Replies, discard_replies
 from railgun.wire.records import Records
 
 
@@ -86,7 +86,7 @@ class StreamHosts:
         """Append the same control records to the logs of some, and bring them into force."""
         with self.appending([(host, records) for host in hosts]):
             for host in hosts:
-                host.process(records, unanswered)
+                host.process(records, discard_replies)
 
     def replace(self, records: Records, threads: int) -> None:
         """Append control records by which other tasks take the place of these: they read the log, so it has them first.
@@ -95,7 +95,7 @@ class StreamHosts:
         """
         with self.critical():
             self._log.submit([Entry(host.place.where, records) for host in self._hosts]).result()
-            catch_up(self._hosts, threads, Start())
+            catch_up(self._hosts, threads, StartProgress())
 
     def work(self) -> bool:
         """A brief step of what each task needs beside records. True: there is more to do now."""
@@ -129,7 +129,7 @@ class StreamHosts:
             raise failures[0]
 
 
-def catch_up(hosts: Sequence[TaskHost], threads: int, start: Start) -> None:
+def catch_up(hosts: Sequence[TaskHost], threads: int, start: StartProgress) -> None:
     """Let tasks process what their logs hold, several at once. Raises the first failure, once none is at work."""
     at_once = max(1, min(threads, len(hosts)))
     readers = max(1, threads // at_once)

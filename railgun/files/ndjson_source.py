@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from railgun.files.errors import UnreadableFileError
 from railgun.files.python_columns import ARROW_TYPES, batch_of, read_columns
 from railgun.files.source import LINE_BYTES_MAX, TEXT_BLOCK_BYTES, Block, Refusal, block_rows
-from railgun.wire.no_json import no_json
+from railgun.wire.json_error import json_error
 from railgun.wire.schema import FieldType, Kind, Schema
 from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_json
@@ -199,7 +199,7 @@ def _object(line: bytes) -> tuple[Mapping[str, object], FieldError | None]:
     try:
         event = decode_json(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return {}, no_json(line, error)
+        return {}, json_error(line, error)
     if not isinstance(event, dict):
         return {}, FieldError((), "an event is a JSON object")
     return event, None

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from railgun.files.errors import ColumnError
 from railgun.language.errors import nearest
-from railgun.wire.arrow_types import misfits
+from railgun.wire.arrow_types import column_type_errors
 from railgun.wire.schema import Schema
 
 
@@ -25,7 +25,7 @@ def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[st
 def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[str, ...]:
     """The same of columns that have types. Raises ColumnError also where no value of a column can be its field's."""
     ignored = check_columns(file, found.names, schema)
-    wrong = misfits(found, schema)
+    wrong = column_type_errors(found, schema)
     if wrong is not None:
         raise ColumnError(file, wrong)
     return ignored

@@ -17,9 +17,9 @@ class BackfillRequestFile(msgspec.Struct, frozen=True):
     number: str = ""
 
 
-def write_asked(file: Path, requested: BackfillRequestFile) -> None:
+def write_request(file: Path, request: BackfillRequestFile) -> None:
     """Durably. Raises OSError."""
-    write_whole(file, msgspec.json.encode(requested).decode() + "\n")
+    write_whole(file, msgspec.json.encode(request).decode() + "\n")
 
 
 def read_request(file: Path) -> BackfillRequestFile | None:
@@ -33,7 +33,7 @@ def read_request(file: Path) -> BackfillRequestFile | None:
 def created_of(folder: Path) -> int | None:
     """Of the stream that a live backfill is for; None where nothing is asked for one, or it cannot be read."""
     try:
-        requested = read_request(folder / REQUEST) or read_request(folder / OFFER)
+        request = read_request(folder / REQUEST) or read_request(folder / OFFER)
     except OSError:
         return None
-    return None if requested is None else requested.created
+    return None if request is None else request.created

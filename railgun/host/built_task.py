@@ -42,7 +42,7 @@ class BuiltTask:
         offer = self._offered()
         return offer if offer is not None and offer.created == self._place.key.created else None
 
-    def is_there(self, history: str) -> bool:
+    def is_available(self, history: str) -> bool:
         """Is a task with this history built, and not the one that answers? Raises HistoryDamagedError, OSError."""
         made = beside(self._place.folder, history)
         if made.is_dir():

@@ -10,7 +10,7 @@ _EVERY_S = 5.0
 _log = logging.getLogger("railgun.engine")
 
 
-class Start:
+class StartProgress:
     """Is told, and keeps it to itself."""
 
     def opening(self, tasks: int) -> None:
@@ -23,7 +23,7 @@ class Start:
         """So many of them are processed."""
 
 
-class LoggedStart(Start):
+class LoggedStartProgress(StartProgress):
     """Says what is done when it begins, and every few seconds how far it is."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:

@@ -7,7 +7,7 @@ from railgun.host.host_state import OF_A_SUCCESSOR
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
-from railgun.task.replies import unanswered
+from railgun.task.replies import discard_replies
 from railgun.wire.records import Records
 
 # Whoever calls meanwhile waits for a step: it takes as many records as the last one did in this time. How long one
@@ -86,7 +86,7 @@ class Successor:
     def feed(self, records: Records, first_offset: int) -> None:
         """Records that the other task has just processed; passed over where they are not the next."""
         if first_offset == self.task.position and not self.is_filling:
-            self.task.process(records, first_offset, unanswered)
+            self.task.process(records, first_offset, discard_replies)
 
     def catch_up(self) -> None:
         """Process all that the log has, as far as it may."""
@@ -108,7 +108,7 @@ class Successor:
         at_most = min(at_most, self.behind)
         done = position - self._first
         records = self._ahead.part(done, min(len(self._ahead), done + at_most))
-        self.task.process(records, position, unanswered)
+        self.task.process(records, position, discard_replies)
 
     def _read(self) -> None:
         """The next records of the log. Raises LogGapError, TransportError."""

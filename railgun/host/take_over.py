@@ -147,7 +147,7 @@ class TakeOver:
             self._take_opened()
         if self._successor is None or self._successor.task.history != missing.history:
             self._let_go()
-            if not self._built.is_there(missing.history):
+            if not self._built.is_available(missing.history):
                 raise missing
             self._successor = self._built.open(missing.history)
         successor, self._successor = self._successor, None
@@ -207,14 +207,14 @@ class TakeOver:
                 # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
                 # task may have started anew since, and not have come to the record again.
                 self._let_go()
-        requested = None if offer is None or self._log.environment.now() < self._again_s else offer.history
+        needed = None if offer is None or self._log.environment.now() < self._again_s else offer.history
         if (
             self._successor is None
-            and requested is not None
+            and needed is not None
             and not self.is_moving
-            and self._built.is_there(requested)
+            and self._built.is_available(needed)
         ):
-            self._opening = self._lane.submit(partial(self._built.open_unless_given_up, requested))
+            self._opening = self._lane.submit(partial(self._built.open_unless_given_up, needed))
 
     def _close_opening(self) -> None:
         """What is being opened is closed once it is open: nobody waits for it."""

@@ -11,7 +11,7 @@ from railgun.host.built_task import Offered
 from railgun.host.host_state import HostState
 from railgun.host.place import Place
 from railgun.host.reply_sink import ReplySink, WarmWriter
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.host.take_over import TakeOver, check_history, take_history
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
@@ -117,7 +117,7 @@ class TaskHost:
             raise
         self._state = HostState.RECOVERING
 
-    def catch_up(self, threads: int, start: Start) -> None:
+    def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, unanswered, with so many threads reading the task's state.
 
         A record of the log may put a successor, or a task with history, in the task's place.  start: told how far it
@@ -250,7 +250,7 @@ class TaskHost:
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position = task, task.position
         self._trimmed_at = 0
-        task.puts_aside = self._begin_export
+        task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:
         task, self._task = self._task, None

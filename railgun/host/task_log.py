@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from railgun.history.open_records import with_history
-from railgun.host.start import Start
+from railgun.host.start import StartProgress
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.environment import TaskEnvironment
@@ -52,8 +52,8 @@ class TaskLog:
     def read(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
         """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
         while first < end:
-            requested = min(end - first, _READ_RECORDS)
-            fetched = self.log.read(*self.where, first, requested, _READ_BYTES)
+            needed = min(end - first, _READ_RECORDS)
+            fetched = self.log.read(*self.where, first, needed, _READ_BYTES)
             if not len(fetched):
                 return
             yield first, fetched.records
@@ -74,12 +74,12 @@ class TaskLog:
             environment=self.environment,
         )
 
-    def catch_up(self, task: TaskProcessor, end: int, threads: int, start: Start) -> None:
+    def catch_up(self, task: TaskProcessor, end: int, threads: int, start: StartProgress) -> None:
         """Let a task process what the log has before `end`, with so many threads reading its state. start: told how far
         it is."""
         task.catch_up(self._counted(task.position, end, start), threads)
 
-    def _counted(self, first: int, end: int, start: Start) -> Iterator[tuple[int, Records]]:
+    def _counted(self, first: int, end: int, start: StartProgress) -> Iterator[tuple[int, Records]]:
         for offset, records in self.read(first, end):
             yield offset, records
             start.note(len(records))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.ingest.routing import Router, Share
-from railgun.ingest.stream_tasks import Portion
+from railgun.ingest.stream_tasks import TaskBatch
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.encode import NO_REPLY, encode_columns, join_event
 from railgun.wire.partition import partition_key
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcceptedBatch:
     """The events of some texts that can be recorded, n of them, in order.
 
     rows int64[n]: which texts they are; None: all.  ids: as clients wrote them, or made.  times: int ms, the clients'
@@ -69,10 +69,10 @@ class Taken:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def portions(self, correlation: Correlation = UNASKED) -> list[list[Portion]]:
+    def task_batches(self, correlation: Correlation = UNASKED) -> list[list[TaskBatch]]:
         """By partitioner, the records that each task gets."""
         records = self.records(correlation)
-        return [[Portion.of(share, records) for share in each] for each in self.shares]
+        return [[TaskBatch.of(share, records) for share in each] for each in self.shares]
 
     def records(self, correlation: Correlation = UNASKED) -> Records:
         """A record for each event, in order."""

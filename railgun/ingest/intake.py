@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from railgun.catalog.model import StreamDefinition
 from railgun.files.ndjson_source import FastReader
-from railgun.ingest.accepted import Correlation, Row, Taken, encode_row
+from railgun.ingest.accepted import AcceptedBatch, Correlation, Row, encode_row
 from railgun.ingest.ids import Ids
 from railgun.ingest.routing import Router, Share
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.encode import encode_values
-from railgun.wire.no_json import no_json
+from railgun.wire.json_error import json_error
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from railgun.wire.table_validator import AdmittedTable, TableValidator
@@ -81,7 +81,7 @@ class Intake:
         """Values of unknown fields met so far."""
         return self._ignored_values + self._validator.ignored_values
 
-    def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> Taken:
+    def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> AcceptedBatch:
         """Check texts and make their records.
 
         ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
@@ -89,9 +89,9 @@ class Intake:
         """
         latest_ms = now_ms + self._stream.future_limit_ms
         if len(texts) >= max(1, _WORTH_A_COLUMN * len(self._schema.fields)) and _all_json(texts):
-            taken = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
-            if taken is not None:
-                return taken
+            accepted = self._by_columns(texts, ids, now_ms, latest_ms, arrival_ms)
+            if accepted is not None:
+                return accepted
         return self._one_by_one(texts, ids, now_ms, latest_ms, arrival_ms)
 
     @property
@@ -103,7 +103,7 @@ class Intake:
 
     def _by_columns(
         self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
-    ) -> Taken | None:
+    ) -> AcceptedBatch | None:
         """None where a text needs to be looked at by itself."""
         if max(map(len, texts)) > self._sure_bytes:
             return None
@@ -128,7 +128,7 @@ class Intake:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
         version = self._schema.version
-        return Taken(rows, known, good.times.tolist(), shares, good, version, self._router, refused)
+        return AcceptedBatch(rows, known, good.times.tolist(), shares, good, version, self._router, refused)
 
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
@@ -146,7 +146,7 @@ class Intake:
 
     def _one_by_one(
         self, texts: Sequence[EventText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
-    ) -> Taken:
+    ) -> AcceptedBatch:
         rows: list[int] = []
         known: list[str | int] = []
         times: list[int] = []
@@ -184,12 +184,12 @@ class Intake:
         sent: dict[tuple[int, int], list[int]],
         events: list[Row],
         refused: dict[int, EventRefusedError],
-    ) -> Taken:
+    ) -> AcceptedBatch:
         shares: list[list[Share]] = [[] for _ in self._router.partitioners]
         for (home, partition), places in sorted(sent.items()):
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
-        return Taken(rows, known, times, shares, events, self._schema.version, self._router, refused)
+        return AcceptedBatch(rows, known, times, shares, events, self._schema.version, self._router, refused)
 
     def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
         if not isinstance(text, ParsedEvent):
@@ -202,7 +202,7 @@ class Intake:
             return EventRefusedError([FieldError((), LONG_INTEGER)])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             assert not isinstance(text, ParsedEvent)
-            return MalformedEventError([no_json(text, error)])
+            return MalformedEventError([json_error(text, error)])
         except RecursionError:
             return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
         try:

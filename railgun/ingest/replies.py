@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from railgun.ingest.accepted import Taken
+from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.answers import NOT_SENT, Answers, says_something
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
@@ -154,19 +154,19 @@ class Reply(msgspec.Struct, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredBatch:
     """What became of events that arrived together: which were refused, and the others' answers by columns.
 
-    taken: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added.
+    accepted: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added.
     answers: by partitioner in the stream's order, to the events that were taken; a metric is in those of its home.
     """
 
-    taken: Taken
+    accepted: AcceptedBatch
     metrics: tuple[str, ...]
     answers: Mapping[str, Answers]
 
 
-def replies_of(scored: Scored, selection: Sequence[str] | None) -> list[Reply]:
+def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Reply]:
     """The replies to the events that were taken, in order. selection: only these metrics; None: all."""
     names = scored.metrics
     if selection is not None:
@@ -174,18 +174,18 @@ def replies_of(scored: Scored, selection: Sequence[str] | None) -> list[Reply]:
     columns: dict[str, list[Any]] = {}
     for answers in scored.answers.values():
         columns |= values_by_metric(answers.block(), selection)
-    taken = scored.taken
+    accepted = scored.accepted
     made: Iterable[Any] = (
         map(_metrics_type(names), *(columns[name] for name in names))
         if names
-        else (_metrics_type(())() for _ in repeat(None, len(taken)))
+        else (_metrics_type(())() for _ in repeat(None, len(accepted)))
     )
-    replies = list(map(Reply, taken.ids, taken.times, made))
+    replies = list(map(Reply, accepted.ids, accepted.times, made))
     _put_life(replies, scored.answers, names)
     return replies
 
 
-def python_replies(scored: Scored) -> list[dict[str, Any]]:
+def python_replies(scored: ScoredBatch) -> list[dict[str, Any]]:
     """The same as Python has them, with all metrics: what their JSON says."""
     found: list[dict[str, Any]] = msgspec.to_builtins(replies_of(scored, None))
     return found

@@ -16,7 +16,7 @@ _WORTH_A_THREAD = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class TaskBatch:
     """What one task gets of a run of events."""
 
     share: Share
@@ -45,12 +45,12 @@ class StreamTasks:
         workers = min(threads, len(self._feeds))
         self._pool = ThreadPoolExecutor(workers, "partitioner") if workers > 1 else None
 
-    def portions(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[Portion]]:
+    def task_batches(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[TaskBatch]]:
         """What each task gets of a run of events, whose records are `records`."""
-        return [[Portion.of(share, records) for share in each] for each in shares]
+        return [[TaskBatch.of(share, records) for share in each] for each in shares]
 
     def process(
-        self, portions: Sequence[Sequence[Portion]], forms: Mapping[str, ResultForm], n: int
+        self, task_batches: Sequence[Sequence[TaskBatch]], forms: Mapping[str, ResultForm], n: int
     ) -> dict[str, Answers]:
         """Process a run of n events; the answers by partitioner.
 
@@ -58,7 +58,7 @@ class StreamTasks:
         used any more.
         """
         answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._feeds}
-        homes = list(zip(portions, answers.values()))
+        homes = list(zip(task_batches, answers.values()))
         if self._pool is None or n < _WORTH_A_THREAD:
             for each, into in homes:
                 self._process(each, into)
@@ -70,10 +70,10 @@ class StreamTasks:
                 raise error
         return answers
 
-    def _process(self, portions: Sequence[Portion], into: Answers) -> None:
-        for portion in portions:
-            share = portion.share
-            self._feeds[share.partitioner][share.partition](portion.records, _delivery(share, into))
+    def _process(self, task_batches: Sequence[TaskBatch], into: Answers) -> None:
+        for task_batch in task_batches:
+            share = task_batch.share
+            self._feeds[share.partitioner][share.partition](task_batch.records, _delivery(share, into))
 
     def close(self) -> None:
         """End the threads. The tasks are whoever's who made them."""

@@ -61,8 +61,8 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
 
 def _of_worker(text: str) -> str | None:
     """What a worker's Python ended with, where that is known: not what was handled on the way there."""
-    _, is_there, trace = text.rpartition(_TRACEBACK)
-    if not is_there:
+    _, is_available, trace = text.rpartition(_TRACEBACK)
+    if not is_available:
         return None
     raised = next((line for line in trace.splitlines() if line and not line[0].isspace()), "")
     found = _OWN_ERROR.match(raised) or _SYSTEM_ERROR.match(raised)

@@ -7,7 +7,7 @@ import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
-from railgun.task.machine import less
+from railgun.task.machine import subtract_clamped
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.view import TaskView
 
@@ -160,7 +160,7 @@ class CheckpointWork:
         """What windows, fills and the duplicate memory still need lies after these times."""
         task = self._task
         starts = [task.reservoir.time_before_last(task.stream.dedup_events) if task.stream else TIME_MIN]
-        starts += [less(task.admission.clock_ms, delta_ms) for delta_ms in task.machine.edges]
+        starts += [subtract_clamped(task.admission.clock_ms, delta_ms) for delta_ms in task.machine.edges]
         starts += [fill.filled_ms for fill in task.metrics.fills.values() if not fill.full]
         return starts
 

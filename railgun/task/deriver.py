@@ -45,8 +45,8 @@ class Deriver:
         # Once: another thread may put the next plan in its place meanwhile.
         plan = self._plan
         assert plan is not None
-        requested = tuple(columns)
-        arrivals = plan.take(requested)
+        needed = tuple(columns)
+        arrivals = plan.take(needed)
         rows = len(offsets) - 1
         # Strings refer to the batch that they are of.
         block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
@@ -57,7 +57,7 @@ class Deriver:
             bounds = np.ascontiguousarray(offsets[first : after + 1] - begin)
             arrivals.read(Records(np.ascontiguousarray(payload[begin:end]), bounds))
             parts.append(arrivals.data(columns, after - first))
-        plan.give_back(requested, arrivals)
+        plan.give_back(needed, arrivals)
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
     def find_recipe(self, columns: Sequence[HotColumn]) -> Recipe | None:

@@ -15,7 +15,7 @@ from railgun.aggregators.sum_double import SQUARES_WORDS, SUM_WORDS, WIDE_SQUARE
 from railgun.interpreter import layout as at
 from railgun.state.paged.access import page_address
 from railgun.state.rows.context import ROW_HEAD_BYTES
-from railgun.task.machine import less
+from railgun.task.machine import subtract_clamped
 from railgun.task.retirement import CellKind, cell_kinds
 from railgun.task.view import TaskView
 from reservoir.native.jit import address, array_at
@@ -91,7 +91,7 @@ def _parts(task: TaskView) -> dict[int, list[_Part]]:
     for node in program.nodes.tolist():
         group, bucket = node[at.NODE_GROUP], None
         if node[at.NODE_KIND] == at.TUMBLING:
-            now = less(task.admission.clock_ms, node[at.NODE_DELAY]) // node[at.NODE_SIZE]
+            now = subtract_clamped(task.admission.clock_ms, node[at.NODE_DELAY]) // node[at.NODE_SIZE]
             bucket = (node[at.NODE_BUCKET] - ROW_HEAD_BYTES) // 8, now
         for op in program.results[node[at.NODE_RESULTS] : node[at.NODE_RESULTS_END]].tolist():
             name = names[op[at.RESULT_OUT]]

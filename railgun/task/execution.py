@@ -105,9 +105,9 @@ class Execution:
         words[at.RUN_EDGE_START], words[at.RUN_EDGE_END] = address(log.start), address(log.end)
         words[at.RUN_ENTRY_AT], words[at.RUN_ENTRY_FRAME] = address(log.at), address(log.frame)
         words[at.RUN_ENTRY_ROW] = address(log.row)
-        requested = max(1, len(self._hash_at[0])), log.limit
-        if self._entities.shape[0] < requested[0] or self._entities.shape[1] != requested[1]:
-            self._entities = np.zeros(requested, np.int64)
+        needed = max(1, len(self._hash_at[0])), log.limit
+        if self._entities.shape[0] < needed[0] or self._entities.shape[1] != needed[1]:
+            self._entities = np.zeros(needed, np.int64)
         words[at.RUN_ENTITIES], words[at.RUN_ENTITIES_STRIDE] = address(self._entities), log.limit
         self._log = log
 

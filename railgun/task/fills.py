@@ -10,7 +10,7 @@ from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.task.fill_nodes import FillNodes
-from railgun.task.machine import FIRST_FILL_SET, less
+from railgun.task.machine import FIRST_FILL_SET, subtract_clamped
 from railgun.task.metrics import Fill
 from railgun.task.view import TaskView
 
@@ -109,7 +109,9 @@ class FillWork:
         fills = {number: task.metrics.fills[number] for number in generations}
         clock_ms = task.admission.clock_ms
         rows = max(1, rows_max * _NODES_LIKE_A_ROW // (_NODES_LIKE_A_ROW - 1 + len(nodes)))
-        found = task.reservoir.fill_next(cursor, rows, less(clock_ms, delay_ms), ready_only=ready_only)
+        found = task.reservoir.fill_next(
+            cursor, rows, subtract_clamped(clock_ms, delay_ms), ready_only=ready_only
+        )
         if found.count:
             log = task.reservoir.changelog
             log.start[:] = log.end[:] = 0
@@ -152,11 +154,11 @@ class FillWork:
             if window.kind is WindowKind.INFINITE or window.size_ms is None:
                 starts.append(TIME_MIN)
                 continue
-            head_ms = less(clock_ms, window.delay_ms)
+            head_ms = subtract_clamped(clock_ms, window.delay_ms)
             if window.kind is WindowKind.SLIDING:
-                starts.append(less(head_ms, window.size_ms))
+                starts.append(subtract_clamped(head_ms, window.size_ms))
             else:
-                starts.append(less(head_ms // window.size_ms * window.size_ms, 1))
+                starts.append(subtract_clamped(head_ms // window.size_ms * window.size_ms, 1))
         return min(starts)
 
 

@@ -39,7 +39,7 @@ LIVE_SET = 0
 FIRST_FILL_SET = 1
 
 
-def less(clock_ms: int, delta_ms: int) -> int:
+def subtract_clamped(clock_ms: int, delta_ms: int) -> int:
     """clock - delta, held at the least int64."""
     return max(TIME_MIN, clock_ms - delta_ms)
 
@@ -85,7 +85,7 @@ class Machine:
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
-            self._reservoir.seek(self.edges[delta_ms], less(clock_ms, delta_ms))
+            self._reservoir.seek(self.edges[delta_ms], subtract_clamped(clock_ms, delta_ms))
         self._set_layouts(program, before)
         frames = self._reservoir.words[FRAMES]
         executed = getattr(self, "execution", None)
@@ -99,13 +99,13 @@ class Machine:
         in with the new hot columns besides. Returns what may be waited for.
         """
         for delta_ms in sorted(_deltas(metrics) - self.edges.keys()):
-            self._reservoir.prefetch(LIVE_SET, less(clock_ms, delta_ms))
+            self._reservoir.prefetch(LIVE_SET, subtract_clamped(clock_ms, delta_ms))
         trial = trial_program(self.program.hot, stream.types, metrics)
         columns = trial.hot.columns
         if columns != self.program.hot.columns:
             self._deriver.follow(self.arrivals.schemas, trial.hot, self._key)
-        requested = [columns[column] for column in _live_columns(trial)]
-        return self._reservoir.prefetch_columns(LIVE_SET, requested, columns)
+        needed = [columns[column] for column in _live_columns(trial)]
+        return self._reservoir.prefetch_columns(LIVE_SET, needed, columns)
 
     def release_bounds(self, clock_ms: int) -> None:
         """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
@@ -113,7 +113,7 @@ class Machine:
         bound = (nodes[:, at.NODE_KIND] == at.SLIDING) & (nodes[:, at.NODE_FILLED_TIME] == at.FULL)
         for n in np.flatnonzero(bound & (nodes[:, at.NODE_AFTER] != at.NO_BOUND)).tolist():
             tail_ms = int(nodes[n, at.NODE_DELAY] + nodes[n, at.NODE_SIZE])
-            if less(clock_ms, tail_ms) >= nodes[n, at.NODE_AFTER]:
+            if subtract_clamped(clock_ms, tail_ms) >= nodes[n, at.NODE_AFTER]:
                 nodes[n, at.NODE_AFTER] = at.NO_BOUND
 
     def fill_columns(self, generations: Iterable[int]) -> list[int]:
@@ -133,7 +133,7 @@ class Machine:
     def seek(self, clock_ms: int) -> None:
         """Put every edge where the clock says (after a recovery)."""
         for delta_ms, edge in self.edges.items():
-            self._reservoir.seek(edge, less(clock_ms, delta_ms))
+            self._reservoir.seek(edge, subtract_clamped(clock_ms, delta_ms))
 
     def restore(
         self, groups: Mapping[str, int], next_group: int, cells: Mapping[str, Sequence[tuple[str, int, int]]]
@@ -171,10 +171,10 @@ class Machine:
 
     def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
         """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
-        requested = _deltas(metric for generation in generations for metric in generation.metrics)
-        for delta_ms in set(self.edges) - requested:
+        needed = _deltas(metric for generation in generations for metric in generation.metrics)
+        for delta_ms in set(self.edges) - needed:
             self._reservoir.remove_edge(self.edges.pop(delta_ms))
-        fresh = sorted(requested - set(self.edges))
+        fresh = sorted(needed - set(self.edges))
         for delta_ms in fresh:
             self.edges[delta_ms] = self._reservoir.add_edge(delta_ms, LIVE_SET)
         return fresh
@@ -207,15 +207,14 @@ class Machine:
 
     def _set_layouts(self, program: Program, before: Program | None) -> None:
         """Bring the program's layouts into force, in place of those of the program before."""
-        requested = {layout.group: layout for layout in program.groups}
-        for number in self.layouts.keys() - requested.keys():
-            requested[number] = GroupLayout(number, self.layouts[number].fields)
+        needed = {layout.group: layout for layout in program.groups}
+        for number in self.layouts.keys() - needed.keys():
+            needed[number] = GroupLayout(number, self.layouts[number].fields)
         lost = any(
-            not layout.cells.keys() <= requested[number].cells.keys()
-            for number, layout in self.layouts.items()
+            not layout.cells.keys() <= needed[number].cells.keys() for number, layout in self.layouts.items()
         )
         kinds = cell_kinds(before) if lost and before is not None else {}
-        for number, layout in requested.items():
+        for number, layout in needed.items():
             old = self.layouts.get(number)
             has_pages = self._pool.has_made_pages
             moves = [] if old is None else retire(old, layout, kinds, has_pages=has_pages)

@@ -43,9 +43,9 @@ from railgun.task.errors import (
 from railgun.task.fills import FillWork
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
-from railgun.task.machine import Machine, less
+from railgun.task.machine import Machine, subtract_clamped
 from railgun.task.metrics import TaskMetrics
-from railgun.task.replies import Replies, ReplyWriter, partials_of, unanswered
+from railgun.task.replies import Replies, ReplyWriter, discard_replies, partials_of
 from railgun.task.settings import TaskIdentity as TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
@@ -112,7 +112,7 @@ class TaskProcessor:
         self.position = 0
         self.history = ""
         self.unreadable_records = 0
-        self.puts_aside: Callable[[BeginDeepening], None] | None = None
+        self.on_begin_deepening: Callable[[BeginDeepening], None] | None = None
         self.busy_s = self.maintenance_s = 0.0
         self.names: tuple[str, ...] = ()
         self._is_built = True
@@ -152,7 +152,7 @@ class TaskProcessor:
         """Process (offset of the first, records) whose replies nobody waits for; so many threads read the state."""
         with self.store.reading_with(self._executor, threads):
             for first_offset, records in batches:
-                self.process(records, first_offset, unanswered)
+                self.process(records, first_offset, discard_replies)
 
     def work(self, *, brief: bool = False) -> bool:
         """A bounded bit of background work: rows, fills, sweeps, checkpoints. True: there is more to do now.
@@ -282,7 +282,9 @@ class TaskProcessor:
             and self.stream.retention_ms is not None
             and self.admission.clock_ms > TIME_MIN
         ):
-            self.retained_ms = max(self.retained_ms, less(self.admission.clock_ms, self.stream.retention_ms))
+            self.retained_ms = max(
+                self.retained_ms, subtract_clamped(self.admission.clock_ms, self.stream.retention_ms)
+            )
 
     def _replies(self, decoded: Decoded, admitted: Admitted, first: int) -> Replies:
         execution, warming = self.machine.execution, self.metrics.warming
@@ -328,8 +330,8 @@ class TaskProcessor:
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self._is_built = False
         elif isinstance(change, BeginDeepening):
-            if self.puts_aside is not None:
-                self.puts_aside(change)
+            if self.on_begin_deepening is not None:
+                self.on_begin_deepening(change)
         elif isinstance(change, AddHistory | Deepen):
             if change.history != self.history:
                 raise HistoryMissingError(
@@ -433,7 +435,7 @@ def open_reservoir(
     executor: Executor,
 ) -> Reservoir:
     """The reservoir of a task's folder, cut back to a checkpoint's length."""
-    requested = ReservoirSettings(
+    needed = ReservoirSettings(
         stream_key=key,
         chunk_events=settings.chunk_events,
         segment_bytes=settings.segment_bytes,
@@ -446,6 +448,6 @@ def open_reservoir(
         derive=deriver,
         executor=executor,
         find_recipe=deriver.find_recipe,
-        settings=requested,
+        settings=needed,
         length=length,
     )

@@ -177,5 +177,5 @@ def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:
     return ReplyMetric(name, str(type_.kind), type_.precision, type_.scale, shape, warming)
 
 
-def unanswered(replies: Replies) -> None:
+def discard_replies(replies: Replies) -> None:
     """Takes replies that nobody waits for."""

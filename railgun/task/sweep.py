@@ -17,7 +17,7 @@ from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.state.rows.sweep import EmptyRule, RowSweep
 from railgun.state.status import ROWS_DRAIN
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
-from railgun.task.machine import less
+from railgun.task.machine import subtract_clamped
 from railgun.task.retirement import BLOCK_AT_ROW, BLOCK_WORDS, HeldCell, cell_kinds, reset_cells
 from railgun.task.view import TaskView
 from reservoir.distinct import distinct
@@ -86,7 +86,7 @@ class SweepWork:
         self._goes_on = False
         if task.admission.clock_ms == TIME_MIN or (shares == 1 and task.table.has_backlog):
             return False
-        if shares > 1 and not self._has_way():
+        if shares > 1 and not self._flush_old_copies():
             self._goes_on = True
             return True
         if not self._is_told:
@@ -111,7 +111,7 @@ class SweepWork:
         self._goes_on = is_worthwhile or is_emptying
         return self._goes_on
 
-    def _has_way(self) -> bool:
+    def _flush_old_copies(self) -> bool:
         """Are no copies left of a checkpoint under way, all of which would be written before a row is deleted?
 
         Where events make more of them than a step writes, steps write more, or no row would go before its end.
@@ -159,7 +159,10 @@ class SweepWork:
             group: EmptyRule(
                 zeros,
                 [(bucket - ROW_HEAD_BYTES) // 8 for bucket, _, _ in self._buckets[group]],
-                [less(clock_ms, delay_ms) // size_ms for _, delay_ms, size_ms in self._buckets[group]],
+                [
+                    subtract_clamped(clock_ms, delay_ms) // size_ms
+                    for _, delay_ms, size_ms in self._buckets[group]
+                ],
             )
             for group, zeros in self._zeros.items()
         }
@@ -194,14 +197,14 @@ class SweepWork:
             return True
         start, stop = self._left[0]
         items = task.store.scan_values(start, stop, rows_max)
-        requested = [
+        needed = [
             keys.row_key_parts(key) for key, value in items if value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT
         ]
-        if requested:
-            entities = np.array(requested, np.uint64)
+        if needed:
+            entities = np.array(needed, np.uint64)
             task.table.next_stamp()
             task.table.load(entities, len(entities))
-            self._empty(task.table.find(entities), self._retired[requested[0][0]])
+            self._empty(task.table.find(entities), self._retired[needed[0][0]])
         if len(items) == rows_max:
             self._left[0] = items[-1][0] + b"\0", stop
         else:

@@ -36,7 +36,7 @@ def kafka_settings(settings: Settings) -> KafkaSettings:
 _FAIR = {"queued.min.messages": 10_000, "fetch.message.max.bytes": 1 << 20}
 
 
-def fairly(settings: KafkaSettings) -> KafkaSettings:
+def for_shared_consumer(settings: KafkaSettings) -> KafkaSettings:
     """The same for a consumer that many tasks share."""
     return replace(settings, pass_through={**_FAIR, **settings.pass_through})
 

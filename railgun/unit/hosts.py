@@ -41,11 +41,11 @@ class UnitHosts:
 
     def assign(self, places: Sequence[Place]) -> bool:
         """From now on the unit runs the tasks of these places; whether that is a change."""
-        requested = {place.key: place for place in places}
-        dropped = [key for key in self.by_key if key not in requested]
+        needed = {place.key: place for place in places}
+        dropped = [key for key in self.by_key if key not in needed]
         for key in dropped:
             self._let_go(key)
-        new = [place for key, place in requested.items() if key not in self.by_key]
+        new = [place for key, place in needed.items() if key not in self.by_key]
         for left, place in enumerate(reversed(new), 1):
             self.by_key[place.key] = self._make(place, left)
         for place in new:
@@ -73,12 +73,12 @@ class UnitHosts:
         for future in (*self._opening.values(), *(closing for _, closing in self._closing.values())):
             future.exception()
 
-    def isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
+    def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
         """Do something with a host that runs. An error of its task alone stops that task. True: as `do` said."""
         try:
             return bool(do())
         except OF_ONE_TASK as error:
-            stop_alone(host, error)
+            stop_task(host, error)
             return False
 
     def _open(self, key: TaskKey) -> None:
@@ -97,9 +97,9 @@ class UnitHosts:
             # Another process holds its folder for now.
             self._locked[key] = self._clock.now() + _LOCKED_S
         except TopicMissingError as error:
-            stop_alone(host, LogGapError(str(host.place.where), error.reason))
+            stop_task(host, LogGapError(str(host.place.where), error.reason))
         except OF_ONE_TASK as error:
-            stop_alone(host, error)
+            stop_task(host, error)
 
     def _let_go(self, key: TaskKey) -> None:
         host = self.by_key.pop(key)
@@ -109,7 +109,7 @@ class UnitHosts:
         self._closing[key] = host, host.lane.submit(host.close)
 
 
-def stop_alone(host: TaskHost, error: Exception) -> None:
+def stop_task(host: TaskHost, error: Exception) -> None:
     """Stop a task for an error of its own. Where the disk failed it is raised: the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error

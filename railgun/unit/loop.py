@@ -27,7 +27,7 @@ from railgun.task.settings import TaskIdentity
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
-from railgun.unit.hosts import UnitHosts, stop_alone
+from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments
 
@@ -113,7 +113,7 @@ class UnitLoop:
             self._reassign()
         self._hosts.advance()
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
-        more = [host for host in running.values() if self._hosts.isolated(host, partial(_work, host))]
+        more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
         self._read(running, 0.0 if more else _IDLE_S)
         self._positions.note(self.hosts.values())
         self._remove_doomed()
@@ -161,7 +161,7 @@ class UnitLoop:
             host = running.get(fetched.where)
             if host is None or not host.is_running or fetched.next_offset <= host.position:
                 continue
-            self._hosts.isolated(host, partial(host.take, fetched))
+            self._hosts.run_isolated(host, partial(host.take, fetched))
             self.records += len(fetched)
             if self._clock.now() >= until_s:
                 break
@@ -184,7 +184,7 @@ class UnitLoop:
             for where, host in running.items():
                 reason = self._fault(where, host) if host.is_running else None
                 if reason is not None:
-                    stop_alone(host, LogGapError(str(where), reason))
+                    stop_task(host, LogGapError(str(where), reason))
         except TransportUnavailableError:
             # It will be asked again.
             self._clock.sleep(_AWAY_S)
@@ -209,8 +209,8 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        requested = self._assignments.mine(snapshot.catalog)
-        self._figures.rebalances += self._hosts.assign([self._place(snapshot, key) for key in requested])
+        assigned = self._assignments.mine(snapshot.catalog)
+        self._figures.rebalances += self._hosts.assign([self._place(snapshot, key) for key in assigned])
         self._doom(snapshot)
 
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:

@@ -31,7 +31,7 @@ class Parent:
             sys.stdout.buffer.flush()
 
     def _listen(self) -> None:
-        while requested := os.read(self._reads, 1024):
-            if METRICS in requested:
+        while request := os.read(self._reads, 1024):
+            if METRICS in request:
                 self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
         self._stopped.set()

@@ -25,7 +25,7 @@ from railgun.messaging.transport import TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import fairly, kafka_settings, share_of, task_settings
+from railgun.unit.configured import for_shared_consumer, kafka_settings, share_of, task_settings
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -104,7 +104,7 @@ def run_unit(
     RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
-        KafkaTransport(fairly(kafka)) as transport,
+        KafkaTransport(for_shared_consumer(kafka)) as transport,
         KafkaRegistry(
             kafka,
             cluster.topic_prefix,

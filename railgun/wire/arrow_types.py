@@ -41,7 +41,7 @@ def holds(found: pa.DataType, type_: FieldType) -> bool:
     return pa.types.is_null(found) or any(is_one(found) for is_one in _HOLDS[type_.kind])
 
 
-def misfits(found: pa.Schema, requested: Schema) -> str | None:
+def column_type_errors(found: pa.Schema, requested: Schema) -> str | None:
     """What to say of columns no value of which can be their field's; None where there are none.
 
     found: has each of the fields once; other columns do not matter.

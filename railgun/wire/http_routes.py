@@ -22,7 +22,7 @@ class Route(NamedTuple):
     served_by: str
 
 
-class Found(NamedTuple):
+class RouteMatch(NamedTuple):
     """What a table says of a request.
 
     route: the row, or None if the table has none for this method and path.  rows: those of the path, by method; empty
@@ -39,7 +39,7 @@ class Found(NamedTuple):
         return next((row.served_by for row in self.rows.values()), None)
 
 
-_NOT_FOUND = Found(None, {}, {})
+_NOT_FOUND = RouteMatch(None, {}, {})
 
 
 class _Node:
@@ -95,7 +95,7 @@ class Routes:
             raise ValueError(f"{part}: these are not both a row and a handler: {', '.join(sorted(unbound))}")
         return {row: handlers[row.handler] for row in rows}
 
-    def find(self, method: str, path: str) -> Found:
+    def find(self, method: str, path: str) -> RouteMatch:
         """The row for a request. path: decoded, without the query."""
         node = self._root
         texts: list[str] = []
@@ -109,7 +109,7 @@ class Routes:
             node = following
         if not node.rows:
             return _NOT_FOUND
-        return Found(node.rows.get(method), node.rows, dict(zip(node.parameters, texts)))
+        return RouteMatch(node.rows.get(method), node.rows, dict(zip(node.parameters, texts)))
 
     def _add(self, row: Route) -> None:
         parts = row.path.split("/")

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
+from railgun.wire.long_text import longs_as_text
 from railgun.wire.schema import Kind
-from railgun.wire.texts import longs_as_text
 from reservoir.native.jit import address, bytes_address, jit, ld8, ldi64, sti64
 
 NOT_SENT = -1

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from railgun.wire.arrow_types import misfits
+from railgun.wire.arrow_types import column_type_errors
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
+from railgun.wire.long_text import longs_as_text
 from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, Kind
-from railgun.wire.texts import longs_as_text
 from railgun.wire.validator import NO_ID, NO_TIME, Roles, no_time_of_an_event
 
 
@@ -75,7 +75,7 @@ class TableValidator:
         schema = self.roles.schema
         for field in schema.fields:
             _place(found, field.name)
-        wrong = misfits(found, schema)
+        wrong = column_type_errors(found, schema)
         if wrong is not None:
             raise TableError(wrong)
 

@@ -12,7 +12,7 @@ from railgun.catalog.names import column_name
 from railgun.history.accepted_events import SEGMENTS, read_rows
 from railgun.history.build import HistoryBuild, HistoryPlan
 from railgun.ingest.routing import Router
-from railgun.ingest.stream_tasks import Portion
+from railgun.ingest.stream_tasks import TaskBatch
 from railgun.spark.tables.record_log import Bounds
 from railgun.spark.tables.reservoir_log import ReservoirRecordLog
 from railgun.task.settings import TaskSettings
@@ -68,9 +68,9 @@ def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[R
         records = encode_columns(version, admitted.events)
         for shares in Router(stream).shares(admitted.events):
             for share in shares:
-                portion = Portion.of(share, records).records
+                task_batch = TaskBatch.of(share, records).records
                 found[share.partitioner, share.partition] += [
-                    row for row in map(_row, portion.to_list()) if row[1] < plan.cut_ms
+                    row for row in map(_row, task_batch.to_list()) if row[1] < plan.cut_ms
                 ]
     return found
 

@@ -13,7 +13,7 @@ from railgun.history.build import HistoryBuild, HistoryPlan
 from railgun.history.manifest import HistoryManifest
 from railgun.history.open_records import FIRST_OFFSET
 from railgun.ingest.routing import Router
-from railgun.ingest.stream_tasks import Portion
+from railgun.ingest.stream_tasks import TaskBatch
 from railgun.task import digest
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
@@ -46,7 +46,7 @@ def build_history(
         records = encode_columns(1, admitted.events)
         for shares in Router(stream).shares(admitted.events):
             for share in shares:
-                builds[share.partitioner, share.partition].take(Portion.of(share, records).records)
+                builds[share.partitioner, share.partition].take(TaskBatch.of(share, records).records)
     return [each.finish() for each in builds.values()]
 
 

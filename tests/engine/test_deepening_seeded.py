@@ -9,7 +9,7 @@ import pytest
 
 from railgun.engine.engine import Engine
 from railgun.registry import catalog_log
-from railgun.task.replies import unanswered
+from railgun.task.replies import discard_replies
 from railgun.wire.records import Records
 from tests.engine.deepened import Row, build_deepening, rows_of_tasks
 from tests.engine.histories import chunks, state
@@ -52,7 +52,7 @@ def through_the_logs(opened: Engine, rows_by_task: dict[tuple[str, int], list[Ro
         records = Records.of([record for _, _, record in rows_by_task[who.partitioner, who.partition]])
         if len(records):
             with opened._lock, members.appending([(member, records)]):
-                member.task.process(records, member.task.position, unanswered)
+                member.task.process(records, member.task.position, discard_replies)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -100,10 +100,10 @@ def test_what_is_refused_harms_no_other(engine: Engine, tmp_path: Path) -> None:
             why.append(refused.value.errors)
     good = texts(GOOD)
     scored = engine.score_each("s", [*BAD[:2], *good[:3], *MALFORMED, *good[3:], *BAD[2:]])
-    assert scored.taken.rows is not None
-    assert scored.taken.rows.tolist() == [2, 3, 4, 8, 9, 10]
+    assert scored.accepted.rows is not None
+    assert scored.accepted.rows.tolist() == [2, 3, 4, 8, 9, 10]
     assert [json.loads(msgspec.json.encode(each)) for each in replies_of(scored, None)] == expected
-    refused = scored.taken.refused
+    refused = scored.accepted.refused
     assert [refused[place].errors for place in (0, 1, 11, 12, 13)] == why
     assert [type(refused[place]) for place in (5, 6, 7)] == [MalformedEventError] * 3
 
@@ -113,8 +113,8 @@ def test_bad_values_among_columns(engine: Engine) -> None:
     """What can be decoded and not taken: the rest goes by columns all the same."""
     ahead = json.dumps({**GOOD[0], "id": 9, "ts": 99_999_999_999_999}).encode()
     scored = engine.score_each("s", [ahead, *texts(GOOD[:2])])
-    assert list(scored.taken.refused) == [0]
-    assert "max_future" in str(scored.taken.refused[0])
+    assert list(scored.accepted.refused) == [0]
+    assert "max_future" in str(scored.accepted.refused[0])
     assert [reply.metrics.m5 for reply in replies_of(scored, None)] == [1, 2]
 
 
@@ -147,5 +147,5 @@ def test_a_record_that_is_too_large_is_refused_alone(engine: Engine, monkeypatch
     for worth in (0, 10**9):
         monkeypatch.setattr(intake, "_WORTH_A_COLUMN", worth)
         scored = engine.score_each("s", [*texts(GOOD[:1]), large])
-        assert list(scored.taken.refused) == [1]
-        assert "at most 500" in str(scored.taken.refused[1])
+        assert list(scored.accepted.refused) == [1]
+        assert "at most 500" in str(scored.accepted.refused[1])

@@ -27,7 +27,7 @@ from railgun.history.plan_file import (
     write_own,
     write_plan,
 )
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_asked
+from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_request
 from railgun.history.task_folder import POINTER, beside, move_to
 from railgun.host.place import task_folder
 from tests.golden.promises import EXPECTED, held, held_bytes
@@ -113,7 +113,7 @@ def test_what_a_task_had_accepted(tmp_path: Path) -> None:
 def test_what_a_job_asks_of_units(tmp_path: Path) -> None:
     request, offer = BackfillRequestFile(HISTORY, 1), BackfillRequestFile(HISTORY, 1, "3")
     for name, asked in ((REQUEST, request), (OFFER, offer)):
-        write_asked(tmp_path / name, asked)
+        write_request(tmp_path / name, asked)
     held_bytes("request.json", (tmp_path / REQUEST).read_bytes())
     held_bytes("offer.json", (tmp_path / OFFER).read_bytes())
     assert read_request(EXPECTED / "request.json") == request

@@ -142,7 +142,7 @@ def test_a_record_says_from_where_on(tmp_path: Path) -> None:
     log.event("later", 2_000_000)
     task = log.open(tmp_path, SETTINGS)
     found: list[tuple[str, int]] = []
-    task.puts_aside = lambda change: found.append((change.history, task.position))
+    task.on_begin_deepening = lambda change: found.append((change.history, task.position))
     try:
         log.feed(task)
     finally:

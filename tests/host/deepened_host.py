@@ -10,7 +10,7 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_js
 from railgun.catalog.names import column_name
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, live_backfill_folder, read_own, write_plan
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_asked
+from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_request
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, TaskKey
 from railgun.messaging.transport import TopicPartition
@@ -84,11 +84,11 @@ class DeepenedHost:
         end = self.log.end_offset(*WHERE)
         while self.host.position < end and self.host.is_running:
             fetched = self.log.read(*WHERE, self.host.position, 64, 1 << 20)
-            self.hosts.isolated(self.host, partial(self.host.take, fetched))
+            self.hosts.run_isolated(self.host, partial(self.host.take, fetched))
 
     def work(self) -> None:
         """What the task needs beside records, and a step of what follows it."""
-        self.hosts.isolated(self.host, self.host.work)
+        self.hosts.run_isolated(self.host, self.host.work)
         self.host.take_over.step()
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class DeepenedHost:
         """As the job does, before the record."""
         folder = live_backfill_folder(self.data, "s")
         folder.mkdir(parents=True, exist_ok=True)
-        write_asked(folder / REQUEST, BackfillRequestFile(history, self.created))
+        write_request(folder / REQUEST, BackfillRequestFile(history, self.created))
 
     def begin(self, history: str = HISTORY) -> None:
         """Up to where the task is built; nobody is offered it yet."""
@@ -118,7 +118,7 @@ class DeepenedHost:
     def offer(self, history: str = HISTORY) -> None:
         self.offers += 1
         asked = BackfillRequestFile(history, self.created, str(self.offers))
-        write_asked(live_backfill_folder(self.data, "s") / OFFER, asked)
+        write_request(live_backfill_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:
         self.work_until("behind", 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from railgun.engine.engine import Engine
-from railgun.host.start import LoggedStart
+from railgun.host.start import LoggedStartProgress
 
 DEFINITIONS = """
 [streams.s]
@@ -26,7 +26,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, int]]:
 
 def test_how_far_a_start_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "railgun.engine")
-    engine = Engine(tmp_path / "data", durability="os", start=LoggedStart(time.monotonic))
+    engine = Engine(tmp_path / "data", durability="os", start=LoggedStartProgress(time.monotonic))
     engine.apply(DEFINITIONS)
     for number in range(10):
         engine.score("s", {"id": number, "k": number})
@@ -34,7 +34,7 @@ def test_how_far_a_start_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     assert not caplog.records, "there was nothing to open"
     # A clock that goes on by a minute whenever it is looked at: everything is said.
     clock_s = iter(range(0, 10**6, 60))
-    Engine(tmp_path / "data", durability="os", start=LoggedStart(lambda: next(clock_s))).close()
+    Engine(tmp_path / "data", durability="os", start=LoggedStartProgress(lambda: next(clock_s))).close()
     first, *_, last = told(caplog)
     assert first == {"tasks": 2}
     assert (last["tasks"], last["restored"]) == (2, 2)
@@ -43,7 +43,7 @@ def test_how_far_a_start_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
 
 def test_a_short_start_says_one_thing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "railgun.engine")
-    start = LoggedStart(lambda: 7.0)
+    start = LoggedStartProgress(lambda: 7.0)
     start.opening(3)
     start.expect(5)
     start.note(5)

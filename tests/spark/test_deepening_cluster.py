@@ -13,7 +13,7 @@ from railgun.catalog.changes import Deepen
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
-from railgun.history.request_files import BackfillRequestFile, write_asked
+from railgun.history.request_files import BackfillRequestFile, write_request
 from railgun.history.task_folder import beside
 from railgun.host.place import task_folder
 from railgun.host.take_over import TakeOver
@@ -225,7 +225,7 @@ def test_what_tasks_have_been_told_to_take_is_not_given_up(tmp_path: Path, is_kn
     folder.mkdir(parents=True)
     (folder / "deepening.json").write_text("{")
     if is_known:
-        write_asked(folder / "request.json", BackfillRequestFile(told, 1))
+        write_request(folder / "request.json", BackfillRequestFile(told, 1))
     places = [task_folder(tmp_path, "s", 1, *task) for task in stream.tasks]
     with pytest.raises(HistoryError, match="told to take over"):
         made._built(entry)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from railgun.task.replies import unanswered
+from railgun.task.replies import discard_replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from tests.task.small_log import SmallLog, stream_text
@@ -59,11 +59,11 @@ def test_under_a_checkpoint_a_step_writes_no_more_than_elsewhere(tmp_path: Path)
         log.event(f"e{number}", 1_000_000 + number, f"k{number}")
     task = log.open(tmp_path, TaskSettings(sweep_interval_s=0.0))
     try:
-        task.process(Records.of(log.records), 0, unanswered)
+        task.process(Records.of(log.records), 0, discard_replies)
         task.checkpointer.begin(b"")
         # All of them leave the window: each row changes under the checkpoint, and is empty.
         log.event("last", 2_000_000, "last")
-        task.process(Records.of(log.records[-1:]), len(log.records) - 1, unanswered)
+        task.process(Records.of(log.records[-1:]), len(log.records) - 1, discard_replies)
         room, written = task.table._room, list[int]()
         while task.sweep.deleted < ENTITIES:
             copied, deleted = room.stats.copied, task.sweep.deleted
@@ -87,13 +87,13 @@ def test_rows_go_under_a_checkpoint_though_events_make_more_copies_than_a_step_w
         log.event(f"f{number}", 1_002_000, f"l{number}")
     task = log.open(tmp_path, TaskSettings(sweep_interval_s=0.0))
     try:
-        task.process(Records.of(log.records), 0, unanswered)
+        task.process(Records.of(log.records), 0, discard_replies)
         task.checkpointer.begin(b"")
         written, copied = list[int](), task.table.stats().copied
         for first in range(0, LIVE, MANY):
             for number in range(first, first + MANY):
                 log.event(f"g{number}", 1_002_000, f"l{number}")
-            task.process(Records.of(log.records[-MANY:]), len(log.records) - MANY, unanswered)
+            task.process(Records.of(log.records[-MANY:]), len(log.records) - MANY, discard_replies)
             task.sweep.step(SHARES)
             written.append(task.table.stats().copied - copied)
             copied += written[-1]

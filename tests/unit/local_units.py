@@ -15,7 +15,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import fairly
+from railgun.unit.configured import for_shared_consumer
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
@@ -57,7 +57,7 @@ class LocalUnit:
     ) -> None:
         self.error: Exception | None = None
         self._stopped = threading.Event()
-        self.transport = KafkaTransport(fairly(quick_settings(broker)))
+        self.transport = KafkaTransport(for_shared_consumer(quick_settings(broker)))
         self.registry = KafkaRegistry(quick_settings(broker), prefix)
         topics = self.registry.topics
         self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))

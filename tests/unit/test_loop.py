@@ -10,7 +10,7 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
-from railgun.history.request_files import REQUEST, BackfillRequestFile, write_asked
+from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
@@ -143,7 +143,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     prepared.mkdir(parents=True)
     to_come.mkdir(parents=True)
     loop = _loop(tmp_path, removes=True)
-    write_asked(prepared / REQUEST, BackfillRequestFile("h", 1))
+    write_request(prepared / REQUEST, BackfillRequestFile("h", 1))
     loop.follow(_snapshot(PutStream(1, stream, 1)))
     loop.round()
     assert prepared.is_dir()
@@ -151,7 +151,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert not prepared.exists()
     prepared.mkdir()
-    write_asked(prepared / REQUEST, BackfillRequestFile("g", 5))
+    write_request(prepared / REQUEST, BackfillRequestFile("g", 5))
     loop.follow(_snapshot(PutStream(5, stream, 1)))
     loop.round()
     assert prepared.is_dir()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.wire.http_routes import Found, Route, Routes
+from railgun.wire.http_routes import Route, RouteMatch, Routes
 
 ROWS = (
     Route("GET", "/a", "show_a", "x"),
@@ -28,7 +28,7 @@ PATHS = st.lists(PARTS, max_size=6).map("/".join) | st.text(st.sampled_from("/ab
 METHODS = st.sampled_from(["GET", "HEAD", "POST", "DELETE", "PUT", "get", ""])
 
 
-def reading(rows: Sequence[Route], method: str, path: str) -> Found:
+def reading(rows: Sequence[Route], method: str, path: str) -> RouteMatch:
     """What the rows say, one after another."""
     found: dict[str, Route] = {}
     parameters: dict[str, str] = {}
@@ -36,7 +36,7 @@ def reading(rows: Sequence[Route], method: str, path: str) -> Found:
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(row.path))
         if matching := re.fullmatch(pattern, path):
             found[row.method], parameters = row, matching.groupdict()
-    return Found(found.get(method), found, parameters)
+    return RouteMatch(found.get(method), found, parameters)
 
 
 @given(method=METHODS, path=PATHS | PATHS.map("/".__add__))

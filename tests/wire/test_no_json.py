@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from railgun.wire.no_json import no_json
+from railgun.wire.json_error import json_error
 from railgun.wire.values import decode_json
 
 NEITHER = "is half of a pair of surrogates, and no character; send both halves, or neither"
@@ -39,5 +39,5 @@ NO_NUMBER = "is no JSON; send null, or leave the field out"
 def test_what_is_said(text: bytes, loc: tuple[str | int, ...], said: str) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as raised:
         decode_json(text)
-    assert no_json(text, raised.value) == (loc, said)
-    assert no_json(msgspec.Raw(text), raised.value) == (loc, said)
+    assert json_error(text, raised.value) == (loc, said)
+    assert json_error(msgspec.Raw(text), raised.value) == (loc, said)

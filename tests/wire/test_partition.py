@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.wire.columns import Column
+from railgun.wire.long_text import longs_as_text
 from railgun.wire.partition import NOT_SENT, murmur2, partition_column, partition_key, partition_of
 from railgun.wire.schema import LONG, STRING
-from railgun.wire.texts import longs_as_text
 from reservoir.native.jit import address
 
 # From the tests of Kafka's own clients (org.apache.kafka.common.utils.UtilsTest) and of KafkaJS.

@@ -10,12 +10,12 @@ from typing import Any
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
-from railgun.engine.errors import is_under_way
+from railgun.engine.errors import under_way_error
 from railgun.engine.history import check_identified, live_backfill_plan
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, read_own, read_plan, write_plan
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_asked
+from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_request
 from railgun.history.task_folder import beside, others
 from railgun.host.place import task_folder
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -55,7 +55,7 @@ class DeepeningOfCluster(DeepeningTarget):
         check_identified(entry.stream)
         if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
-                raise HistoryError(str(is_under_way(request.stream, known.cut_ms)))
+                raise HistoryError(str(under_way_error(request.stream, known.cut_ms)))
             return known
         if known is not None:
             # Of a stream that had the name before.
@@ -68,7 +68,7 @@ class DeepeningOfCluster(DeepeningTarget):
     def _requested(self, stream: StreamKey) -> HistoryPlan:
         history = new_history_id(os.urandom)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
-        write_asked(self._folder / REQUEST, BackfillRequestFile(history, stream[1]))
+        write_request(self._folder / REQUEST, BackfillRequestFile(history, stream[1]))
         try:
             return self._begun(stream, history)
         except BaseException:
@@ -99,7 +99,7 @@ class DeepeningOfCluster(DeepeningTarget):
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
         self._number = uuid.uuid4().hex
-        write_asked(self._folder / OFFER, BackfillRequestFile(plan.history, plan.created, self._number))
+        write_request(self._folder / OFFER, BackfillRequestFile(plan.history, plan.created, self._number))
         return plan
 
     def install(self) -> None:

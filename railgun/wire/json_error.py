@@ -27,7 +27,7 @@ class _Constant(NamedTuple):
 _decode = json.JSONDecoder(parse_constant=_Constant, parse_int=float).decode
 
 
-def no_json(text: bytes | msgspec.Raw, error: Exception) -> FieldError:
+def json_error(text: bytes | msgspec.Raw, error: Exception) -> FieldError:
     """What is said of a text. error: what a decoder of msgspec's raised for it."""
     whole = bytes(text)
     if not whole:
