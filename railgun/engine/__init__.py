@@ -1,1 +1,1 @@
-"""All tasks of a stream in one process: over files without a log, and durable on the embedded log."""
+"""Runs all tasks of a stream in one process: over files without a log, or durably on the embedded log."""

@@ -1,4 +1,6 @@
-"""When background work is done: by a thread of its own between calls, and by calls that leave it no turn."""
+"""Schedules background work: a thread does it between calls, and calls do it themselves if they leave the thread no
+time.
+"""
 
 import math
 import threading
@@ -7,25 +9,33 @@ from collections.abc import Callable
 
 from railgun.engine.turns import FairLock
 
-# Between two slices: while there is more to do, while that waits for something (the disk), and when there is nothing.
+# Pauses between two slices: while there is more to do, while the work waits for something such as the disk, and while
+# there is nothing to do.
 _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
-# Where calls came lately, all the time that it has the interpreter is time that they may wait for it: what rests
-# gets at most this share then. A slice that something held up for long, as a slow disk, is no reason to rest long.
+# If calls came lately, a call may have to wait whenever the thread holds the interpreter lock. Throttled work gets at
+# most this share of the time then. The pause is bounded: a slice that took long because of a slow disk must not cause
+# a long pause.
 _LATELY_S, _BESIDE_SHARE, _REST_MOST_S = 0.05, 0.15, 0.01
-# A slice of the thread's own ends after this long, where a step had nothing to do, and where a call waits: an event
-# loop that has yet to come to its call waits for the interpreter meanwhile, which does not show.
+# A slice in the background thread ends after this time, after a step that had nothing to do, and when a call waits
+# for the lock. An event loop that has not made its call yet waits for the interpreter lock, which cannot be seen
+# here.
 _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
-# Where calls leave the thread no turn they do slices themselves, the first this long after it was due: of this share of
-# the time that it is overdue, within these bounds. Short ones often, since a reply waits for each.
+# If calls leave the thread no time, they do slices themselves, the first one when the work is overdue by this time. A
+# slice takes this share of the time by which the work is overdue, within these bounds. Short slices are frequent, as
+# a reply waits for each.
 OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
 STARVED_S = 0.02
 """Overdue for so long it is also done by calls that only look: many without a pause leave the thread no turn."""
 
 
 class BackgroundWork:
-    """lock: held during calls.  work: a brief step; True: there is more to do now.  run: does a slice of the thread's
-    own, with the lock; False: it is over.  rests: whether the thread leaves calls most of the time.  has_time: whether
-    what there is to do may take its time, so that calls need not do it either.
+    """Runs background work in its own thread, and in calls.
+
+    lock: the lock that is held during calls.
+    work: does a brief step; returns whether there is more to do now.
+    run: runs a slice in the background thread, while it holds the lock; returns False when the thread has to end.
+    is_throttled: whether the thread leaves most of the time to calls.
+    is_deferrable: whether the work may be delayed, so that calls do not do it until the thread is starved.
     """
 
     def __init__(
@@ -44,21 +54,22 @@ class BackgroundWork:
         self._thread = threading.Thread(target=self._work, name="railgun-maintenance", daemon=True)
 
     def start(self) -> None:
-        """From now on."""
+        """Start the thread."""
         self._thread.start()
 
     def end(self) -> None:
-        """No slice begins any more."""
+        """End the work: no further slice begins."""
         self._ended.set()
 
     def join(self) -> None:
-        """Wait for the thread, unless it is this one."""
+        """Wait for the thread to end, unless it is the calling thread."""
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def catch_up(self, after_s: float = OVERDUE_S) -> None:
-        """After a call, which holds the lock: a slice where it has been overdue for so long; where it has time, once it
-        is starved.
+        """Do a slice at the end of a call if the work is overdue by `after_s`. The caller holds the lock.
+
+        Work that is deferrable has to be overdue by STARVED_S.
         """
         self._called_s = time.monotonic()
         overdue_s = self._called_s - self._next_s
@@ -67,11 +78,11 @@ class BackgroundWork:
             self._slice(limit_s, yields=False)
 
     def put_off(self) -> None:
-        """After a long call, which holds the lock: what is due is due from now."""
+        """Count the work as due from now on, after a long call. The caller holds the lock."""
         self._next_s = max(self._next_s, time.monotonic())
 
     def _work(self) -> None:
-        # Whoever calls does not wait here for its turn: the thread takes the lock only while nobody has it.
+        # The thread takes the lock only while it is free, so that it never stands in the queue before a call.
         while not self._ended.wait(max(_BUSY_S, self._next_s - time.monotonic())):
             if not self._lock.acquire(blocking=False):
                 continue

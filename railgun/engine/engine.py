@@ -43,7 +43,8 @@ from railgun.telemetry.recording import Recording
 C = TypeVar("C", bound=Change)
 
 _READING_S = 1.0
-# The most that a change waits for what is read ahead for it; what is not there by then an event waits for.
+# A change waits at most this long for the chunks that are decoded for it in advance. An event then waits for what is
+# missing.
 _AHEAD_S = 3.0
 _BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
 
@@ -58,18 +59,20 @@ def _always(warm: Warm) -> bool:
 
 
 class Engine:
-    """An engine over a folder, which it holds alone until it is closed. Threads may share it.
+    """An engine over a data folder, which it locks until it is closed. Threads may share it.
 
-    folder: None makes a temporary one, which `close` removes.  durability: what an answered event survives: "fsync"
-    the loss of power, "os" the death of the process.  settings: the most that each task gets.  memory_limit_bytes: of
-    the caches and buffers of all tasks together (`railgun.host.memory`).  now_ms: the clock that `max_future` and
-    arrival times are read from.  may_warm: whether a metric that has filled may answer now.  start: told how far
-    opening the folder is.
-    `recording`: what it notes for monitoring.
+    folder: None makes a temporary folder, which `close` deletes.
+    durability: what an answered event survives: "fsync" a loss of power, "os" the death of the process.
+    settings: the most that each task gets.
+    memory_limit_bytes: the limit for the caches and buffers of all tasks together (`railgun.host.memory`).
+    now_ms: the clock for `max_future` and arrival times, in ms since 1970.
+    may_warm: whether a metric that has been filled may begin to answer now.
+    start: is told about the progress of opening the folder.
+    recording: what the engine counts for monitoring.
 
     Every method raises EngineError: EventError for an event that is refused, DefinitionsError for a definition,
-    UnknownNameError for a name, FolderError for the folder and the disk, EngineStoppedError after `close` and after an
-    error that stopped the engine half-way.
+        UnknownNameError for a name, FolderError for the folder and the disk, EngineStoppedError after `close` and
+        after an error that stopped the engine in the middle of a change.
     """
 
     @as_engine_errors()
@@ -122,7 +125,7 @@ class Engine:
             is_deferrable=lambda: self._streams.is_deferrable,
         )
         self._background.start()
-        # Without a checkpoint: by then no new thread can be started, and it would need one.
+        # At exit no new thread can be started, and a checkpoint would need one. So this closes without a checkpoint.
         atexit.register(self.close, False)
 
     def __enter__(self) -> Self:
@@ -136,34 +139,38 @@ class Engine:
     # --- events ------------------------------------------------------------------------------------
 
     def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Take an event and answer it: `{"id": …, "time": …, "metrics": {…}}`, and where there is something to say
-        `late`, `duplicate`, `warming`, `partial`. Decimals are strings, as in JSON. The event is durable by then.
+        """Record an event and return its answer: `{"id": …, "time": …, "metrics": {…}}`, with `late`, `duplicate`,
+        `warming` or `partial` if they apply. Decimals are strings, as in JSON. The event is durable when this
+        returns.
 
-        event: values as in JSON, or Python's own: a timestamp may be a datetime with a time zone, a decimal a Decimal.
+        event: values as in JSON, or Python's own: a timestamp may be a datetime with a time zone, a decimal a
+            Decimal.
         """
         return self.score_many(stream, [event])[0]
 
     @as_engine_errors()
     def score_many(self, stream: str, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The same for events that arrive together, in this order. Where one is refused none is taken."""
+        """Do the same for events that arrive together, in this order. If one is refused, none is recorded."""
         with self._scoring():
             return self._streams.live(stream).score(events, self._now_ms())
 
     @as_engine_errors()
     def score_each(self, stream: str, texts: Sequence[JsonText]) -> ScoredBatch:
-        """Take events that arrive together as JSON texts, in this order, each by itself: one that is refused harms no
-        other. The answers come as columns.
+        """Record events that arrive together as JSON texts, in this order. Each is accepted or refused by itself.
+
+        The answers come as columns.
         """
         with self._scoring():
             return self._streams.live(stream).score_each(texts, self._now_ms())
 
     @as_engine_errors()
     def score_table(self, stream: str, events: pa.Table) -> pa.Table:
-        """The same for the rows of a table: a row for each, in order. Where one is refused none is taken.
+        """Do the same for the rows of a table. Returns a row for each, in order. If one is refused, none is recorded.
 
-        Its columns: the id, one per metric, per partitioner `late_<p>` (null, "rewritten", "discarded") and
-        `duplicate_<p>` (boolean; both null where the event was not sent there), `warming` (names of metrics that do not
-        answer yet), `partial` (by metric the time, in ms, that it covers what is later than).
+        The result has the columns: the id, one per metric, and for each partitioner p `late_<p>` (null, "rewritten",
+            "discarded") and `duplicate_<p>` (boolean). Both are null if the event was not sent there. Also `warming`
+            (the names of metrics that do not answer yet) and `partial` (by metric a time in ms: the metric covers
+            only later events).
         """
         with self._scoring():
             return self._streams.live(stream).score_table(events, self._now_ms(), self._between_blocks)
@@ -172,11 +179,12 @@ class Engine:
 
     @as_engine_errors()
     def apply(self, definitions: Definitions | Path | str, wait: bool = True) -> list[str]:
-        """Create what is missing, and say what that was; returns once new metrics answer (wait=False: at once).
+        """Create what is missing, and return the names of what was created. Returns once new metrics answer; with
+        wait=False at once.
 
-        definitions: a file's path, the text of one (of several lines), or what was read from one.  Streams and metrics
-        that it does not name are left alone.  Raises DifferentDefinitionsError, having changed nothing, where
-        something differs from what is registered.
+        definitions: the path of a file, the text of one (several lines), or what was read from one. Streams and
+            metrics that it does not name are left alone.
+        Raises DifferentDefinitionsError if something differs from what is registered; nothing has changed then.
         """
         wanted = evolution.read_definitions(definitions)
 
@@ -190,22 +198,28 @@ class Engine:
         return [describe(change) for change in made]
 
     def create_stream(self, stream: StreamDefinition) -> bool:
-        """Register a stream; False where it is registered just so. Raises DifferentDefinitionsError."""
+        """Register a stream. Returns False if the same stream is registered already. Raises
+        DifferentDefinitionsError.
+        """
         return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, stream)))
 
     def evolve(self, stream: str, settings: Mapping[str, Any]) -> None:
-        """Change a stream, by the keys of definitions files: `lateness`, `retention`; `fields`: those to add."""
+        """Change a stream.
+
+        settings: keys of definitions files: `lateness`, `retention`, and `fields` with fields to add.
+        """
         self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings))
 
     @as_engine_errors()
     def register_metrics(self, stream: str, sql: str) -> tuple[list[str], bool]:
-        """What is missing of a query's metrics: the names of all of them, and whether one was.
+        """Register the metrics of a query that are missing. Returns the names of all of them, and whether any was
+        missing.
 
-        They answer later. Raises DifferentDefinitionsError where one of that name is another.
+        They answer later. Raises DifferentDefinitionsError if another metric has one of these names.
         """
         with self._call(catches_up=False):
             known = self._streams.catalog.copy()
-        # A good part of the work, which no event has to wait for.
+        # This is a good part of the work. It is done without the lock, so that no event waits for it.
         metrics = evolution.metrics_of_query(known, stream, sql)
         made_out_for = known.streams[stream].stream
 
@@ -222,21 +236,21 @@ class Engine:
 
     @as_engine_errors()
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
-        """The plan of a stream as it would be with a query's metrics. Nothing is registered."""
+        """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
         with self._call():
             catalog = self._streams.catalog
             metrics = evolution.metrics_of_query(catalog, stream, sql)
             return explained(catalog.streams[stream], metrics)
 
     def add_metrics(self, stream: str, sql: str, wait: bool = True) -> list[str]:
-        """Register a query's metrics; returns their names, once they answer (wait=False: at once)."""
+        """Register a query's metrics. Returns their names once they answer; with wait=False at once."""
         changes = self._changed(lambda: evolution.new_metrics(self._streams.catalog, stream, sql))
         if wait:
             self.wait_until_warm(stream)
         return [change.metric.name for change in changes]
 
     def drop_metric(self, stream: str, name: str) -> None:
-        """End a metric."""
+        """Drop a metric."""
         self._changed(lambda: [evolution.dropped_metric(self._streams.catalog, stream, name)])
 
     def add_field(self, stream: str, name: str, type: str) -> None:  # noqa: A002 - what definitions call it
@@ -248,16 +262,20 @@ class Engine:
         self._changed(lambda: [evolution.evolved(self._streams.catalog, stream, {"lateness": lateness})])
 
     def set_retention(self, stream: str, retention: str) -> None:
-        """Change how long events are kept for metrics to come, as in "30d" or "forever"."""
+        """Change how long events are kept for metrics that are added later, as in "30d" or "forever"."""
         self._changed(lambda: [evolution.evolved(self._streams.catalog, stream, {"retention": retention})])
 
     def drop_stream(self, stream: str) -> None:
-        """End a stream: its metrics, its events and all that was made of them are deleted."""
+        """Drop a stream. Its metrics, its events and all its state are deleted."""
         self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)])
 
     @as_engine_errors()
     def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
-        """What history of a stream is built from. history: an id for it.  cut_ms: all its events are before then."""
+        """Return the plan from which history of a stream is built.
+
+        history: an id for the history.
+        cut_ms: all its events are before this time, in ms.
+        """
         with self._call():
             return self._streams.history_plan(stream, history, cut_ms)
 
@@ -272,10 +290,11 @@ class Engine:
 
     @as_engine_errors()
     def begin_deepening(self, stream: str, cut_ms: int | None = None) -> HistoryPlan:
-        """Let older history be built for a stream that goes on meanwhile; what it is built from.
+        """Begin to deepen a stream, which goes on meanwhile. Returns the plan from which the older history is built.
 
-        cut_ms: the history is whole before then, and taken from it; None: the least time that leaves no hole.
-        Where one has begun already it is that one's plan. Raises HistoryRefusedError.
+        cut_ms: before this time the history is complete, and the events are taken from it; None chooses the least
+            time that leaves no gap.
+        If a deepening has begun already, its plan is returned. Raises HistoryRefusedError.
         """
         with self._call():
             beginning = self._streams.begin_deepening(stream, cut_ms)
@@ -291,12 +310,13 @@ class Engine:
 
     @as_engine_errors()
     def deepen(self, stream: str) -> None:
-        """Let the tasks that `railgun backfill --deepen` built take the place of a stream's; returns once they have.
+        """Replace a stream's tasks by those that `railgun backfill --deepen` has built. Returns once they have taken
+        over.
 
-        Events are answered meanwhile.  Raises HistoryRefusedError, and FolderError for what is damaged, or for the
-        disk: it can be done again, and goes on where it was.
+        Events are answered meanwhile. Raises HistoryRefusedError, and FolderError for damaged files or errors of the
+        disk. A later call goes on from where this one stopped.
         """
-        # Its turns are not what events wait for: background work does not rest beside them.
+        # Events do not wait for these calls. So background work is not throttled because of them.
         install(partial(self._call, catches_up=False), self._streams, stream)
 
     @as_engine_errors()
@@ -307,7 +327,7 @@ class Engine:
 
     @as_engine_errors()
     def history(self, stream: str) -> str | None:
-        """The id of the history that a stream has from before its log, or None."""
+        """Return the id of the history that a stream has from before its log; None if it has none."""
         with self._call():
             return self._streams.history(stream)
 
@@ -325,7 +345,7 @@ class Engine:
 
     @property
     def failure(self) -> str | None:
-        """Why it stopped and takes nothing any more; None where it goes on."""
+        """Why the engine has stopped, and refuses further calls; None while it goes on."""
         return None if self._failure is None else one_line(_as_told(self._failure))
 
     # --- what there is -----------------------------------------------------------------------------
@@ -351,19 +371,19 @@ class Engine:
 
     @as_engine_errors()
     def status(self) -> EngineStatus:
-        """Streams with their tasks and metrics, and the disk."""
+        """Return the status of all streams with their tasks and metrics, and of the disk."""
         with self._call():
             streams, durability = self._streams.streams_status(), str(self._streams.durability)
         return EngineStatus(str(self.folder), durability, streams, read_disk(self.folder, self.folder / LOG))
 
     @property
     def reading(self) -> EngineReading | None:
-        """How the tasks stood about a second ago, for monitoring: nothing waits for it."""
+        """Return how the tasks stood about a second ago, for monitoring. The call does not wait for the engine."""
         return self._reading
 
     @as_engine_errors()
     def wait_until_warm(self, stream: str) -> None:
-        """Return once every metric of a stream answers. Calls of other threads are answered in between."""
+        """Return once every metric of a stream answers. Calls of other threads are served in between."""
         while True:
             with self._call():
                 if not self._streams.expedite(stream):
@@ -371,12 +391,13 @@ class Engine:
             time.sleep(_BETWEEN_SLICES_S)
 
     def close(self, checkpoint: bool = True) -> None:
-        """Let go of the folder, after a checkpoint; without one the next start reads more of the log.
+        """Take a checkpoint and close the folder. Without a checkpoint, the next start reads more of the log.
 
-        Harmless when done already.
+        A second call does nothing.
         """
         if os.getpid() != self._process_id:
-            # A fork has neither the threads nor the locks: all that is open is the other process's.
+            # After a fork, this process has neither the threads nor the locks. All open files belong to the other
+            # process.
             return
         self._background.end()
         with self._lock:
@@ -396,14 +417,14 @@ class Engine:
 
     @contextmanager
     def _scoring(self) -> Iterator[None]:
-        """A call that takes events; a slice of background work follows where one is overdue."""
+        """A call that takes events. A slice of background work follows if it is overdue."""
         with self._call(catches_up=False):
             yield
             self._catch_up()
 
     @contextmanager
     def _call(self, *, catches_up: bool = True) -> Iterator[None]:
-        """One call at a time. catches_up: does background work follow where it is starved?"""
+        """Hold the lock during a call. catches_up: whether background work follows if it is starved."""
         if os.getpid() != self._process_id:
             raise EngineStoppedError(
                 f"{self.folder}: the engine belongs to process {self._process_id}, from which this one was forked; "
@@ -422,9 +443,10 @@ class Engine:
                 raise
 
     def _catch_up(self, after_s: float = OVERDUE_S) -> None:
-        """A slice of background work in a call that has done what it was asked for: an error is none of the call's.
+        """Do a slice of background work at the end of a call. An error of it is not raised by this call, but by the
+        next one.
 
-        As after one in the background's own thread, the next call raises it.
+        This is the same as for an error in the background thread.
         """
         try:
             self._background.catch_up(after_s)
@@ -432,28 +454,34 @@ class Engine:
             self._failure = self._failure or error
 
     def _between_blocks(self) -> None:
-        """Rows of a table are left to take: not by an engine that has stopped."""
+        """Do overdue background work between two blocks of a table's rows. Raises EngineStoppedError if the engine
+        has stopped.
+        """
         self._catch_up()
         self._check()
 
     @as_engine_errors()
     def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
-        """Make changes, thought out once nothing else can happen in between."""
+        """Make changes. They are computed again while the lock is held, if another change came in between. Returns
+        them.
+        """
         coming, place = self._prefetched(changes)
         if not coming:
             return []
         with self._call(catches_up=False):
-            # Thought out again where another change came between.
+            # Computed again, because another change came in between.
             made = coming if place == self._streams.catalog.last_place else changes()
             self._streams.change(made)
-            # Events that waited for this need not wait for what it made overdue, too.
+            # Events have waited for this change. They do not also have to wait for background work that became
+            # overdue meanwhile.
             self._background.put_off()
             return made
 
     def _prefetched(self, changes: Callable[[], list[C]]) -> tuple[list[C], int]:
-        """Think changes out once before they are made, and wait for the chunks that they need: no call waits for these.
+        """Compute changes before they are made, and wait for the chunks that they need, without the lock. So no call
+        waits for these.
 
-        Returns them, and the place in the catalogue that they come behind.
+        Returns the changes, and the place in the catalogue after which they come.
         """
         with self._call(catches_up=False):
             coming, place = changes(), self._streams.catalog.last_place
@@ -469,12 +497,12 @@ class Engine:
             ) from _as_told(self._failure)
 
     def _note(self, error: BaseException) -> None:
-        """Stop for good where an error came half-way."""
+        """Stop the engine for good after an error in the middle of a change."""
         if not self._streams.is_usable:
             self._failure = self._failure or error
 
     def _step(self) -> bool:
-        """A brief step of background work. True: there is more to do now."""
+        """Do a brief step of background work. Returns whether there is more to do now."""
         more = self._streams.work()
         now_s = time.monotonic()
         if now_s >= self._next_reading_s:
@@ -483,7 +511,7 @@ class Engine:
         return more
 
     def _turn(self, work: Callable[[], None]) -> bool:
-        """A slice of work in the background's own thread; False once the engine has come to its end."""
+        """Do a slice of work in the background thread. Returns False once the engine has ended."""
         if self._closed or self._failure is not None:
             return False
         try:
@@ -499,6 +527,6 @@ class Engine:
 
 
 def _as_told(failure: BaseException) -> BaseException:
-    """What a failure is to whoever uses an engine."""
+    """Return the error that a caller sees for a failure."""
     known = translated(failure) if isinstance(failure, Exception) else None
     return known or failure

@@ -1,4 +1,4 @@
-"""All streams of an engine: opened from the folder, changed by the catalogue, closed again."""
+"""All streams of an engine. Opens them from the data folder, applies changes of the catalogue, and closes them."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,15 +55,18 @@ from railgun.wire.records import Records
 from reservoir.cursors.held_frame import Ahead
 from reservoir.files import DiskFiles
 
-# Successors of tasks that are opened, and tasks that are closed, at once.
+# How many tasks are opened as successors, or closed, at the same time.
 _AT_ONCE = 2
 
 
 class EngineStreams:
-    """One thread uses it at a time. Raises the errors of the rooms below.
+    """The streams of an engine. One thread at a time may use it. Raises the errors of the packages that it uses.
 
-    threads: how many opening, and a long table, may keep busy.  memory: what tasks get of it.  start: told how far
-    opening is.  environment: of the tasks.
+    memory: divides the memory limit among the tasks.
+    may_warm: whether a metric that has been filled may begin to answer now.
+    threads: how many threads opening, or scoring a large table, may use.
+    start: is told about the progress of opening.
+    environment: clocks, randomness and executor for the tasks.
     """
 
     def __init__(
@@ -108,37 +111,41 @@ class EngineStreams:
 
     @property
     def catalog(self) -> Catalog:
-        """What is registered."""
+        """The catalogue of everything that is registered."""
         return self._changes.catalog
 
     @property
     def durability(self) -> Durability:
-        """What an answered event survives."""
+        """Which failures an answered event survives."""
         return self._log.durability
 
     @property
     def is_usable(self) -> bool:
-        """False once something went wrong half-way: nothing may be used any more."""
+        """False after an error in the middle of a change. Nothing may be used then."""
         return not self._is_changing and all(live.hosts.is_usable for live in self._live.values())
 
     @property
     def is_throttled(self) -> bool:
-        """Whether background work leaves calls most of the time: it fills metrics, or follows tasks that answer, and
-        checkpoints what came of it. What follows gains on them, however seldom its steps are.
+        """Whether background work leaves most of the time to calls.
 
-        Where there is none of it, checkpoints are all there is, and the longer they take, the more has a start after a
-        crash to do again.
+        That is so while it fills metrics, or while successors follow live tasks: the checkpoints that these cause are
+        throttled too. Successors still catch up, however rarely they get a step.
+
+        Otherwise checkpoints are the only background work. They are not throttled, because the longer they take, the
+        more records have to be processed again after a crash.
         """
         return self.is_following or self._fills
 
     @property
     def is_deferrable(self) -> bool:
-        """Whether it may take its time. Tasks that follow may not: the fewer their steps, the longer is each."""
+        """Whether background work may be delayed. If successors follow it may not: the fewer steps they get, the
+        longer each step takes.
+        """
         return self._fills and not self.is_following
 
     @property
     def is_following(self) -> bool:
-        """Are there tasks that follow those of a live stream?"""
+        """Whether any task has a successor that follows it."""
         return any(host.take_over.successor is not None for host in self._hosts)
 
     @property
@@ -150,23 +157,28 @@ class EngineStreams:
         return (host for live in self._live.values() for host in live.hosts)
 
     def live(self, stream: str) -> LiveStream:
-        """A stream's tasks. Raises UnknownNameError."""
+        """Return a stream that is open. Raises UnknownNameError."""
         stream_entry(self.catalog, stream)
         return self._live[stream]
 
     def expedite(self, stream: str) -> bool:
-        """A slice of what a stream's warming metrics wait for. True: there is more to do. Raises UnknownNameError."""
+        """Do a slice of the work that a stream's warming metrics wait for. Returns whether there is more to do.
+
+        Raises UnknownNameError.
+        """
         hosts = self.live(stream).hosts
         hosts.expedite()
         return any(self._may_warm(warm) for host in hosts for warm in _cold(host.task))
 
     def metrics(self, stream: str) -> list[MetricStatus]:
-        """A stream's metrics, in the order added. Raises UnknownNameError."""
+        """Return the status of a stream's metrics, in the order in which they were added. Raises UnknownNameError."""
         return self.standing(stream)()
 
     def standing(self, stream: str) -> Callable[[], list[MetricStatus]]:
-        """What says the same later, of now: a hundred metrics are a long list, that nobody else need wait for.
+        """Return a function that makes the result of `metrics` from a snapshot of the present state.
 
+        The caller may call it after it has released the lock. So other threads do not wait while a list of a hundred
+        metrics is made.
         Raises UnknownNameError.
         """
         metrics = [add.metric for add in stream_entry(self.catalog, stream).metrics.values()]
@@ -174,7 +186,7 @@ class EngineStreams:
         return lambda: [_standing(metric, shares) for metric in metrics]
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
-        """How every stream stands, in the order created."""
+        """Return the status of every stream, in the order in which they were created."""
         return tuple(
             StreamStatus(
                 name,
@@ -186,9 +198,9 @@ class EngineStreams:
         )
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Record changes and bring them into force, in every task.
+        """Record changes in the catalogue's log, and apply them in every task.
 
-        Raises CatalogError, and OpenFilesError for streams of too many tasks, having changed nothing.
+        Raises CatalogError, and OpenFilesError if the new streams have too many tasks; nothing has changed then.
         """
         if changes:
             self._changes.check(changes)
@@ -200,7 +212,9 @@ class EngineStreams:
             self._is_changing = False
 
     def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
-        """What history of a stream is built from. Raises UnknownNameError, HistoryRefusedError."""
+        """Return the plan from which history of a stream is built. Raises UnknownNameError and
+        HistoryRefusedError.
+        """
         entry = stream_entry(self.catalog, stream)
         hosts = list(self._live[stream].hosts)
         return history_plan(
@@ -208,9 +222,9 @@ class EngineStreams:
         )
 
     def add_history(self, stream: str) -> None:
-        """Put the history that was made ready before a stream's log. Its tasks are opened anew.
+        """Put history that a backfill has built before a stream's log. The stream's tasks are opened anew from it.
 
-        Raises UnknownNameError, HistoryRefusedError, HistoryDamagedError, having changed nothing.
+        Raises UnknownNameError, HistoryRefusedError and HistoryDamagedError; nothing has changed then.
         """
         entry = stream_entry(self.catalog, stream)
         folder = ready_folder(self._folder.path, stream)
@@ -227,7 +241,7 @@ class EngineStreams:
         return self.live_backfills.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
 
     def started_live_backfill(self, stream: str) -> None:
-        """Its plan was written, or could not be."""
+        """Note that writing the plan of a stream's deepening has ended, with or without an error."""
         self.live_backfills.begun(stream, self.catalog.streams.get(stream))
 
     def begin_installing(self, stream: str) -> LiveBackfill:
@@ -248,9 +262,11 @@ class EngineStreams:
         return backfill
 
     def take_over(self, backfill: LiveBackfill) -> bool:
-        """Once the successors have come near the ends of the logs they take over; whether they have.
+        """Let the successors take over if all of them are near the ends of their logs. Returns whether they have
+        taken over.
 
-        Raises HistoryRefusedError where the stream was dropped, and why a successor does not follow.
+        Raises HistoryRefusedError if the stream was dropped. If a successor cannot follow, raises the error that
+        stops it.
         """
         self.live_backfills.check_under_way(backfill)
         stream = backfill.stream
@@ -269,9 +285,9 @@ class EngineStreams:
         return True
 
     def is_settled(self, backfill: LiveBackfill) -> bool:
-        """Are the tasks that took over in their folders for good?
+        """Whether the places of all tasks that took over point to their new folders.
 
-        Raises HistoryRefusedError where the stream was dropped, and why a task could not be moved.
+        Raises HistoryRefusedError if the stream was dropped. If a task could not be moved, raises the error.
         """
         self.live_backfills.check_under_way(backfill)
         hosts = self._live[backfill.stream].hosts
@@ -279,13 +295,20 @@ class EngineStreams:
         return not any(host.take_over.is_moving for host in hosts)
 
     def finish_installing(self, backfill: LiveBackfill) -> None:
-        """Its tasks are in their folders for good. What is not needed any more is for the caller to remove. OSError."""
+        """Note that a deepening is installed, and forget it. The caller then deletes what is no longer needed, with
+        `remove`.
+
+        Raises OSError.
+        """
         if self.live_backfills.of(backfill.stream) is backfill:
             backfill.rename_for_deletion(backfill.plan.history)
             self.live_backfills.forget(backfill.stream)
 
     def installing_failed(self, backfill: LiveBackfill) -> None:
-        """It did not come to its end: somebody may try again, from the beginning unless its tasks have taken over."""
+        """Note that installing a deepening has failed. A caller may try again.
+
+        The next attempt starts from the beginning, unless the successors have taken over already.
+        """
         backfill.is_installing, backfill.offer = False, None
         if self.live_backfills.of(backfill.stream) is backfill:
             for host in self._live[backfill.stream].hosts:
@@ -310,7 +333,9 @@ class EngineStreams:
         )
 
     def history(self, stream: str) -> str | None:
-        """The id of what a stream has from before its log. Raises UnknownNameError."""
+        """Return the id of the history that a stream has from before its log; None if it has none. Raises
+        UnknownNameError.
+        """
         return history_id(stream_entry(self.catalog, stream))
 
     def give_up_deepening(self, stream: str) -> LiveBackfill | None:
@@ -331,7 +356,9 @@ class EngineStreams:
         return self.live_backfills.forget(stream)
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
-        """Changes will be made soon: have the chunks decoded that tasks will need for them. What may be waited for."""
+        """Decode chunks that tasks will need for changes that are about to be made. Returns handles that the caller
+        may wait for.
+        """
         of_stream: dict[str, list[Change]] = {}
         for change in changes:
             of_stream.setdefault(change_stream(change), []).append(change)
@@ -347,18 +374,21 @@ class EngineStreams:
         return () if live is None else live.hosts
 
     def read(self) -> EngineReading:
-        """How all tasks stand."""
+        """Return a reading of all tasks, for monitoring."""
         return read_tasks((host.task for host in self._hosts), self._now())
 
     def work(self) -> bool:
-        """A brief step of background work. True: there is more to do now."""
+        """Do a brief step of background work. Returns whether there is more to do now."""
         more = False
         for live in self._live.values():
             more |= live.hosts.work()
         return self._follow() or more
 
     def _follow(self) -> bool:
-        """A brief step of one successor, and one of each that would fall behind. True: there is more to do now."""
+        """Let one successor do a brief step, in turns, and with it each successor that would fall behind otherwise.
+
+        Returns whether there is more to do now.
+        """
         following = [host for host in self._hosts if host.take_over.successor is not None]
         self._turn += 1
         more = False
@@ -370,7 +400,7 @@ class EngineStreams:
         return more or any(behind)
 
     def close(self, *, checkpoint: bool) -> None:
-        """Let go of everything, whatever fails; the first failure is raised."""
+        """Close everything. An error does not stop the rest from being closed; the first error is raised."""
         steps: list[Callable[[], None]] = []
         for live in self._live.values():
             if checkpoint:
@@ -393,7 +423,9 @@ class EngineStreams:
             hosts.control([hosts.at(key.partitioner, key.partition)], Records.of(records))
 
     def _finish_pending(self, start: StartProgress) -> None:
-        """Open every stream; what was begun before a crash is brought to its end: tasks skip what they know."""
+        """Open every stream, and complete the changes that a crash has cut off. Tasks skip changes that they have
+        applied already.
+        """
         pending = list(self._changes.pending)
         for change in pending:
             if isinstance(change, DropStream) and change.name not in self.catalog.streams:
@@ -434,7 +466,7 @@ class EngineStreams:
             check_new_tasks(f"stream {names}", existing, sum(len(stream.tasks) for stream in new))
 
     def _apply_in_tasks(self, changes: Sequence[Change]) -> None:
-        """Tell tasks, those of one stream all of its changes at once."""
+        """Send changes to the tasks. All changes of one stream are sent together."""
         by_stream: dict[str, list[Change]] = {}
         for change in changes:
             by_stream.setdefault(change_stream(change), []).append(change)
@@ -451,7 +483,7 @@ class EngineStreams:
                 shutil.rmtree(ready_folder(self._folder.path, stream).parent, ignore_errors=True)
 
     def _open(self, entries: Sequence[StreamEntry], start: StartProgress) -> None:
-        """Open the tasks of streams, and let them process what their logs hold."""
+        """Open the tasks of streams, and process what their logs hold."""
         opened = self._opening.hosts(entries, self._changes.keys, start)
         for entry in entries:
             name = entry.stream.name
@@ -459,7 +491,7 @@ class EngineStreams:
             self._live[name] = LiveStream(entry, hosts, self._threads, self._recording.stream(name))
 
     def _remove(self, stream: str) -> None:
-        """Delete what there is of a stream that was dropped."""
+        """Delete all files and topics of a stream that was dropped."""
         self._let_go(stream)
         backfill = self.live_backfills.forget(stream)
         self._recording.forget(stream)
@@ -485,7 +517,9 @@ def _has_taken_over(entry: StreamEntry, backfill: LiveBackfill) -> bool:
 
 
 def _check_following(hosts: StreamHosts, backfill: LiveBackfill) -> None:
-    """Raise why one of the tasks cannot be replaced, or be moved, since that was last tried."""
+    """Raise the error of a successor that cannot be opened, cannot follow or cannot be moved, if it belongs to the
+    present offer.
+    """
     for host in hosts:
         error = host.take_over.error
         if error is not None and host.take_over.offer == backfill.offer:
@@ -493,7 +527,7 @@ def _check_following(hosts: StreamHosts, backfill: LiveBackfill) -> None:
 
 
 def _cold(task: TaskProcessor) -> list[Warm]:
-    """The `warm` records that a task still waits for."""
+    """Return a `warm` change for each metric of a task that is still warming."""
     metrics = task.metrics.by_name.values()
     return [Warm(task.identity.stream, m.definition.name, m.added) for m in metrics if not m.warm]
 
@@ -504,7 +538,7 @@ def _standing(metric: MetricDefinition, filled_of: Sequence[tuple[str, Mapping[s
 
 
 def describe(change: Change) -> str:
-    """What a change makes, for whoever asked for it."""
+    """Return a line that tells the caller what a change has made."""
     match change:
         case PutStream():
             return f"stream {change.stream.name}"

@@ -1,4 +1,4 @@
-"""What can go wrong with an engine: each error is one line with the place and the remedy."""
+"""The errors of an engine. Each message is one line that names the place and the remedy."""
 
 import errno
 import os
@@ -29,9 +29,10 @@ from reservoir.errors import FormatVersionError, ReservoirError
 
 
 class EventError(EngineError):
-    """An event that is refused; nothing of the call was taken.
+    """An event was refused. No event of the call was taken.
 
-    row: which event of the call, 0 for the only one.  errors: the fields that are wrong, and why.
+    row: the index of the event in the call; 0 for a single event.
+    errors: the fields that are wrong, with the reasons.
     """
 
     def __init__(self, errors: Sequence[FieldError], row: int = 0, message: str | None = None) -> None:
@@ -45,7 +46,7 @@ class FolderError(EngineError):
 
 
 class FolderLockedError(FolderError):
-    """Another process has the data folder open. owner: its number."""
+    """Another process has the data folder open. owner: the id of that process."""
 
     def __init__(self, message: str, owner: str) -> None:
         self.owner = owner
@@ -57,20 +58,23 @@ class FolderVersionError(FolderError):
 
 
 class OpenFilesError(EngineError):
-    """Tasks would need more open files than this process may have; nothing was made of them."""
+    """The tasks would need more open files than this process may have. Nothing was created."""
 
 
 class HistoryRefusedError(EngineError):
-    """History that cannot be put before a stream's log; nothing was changed."""
+    """The history cannot be put before the stream's log. Nothing was changed."""
 
 
 def no_backfill_error(stream: str) -> HistoryRefusedError:
-    """The error for a stream that is not being deepened."""
+    """Return the error for a stream that has no deepening."""
     return HistoryRefusedError(f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
 
 
 def under_way_error(stream: str, cut_ms: int | None) -> HistoryRefusedError:
-    """The error for a stream that is being deepened until another time. None: it is just beginning."""
+    """Return the error for a stream that has a deepening already.
+
+    cut_ms: where the history of that deepening ends, in ms; None if it is only just beginning.
+    """
     until = "now" if cut_ms is None else f"until {cut_ms} ms"
     return HistoryRefusedError(
         f"{stream}: a deepening {until} is under way; let it come to its end, or give it up "
@@ -94,19 +98,21 @@ _STORED = (TransportError, StateError, ReservoirError, TaskError, RegistryError)
 
 
 def refused_row(row: int, error: EventRefusedError) -> EventError:
-    """The error for one event of several."""
+    """Return the error for one event among several."""
     return EventError(error.errors, row, f"event {row}: {error}; no event of this call was taken")
 
 
 def bad_row(first: int, bad: BadRow) -> EventError:
-    """The error for a row of a table whose batch begins at row `first`."""
+    """Return the error for a bad row of a table. first: the index in the table of the batch's first row."""
     row = first + bad.row
     message = f"row {row}: {bad.field}: {bad.msg}; no row of this table was taken"
     return EventError([FieldError((bad.field,), bad.msg)], row, message)
 
 
 def translated(error: Exception) -> EngineError | None:
-    """What an error of the rooms below is to whoever uses an engine; None for defects."""
+    """Return the engine's error for an error of the packages below; None for an error that is a
+    programming mistake.
+    """
     message = _with_remedy(error)
     match error:
         case EngineError():
@@ -125,7 +131,10 @@ def translated(error: Exception) -> EngineError | None:
 
 
 def _with_remedy(error: Exception) -> str:
-    """One line. Where files could not be opened for their number, the disk is not what to look at."""
+    """Return an error's message as one line.
+
+    If too many files were open, the message gives that remedy instead of its own, which would be about the disk.
+    """
     message = one_line(error)
     if os.strerror(errno.EMFILE) not in message:
         return message
@@ -136,7 +145,7 @@ def _with_remedy(error: Exception) -> str:
 
 @contextmanager
 def as_engine_errors() -> Iterator[None]:
-    """Raise what comes out of the rooms below as an EngineError; defects come out as they are."""
+    """Raise errors of the packages below as EngineError. Errors that are programming mistakes pass unchanged."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its version, and whether it may be used. FORMAT.md has the bytes."""
+"""The data folder: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
 
 import shutil
 from pathlib import Path
@@ -11,16 +11,15 @@ VERSION = 1
 LOG = "log"
 VERSION_FILE, STREAMS = "VERSION", "streams"
 _UNFINISHED = ".VERSION"
-# What an empty folder may hold: a start that was cut, and what file systems put into their roots.
+# An empty folder may hold these: the remains of a start that was cut off, and what file systems put into their roots.
 _NOTHING = (_UNFINISHED, "lost+found")
 _LIMIT_BYTES = 64
 
 
 class DataFolder:
-    """A folder that holds an engine's data, or an empty one, which then begins to.
+    """The data folder of an engine. An empty folder becomes one.
 
-    Raises FolderVersionError for one that a newer version wrote, FolderError for one that holds something else, and
-    OSError.
+    Raises FolderVersionError if a newer version has written it, FolderError if it holds something else, and OSError.
     """
 
     def __init__(self, path: Path, files: Files) -> None:
@@ -49,7 +48,7 @@ class DataFolder:
 
     @property
     def log(self) -> Path:
-        """Where the embedded log is."""
+        """The folder of the embedded log."""
         return self.path / LOG
 
     @property
@@ -63,7 +62,7 @@ class DataFolder:
         return set(self.files.list(folder)) if folder.is_dir() else set()
 
     def place(self, stream: str, partitioner: str, partition: int) -> Path:
-        """Where a task has its folder (`railgun.history.task_folder`); it is made where there is none."""
+        """Return the folder of a task (`railgun.history.task_folder`), and create it if it is missing."""
         folder = self.path / STREAMS / stream / column_name(partitioner) / str(partition)
         if not folder.is_dir():
             self.files.make_folder(folder)
@@ -74,7 +73,7 @@ class DataFolder:
         return folder
 
     def remove_stream(self, stream: str) -> None:
-        """Delete everything of a stream's tasks. Nothing happens where there is nothing."""
+        """Delete the folders of a stream's tasks, if there are any."""
         folder = self.path / STREAMS / stream
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -110,7 +109,9 @@ class DataFolder:
 
 
 def of_another_log(folder: Path, stream: str) -> FolderError:
-    """The error for tasks of a stream that the log does not know of: two copies were put together."""
+    """Return the error for task folders of a stream that the log does not know: the folder was put together from two
+    copies.
+    """
     return FolderError(
         f"{folder}: {STREAMS}/{stream} holds tasks of a stream that {LOG}/ does not know of; restore the whole folder "
         "from one copy"
@@ -118,7 +119,7 @@ def of_another_log(folder: Path, stream: str) -> FolderError:
 
 
 def without_log(folder: Path) -> FolderError:
-    """The error for tasks whose log, or the catalogue in it, is gone: what they hold cannot be gone on with."""
+    """Return the error for task folders without a log or a catalogue: the tasks cannot continue without them."""
     return FolderError(
         f"{folder}: it holds the tasks of streams in {STREAMS}/, but {LOG}/ is gone or does not know of them; "
         "restore the whole folder from one copy"

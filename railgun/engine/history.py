@@ -1,4 +1,6 @@
-"""History before a stream's log: what it is built from, and whether what was built can be put there."""
+"""History before a stream's log: makes the plan for building it, and checks whether what was built can
+be installed.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +21,7 @@ from railgun.task.settings import TaskSettings
 def history_plan(
     entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], history: str, cut_ms: int, last_place: int
 ) -> HistoryPlan:
-    """What the tasks of a stream's history are built from. Raises HistoryRefusedError."""
+    """Return the plan from which the tasks of a stream's history are built. Raises HistoryRefusedError."""
     logs = {str(each.place.identity): each.log.start for each in hosts}
     check_possible(entry, cut_ms, logs, _least_ms(hosts))
     return plan_of(entry, key, hosts[0].settings, history, cut_ms, last_place)
@@ -28,7 +30,7 @@ def history_plan(
 def plan_of(
     entry: StreamEntry, key: bytes, settings: TaskSettings, history: str, cut_ms: int, last_place: int
 ) -> HistoryPlan:
-    """The same where `check_possible` was asked already. settings: of the stream's tasks."""
+    """Return the plan as `history_plan` does, without checks. settings: those of the stream's tasks."""
     return HistoryPlan(
         history=history,
         key=key,
@@ -46,9 +48,11 @@ def live_backfill_plan(
     entry: StreamEntry, key: bytes, settings: TaskSettings, own: Mapping[tuple[str, int], OwnEvents],
     history: str, cut_ms: int | None, last_place: int,
 ) -> HistoryPlan:  # fmt: skip
-    """What a live stream's tasks are built from anew, with older history.
+    """Return the plan for building a live stream's tasks anew, with older history.
 
-    own: by task, what it had accepted.  cut_ms: None: the least that leaves no hole.  Raises HistoryRefusedError.
+    own: what each task had accepted, by (partitioner, partition).
+    cut_ms: where the older history ends, in ms; None chooses the least time that leaves no gap.
+    Raises HistoryRefusedError.
     """
     check_identified(entry.stream)
     found_ms = _cut(entry.stream.name, entry.stream.lateness_ms, own, cut_ms)
@@ -89,12 +93,14 @@ def _cut(name: str, lateness_ms: int, own: Mapping[tuple[str, int], OwnEvents], 
 
 
 def history_id(entry: StreamEntry) -> str | None:
-    """The id of the history that the catalogue says a stream's tasks have; None where they have none."""
+    """Return the id of the history that the catalogue names for a stream; None if the stream has none."""
     return None if entry.history is None else entry.history.history
 
 
 def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
-    """A stream's newest definition under each version of its schema: fields are only ever added at the end."""
+    """Return a stream's newest definition, cut to the fields of each schema version. Fields are only ever added at
+    the end.
+    """
     stream = entry.stream
     return {
         version: replace(stream, fields=stream.fields[: len(schema.fields)])
@@ -103,9 +109,9 @@ def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
 
 
 def check_history(entry: StreamEntry, hosts: Sequence[TaskHost], folder: Path) -> HistoryManifest:
-    """Look at every byte of the tasks that were made ready; the manifest of one of them.
+    """Verify every byte of the tasks that a backfill has built, and return the manifest of the first one.
 
-    Raises HistoryRefusedError, HistoryDamagedError, OSError.
+    Raises HistoryRefusedError, HistoryDamagedError and OSError.
     """
     name, least_ms = entry.stream.name, _least_ms(hosts)
     logs = {str(each.place.identity): each.log.start for each in hosts}
@@ -125,9 +131,11 @@ def check_history(entry: StreamEntry, hosts: Sequence[TaskHost], folder: Path) -
 
 
 def check_known(entry: StreamEntry, manifests: Sequence[HistoryManifest], least_ms: int) -> None:
-    """Raise HistoryRefusedError where tasks are not of one history, or lack ids of what the log may bring again.
+    """Raise HistoryRefusedError if the tasks do not have the same history, or if their duplicate memory is too short.
 
-    least_ms: the least time of the log's events.
+    It is too short if an event of the history could come again in the log after its id was forgotten.
+
+    least_ms: the least time of an event in the log, in ms.
     """
     name = entry.stream.name
     if len({manifest.history for manifest in manifests}) != 1:
@@ -142,10 +150,11 @@ def check_known(entry: StreamEntry, manifests: Sequence[HistoryManifest], least_
 
 
 def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str, int], least_ms: int) -> None:
-    """Raise HistoryRefusedError where history up to a cut cannot lie before a stream's log.
+    """Raise HistoryRefusedError if history that ends at `cut_ms` cannot lie before a stream's log.
 
-    cut_ms: None where it is not known yet.  log_starts: by task, the first offset that its log still has.
-    least_ms: the least time of its log's events.
+    cut_ms: None if it is not known yet.
+    log_starts: the first offset that the log still has, by task.
+    least_ms: the least time of an event in the log, in ms.
     """
     name = entry.stream.name
     check_identified(entry.stream)
@@ -167,7 +176,7 @@ def check_possible(entry: StreamEntry, cut_ms: int | None, log_starts: dict[str,
 
 
 def check_identified(stream: StreamDefinition) -> None:
-    """Raise HistoryRefusedError for a stream whose events cannot be told from each other."""
+    """Raise HistoryRefusedError if a stream has no id field or no time field."""
     if stream.id is None or stream.time is None:
         lacks = "id" if stream.id is None else "time"
         raise HistoryRefusedError(

@@ -10,10 +10,12 @@ _BETWEEN_S = 0.005
 
 
 def install(call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str) -> None:
-    """Returns once a stream's tasks are those that were built. call: a turn of the engine's.
+    """Install a stream's deepening. Returns once the successors have taken over and their places point to their new
+    folders.
 
-    Raises HistoryRefusedError, HistoryDamagedError, what tasks raise: it can be done again, and goes on where it was.
-    EngineStoppedError.
+    call: makes a context manager that holds the engine's lock for one call.
+    Raises HistoryRefusedError, HistoryDamagedError, EngineStoppedError, and what tasks raise. A later call goes on
+    from where this one stopped.
     """
     with call():
         backfill = streams.begin_installing(stream)

@@ -26,11 +26,13 @@ TaskName = tuple[str, int]
 
 @dataclass(slots=True)
 class LiveBackfill:
-    """That of one stream, under way.
+    """The deepening of one stream, from the moment its plan is written until its tasks have taken over.
 
-    data: the engine's folder.  places: of the stream's tasks.  is_installing: somebody brings it to its end.
-    offer: what its tasks may open; None while it is not installed.  damage: why nothing can come of it, but to be given
-    up.
+    data: the engine's data folder.
+    places: the folder of each of the stream's tasks, by (partitioner, partition).
+    is_installing: whether a caller is installing the deepening now.
+    offer: which successors the tasks may open; None while nobody is installing the deepening.
+    damage: why the deepening cannot be installed; it can only be given up then. None if it is not damaged.
     """
 
     stream: str
@@ -44,11 +46,11 @@ class LiveBackfill:
 
     @property
     def folder(self) -> Path:
-        """Where it is prepared."""
+        """The folder in which the deepening is prepared."""
         return live_backfill_folder(self.data, self.stream)
 
     def check_built(self) -> None:
-        """Raise HistoryRefusedError where the task of some place is not built."""
+        """Raise HistoryRefusedError if any of the tasks has not been built yet."""
         for (partitioner, partition), place in self.places.items():
             made = ready_folder(self.data, self.stream) / column_name(partitioner) / str(partition)
             if not beside(place, self.plan.history).is_dir() and not made.is_dir():
@@ -57,7 +59,9 @@ class LiveBackfill:
                 )
 
     def begin_installing(self) -> None:
-        """Asked the successors to their tasks, anew."""
+        """Mark the deepening as being installed, and make a new offer, so that the tasks open their
+        successors again.
+        """
         self.is_installing = True
         self.offer = BackfillRequestFile(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
@@ -70,12 +74,13 @@ class LiveBackfill:
         doomed.mkdir(parents=True)
         for number, path in enumerate(path for place in self.places.values() for path in others(place, keep)):
             path.rename(doomed / str(number))
-        # With the plan in it: cut before here it is still under way.
+        # The plan goes last, as part of the deepening's folder: after a crash before this line the deepening is still
+        # under way.
         if self.folder.is_dir():
             self.folder.rename(doomed / "plan")
 
     def remove(self) -> None:
-        """Delete what was put away."""
+        """Delete what `put_away` has renamed."""
         if self._doomed is not None:
             shutil.rmtree(self._doomed, ignore_errors=True)
 
@@ -91,7 +96,7 @@ class LiveBackfillStart:
     ) -> None:
         self._folder, self._sync_log = live_backfill_folder(data, stream), sync_log
         self._freezing: dict[TaskName, Freezing] = {}
-        # One that was cut off before it had begun.
+        # Remove the files of an earlier attempt that was cut off before its plan was written.
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
         try:
             for host in hosts:
@@ -104,14 +109,16 @@ class LiveBackfillStart:
 
     @property
     def own(self) -> dict[TaskName, OwnEvents]:
-        """By task, what it had accepted."""
+        """What each task had accepted when the deepening began, by (partitioner, partition)."""
         return {name: each.own for name, each in self._freezing.items()}
 
     def write(self, plan: HistoryPlan) -> None:
-        """Make all of it durable, and last the plan: with that it has begun."""
+        """Make the accepted events of all tasks durable, and then write the plan. The deepening has begun once the
+        plan exists.
+        """
         try:
             own = {name: each.finish() for name, each in self._freezing.items()}
-            # After a loss of power the logs must reach as far as what is built of them.
+            # The new tasks are built from these events, so after a loss of power the logs must not end before them.
             self._sync_log()
             write_plan(self._folder, replace(plan, own=own))
         except BaseException:
@@ -119,7 +126,7 @@ class LiveBackfillStart:
             raise
 
     def give_up(self) -> None:
-        """Leave nothing of it."""
+        """Delete everything that was prepared."""
         for each in self._freezing.values():
             each.give_up()
         shutil.rmtree(self._folder / OWN, ignore_errors=True)

@@ -25,9 +25,12 @@ _log = logging.getLogger("railgun.engine")
 
 
 class LiveBackfills:
-    """One thread at a time uses it, but for `offered`.
+    """The deepenings that are under way in an engine.
 
-    kept: by log, the offset from which on it must not be trimmed.  randomness: see `TaskEnvironment`.
+    Threads: one thread at a time may use an instance. Any thread may call `offered`.
+    kept: for each log, the offset before which it may be trimmed. Records from there on are still needed. The tasks'
+        hosts read this mapping when they trim their logs.
+    randomness: see `TaskEnvironment`.
     """
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog, randomness: Callable[[int], bytes]) -> None:
@@ -38,9 +41,10 @@ class LiveBackfills:
         self._logs: dict[str, list[TopicPartition]] = {}
 
     def find(self, entries: Iterable[StreamEntry], keys: Mapping[str, bytes]) -> None:
-        """Take up what had begun before a restart. One that is damaged keeps no stream from opening.
+        """Find the deepenings that had begun before a restart. A damaged one keeps no stream from opening.
 
-        keys: of the streams' tasks.  Raises HistoryDamagedError where a task's own place is damaged, OSError.
+        keys: the secret key of each stream, by name.
+        Raises HistoryDamagedError if a task's own folder is damaged, and OSError.
         """
         remove_doomed(self._folder.path)
         for entry in entries:
@@ -52,11 +56,13 @@ class LiveBackfills:
                     remove_others(place, history_id(entry))
 
     def of(self, stream: str) -> LiveBackfill | None:
-        """The one under way, if there is one."""
+        """Return the deepening of a stream that is under way; None if there is none."""
         return self._under_way.get(stream)
 
     def wanted(self, stream: str) -> LiveBackfill:
-        """The one under way. Raises HistoryRefusedError where there is none."""
+        """Return the deepening of a stream that is under way. Raises HistoryRefusedError if there is none, or if it
+        is damaged.
+        """
         found = self._under_way.get(stream)
         if found is None:
             raise no_backfill_error(stream)
@@ -67,7 +73,11 @@ class LiveBackfills:
     def begin(
         self, entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], cut_ms: int | None, last_place: int
     ) -> tuple[LiveBackfillStart, HistoryPlan] | None:
-        """Let one begin; None where it has already. Raises HistoryRefusedError, OSError, having changed nothing."""
+        """Begin a deepening. Returns it with its plan; None if the stream has one already.
+
+        cut_ms: where the older history ends, in ms; None chooses the least time that leaves no gap.
+        Raises HistoryRefusedError and OSError; nothing has changed then.
+        """
         name = entry.stream.name
         known = self.wanted(name) if name in self._under_way else None
         if name in self._beginning or (known is not None and cut_ms not in (None, known.plan.cut_ms)):
@@ -86,28 +96,35 @@ class LiveBackfills:
         return begun, plan
 
     def begun(self, stream: str, entry: StreamEntry | None) -> None:
-        """It was written, or could not be. entry: None where the stream was dropped meanwhile."""
+        """Note that `Beginning.write` has ended, with or without an error.
+
+        entry: the stream's entry in the catalogue; None if the stream was dropped meanwhile.
+        """
         self._beginning.discard(stream)
         self._release(stream)
         if entry is not None:
             self._note(live_backfill_of(self._folder.path, entry, self._places(entry)))
 
     def offered(self, stream: str) -> BackfillRequestFile | None:
-        """The successors that the tasks of a stream may open now. Any thread."""
+        """Return which successors the tasks of a stream may open now; None if none. Any thread may call this."""
         found = self._under_way.get(stream)
         return None if found is None else found.offer
 
     def check_under_way(self, backfill: LiveBackfill) -> None:
-        """Raises HistoryRefusedError where its stream was dropped, whatever has come in its place."""
+        """Raise HistoryRefusedError if a deepening was given up, or its stream was dropped. A newer one of that name
+        does not count.
+        """
         if self.of(backfill.stream) is not backfill:
             raise HistoryRefusedError(f"{backfill.stream}: its deepening was given up")
 
     def keep_all(self, stream: str) -> None:
-        """Nothing of a stream's logs is let go, until its tasks need nothing of before."""
+        """Keep the whole logs of a stream until its deepening is forgotten."""
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
     def forget(self, stream: str) -> LiveBackfill | None:
-        """It is at its end, or given up. What is on the disk is for the caller."""
+        """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller deletes its
+        files.
+        """
         self._release(stream)
         return self._under_way.pop(stream, None)
 
@@ -115,14 +132,17 @@ class LiveBackfills:
         if backfill is not None:
             self._under_way[backfill.stream] = backfill
             own = backfill.plan.own
-            # All of it where nobody knows from where on it is needed.
+            # If the needed position of a task is not known, its whole log is kept.
             self._keep(
                 backfill.stream,
                 {task: own[task].position if task in own else 0 for task in backfill.places},
             )
 
     def _found(self, entry: StreamEntry, key: bytes) -> LiveBackfill | None:
-        """What had begun. Where its tasks have taken over, what is left to do needs no plan."""
+        """Return the deepening of a stream that had begun before a restart; None if there is none.
+
+        If its tasks have taken over already, what is left to do needs no plan from the disk.
+        """
         name, data, places, change = entry.stream.name, self._folder.path, self._places(entry), entry.history
         damage = None
         try:
@@ -155,7 +175,8 @@ class LiveBackfills:
                     "gone; give it up (railgun backfill --deepen --give-up), then begin it again"
                 )
                 _log.error("the deepening of %s is damaged: %s", backfill.stream, message)
-                # The log may grow beyond that position: the next start must not take it for whole.
+                # The log may later grow beyond that position. Without its plan, the deepening is not found again at
+                # the next start.
                 (backfill.folder / PLAN).unlink(missing_ok=True)
                 return message
         return None
@@ -174,6 +195,6 @@ class LiveBackfills:
 
 
 def _is_left(place: Path, history: str) -> bool:
-    """Is the folder of a task that has taken over to be moved to yet?"""
+    """Whether a task has taken over, but its place does not point to its new folder yet."""
     made = beside(place, history)
     return made.is_dir() and current_folder(place) != made

@@ -1,4 +1,6 @@
-"""A stream over files: the same tasks, with nothing durable: the files are the log."""
+"""Runs a stream over files, with the same tasks as an engine. Nothing is durable, as the files take the place of the
+log.
+"""
 
 import shutil
 import sys
@@ -34,13 +36,15 @@ _NEVER_S = float("inf")
 
 
 class OfflineRun:
-    """Scores events of one stream in the order given, as if they stood in its log in that order.
+    """Scores the events of one stream in the order given, as if its log held them in that order.
 
-    metrics: all of the stream, there from before the first event.  folder: for what does not fit into memory; it
-    must be empty and is left behind; None makes a temporary one, which `close` removes.  settings: the most that each
-    task gets of `railgun.host.memory`'s limit.  environment: of the tasks, as for `open_task`.
+    metrics: all metrics of the stream. They exist from before the first event.
+    folder: where tasks put what does not fit into memory. It must be empty, and is not removed. None makes a
+        temporary folder, which `close` removes.
+    settings: the most that each task gets of the limit in `railgun.host.memory`.
+    environment: clocks, randomness and executor for the tasks.
 
-    Raises StoreError, ReservoirError, TaskError, OSError from every method; then it is of no use any more.
+    Every method raises StoreError, ReservoirError, TaskError and OSError. The run cannot be used after an error.
     """
 
     def __init__(
@@ -74,19 +78,19 @@ class OfflineRun:
             raise
 
     def score(self, events: EventColumns) -> pa.Table:
-        """A row per event, in order: `railgun.ingest.result_table` says which columns."""
+        """Return a table with a row for each event, in order. `railgun.ingest.result_table` describes the columns."""
         records = encode_columns(self._schema.version, events)
         task_batches = self._feeds.task_batches(records, self._router.shares(events))
         answers = self._feeds.process(task_batches, self._forms, len(events))
         for task in self._tasks:
             task.work()
             if self._temporary is not None:
-                # Nothing will be recovered from here: what every window has left can go.
+                # A temporary run is never recovered, so events that have left every window can be dropped.
                 task.reservoir.drop_before(task.admission.clock_ms)
         return result_table(self._stream, self._metrics, events, answers, with_life=False)
 
     def close(self) -> None:
-        """Let go of everything; a temporary folder is removed."""
+        """Close all tasks, and remove a temporary folder."""
         try:
             self._feeds.close()
             _close(self._tasks)
@@ -119,7 +123,7 @@ class OfflineRun:
         return StreamTasks(feeds, processors())
 
     def _controls(self, partitioner: str) -> Records:
-        """The control records that a task's log begins with."""
+        """Return the control records at the beginning of a task's log."""
         put = PutStream(1, self._stream, _SCHEMA_VERSION)
         homely = [metric for metric in self._metrics if metric.home == partitioner]
         changes: list[Change] = [put, *(AddMetric(place, metric) for place, metric in enumerate(homely, 2))]
@@ -134,7 +138,7 @@ def _feed(task: TaskProcessor) -> Feed:
 
 
 def _close(tasks: Iterable[TaskProcessor]) -> None:
-    """Let every task go, whatever fails. Raises the failure of the first that it met."""
+    """Close every task. An error does not keep the others open; the first error is raised."""
     with ExitStack() as closing:
         for task in tasks:
             closing.callback(task.close)

@@ -27,23 +27,25 @@ from railgun.registry.topics import topic_of
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskIdentity, TaskSettings
 
-# A task without events has 8 open (its lock and mark, its folder and RocksDB's own); with events it has its newest
-# segment and some tables as well.
+# A task without events has 8 files open: its lock, its mark, its folder and those of RocksDB. A task with events also
+# has its newest segment and some tables.
 EMPTY_TASK_FILES, TASK_FILES = 8, 12
-# The log, the program's own, connections.
+# Files of the embedded log, of the program itself, and of connections.
 _OTHER_FILES = 128
 
 _OPEN = Path("/proc/self/fd")
 
 
 def check_new_tasks(place: str, existing: int, new: int) -> None:
-    """Raise OpenFilesError where so many more tasks do not fit, also when the folder is opened again."""
+    """Raise OpenFilesError if this process may not have enough open files for new tasks, now or when the folder is
+    opened again.
+    """
     needed = max(_OTHER_FILES + TASK_FILES * existing, _open_files()) + TASK_FILES * new
     _check(f"{place}: its {new} tasks", needed, TASK_FILES)
 
 
 def check_opening(place: str, tasks: int) -> None:
-    """Raise OpenFilesError where the tasks of a folder cannot all be opened."""
+    """Raise OpenFilesError if this process may not have enough open files for all tasks of a folder."""
     _check(f"{place}: its {tasks} tasks", _open_files() + EMPTY_TASK_FILES * tasks, EMPTY_TASK_FILES)
 
 
@@ -61,8 +63,13 @@ def _open_files() -> int:
 
 
 class Opening:
-    """memory: what tasks get of it.  threads: how many may be kept busy.  kept: by log, the offset from which on it
-    must not be trimmed.  offered: by stream, the successors that its tasks may open.  environment: of the tasks.
+    """Opens the tasks of streams.
+
+    memory: divides the memory limit among the tasks.
+    threads: how many threads opening may use.
+    kept: for each log, the offset before which it may be trimmed.
+    offered: returns which successors the tasks of a stream may open.
+    environment: clocks, randomness and executor for the tasks.
     """
 
     def __init__(
@@ -84,9 +91,11 @@ class Opening:
     def hosts(
         self, entries: Sequence[StreamEntry], keys: Mapping[str, bytes], start: StartProgress
     ) -> list[TaskHost]:
-        """The tasks of streams, which have processed what their logs hold; topics that are missing are made.
+        """Open the tasks of streams, and process what their logs hold. Missing topics are created.
 
-        keys: by stream.  start: told how far it is.  Where one fails none is left open; the first failure is raised.
+        keys: the secret key of each stream, by name.
+        start: is told about the progress.
+        If a task cannot be opened, all others are closed and the first error is raised.
         """
         places = [place for entry in entries for place in self._places(entry, keys[entry.stream.name])]
         if not places:
@@ -141,6 +150,6 @@ class Opening:
 
 
 def log_of(stream: str, task: tuple[str, int]) -> TopicPartition:
-    """The log of a task, by its (partitioner, partition)."""
+    """Return the log of a task, which is given as (partitioner, partition)."""
     partitioner, partition = task
     return TopicPartition(topic_of(stream, partitioner), partition)

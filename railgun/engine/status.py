@@ -1,4 +1,4 @@
-"""How an engine stands: its streams, their tasks, their metrics, and the disk, as plain data for people."""
+"""The status of an engine as plain data: its streams, their tasks and metrics, and the disk."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,12 @@ from railgun.telemetry.reading import DiskReading
 
 @dataclass(frozen=True, slots=True)
 class MetricStatus:
-    """A registered metric. home: the partitioner whose tasks compute it.  warming: some task does not answer yet.
+    """A registered metric.
 
-    filled: the share, 0 to 1, of the time its fill has to read that it has read, in the task that is least far.
+    home: the partitioner whose tasks compute it.
+    warming: whether any task does not answer it yet.
+    filled: the share, 0 to 1, of the event time to be read for the fill that has been read. It is that of the task
+        with the smallest share.
     """
 
     name: str
@@ -23,10 +26,13 @@ class MetricStatus:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """One task. position: the offset of the next record it takes.  checkpoint: what the last durable one covers.
+    """A task.
 
-    log_start: the oldest offset that its log still has.  clock_ms: None before the first event.
-    unreadable_records: skipped since the start.
+    position: the offset of the next record that it will process.
+    checkpoint: the offset of the first record that the last durable checkpoint does not cover.
+    log_start: the oldest offset that its log still has.
+    clock_ms: None before the first event.
+    unreadable_records: how many records it has skipped since the start.
     """
 
     stream: str
@@ -68,7 +74,7 @@ class StreamStatus:
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """All of an engine."""
+    """The status of the whole engine."""
 
     folder: str
     durability: str
@@ -77,7 +83,7 @@ class EngineStatus:
 
 
 def task_status(host: TaskHost) -> TaskStatus:
-    """How a task stands."""
+    """Return the status of a task."""
     task, who = host.task, host.place.identity
     clock_ms = task.admission.clock_ms
     return TaskStatus(

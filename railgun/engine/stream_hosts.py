@@ -1,4 +1,6 @@
-"""The hosts of a stream's tasks, kept together with their logs: records are made durable and processed at once."""
+"""The hosts of a stream's tasks, together with their logs. Records are made durable and processed at
+the same time.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,17 +18,19 @@ from railgun.wire.records import Records
 
 
 class DirectReplies:
-    """The replies of tasks whose callers wait for them: they are answered for good as soon as they are processed, and
-    so is the log once it is synced."""
+    """The reply sink of tasks whose callers wait for the answers.
+
+    Records count as answered as soon as they are processed. `wait` syncs the log.
+    """
 
     def __init__(self, log: EmbeddedLog) -> None:
         self._log = log
 
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
-        """Nobody waits for what is read from the log."""
+        """Do nothing: no caller waits for replies to records that are read from the log."""
 
     def note(self, fetched: Fetched, took_s: float) -> None:
-        """The callers count."""
+        """Do nothing: the callers count."""
 
     def replied(self, position: int) -> int:
         return position
@@ -35,13 +39,13 @@ class DirectReplies:
         self._log.sync()
 
     def give_up(self, at_s: float = -math.inf) -> None:
-        """Nothing waits for others."""
+        """Do nothing: no acknowledgement is ever awaited."""
 
 
 class StreamHosts:
     """The hosts of a stream's tasks, by partitioner in its order. One thread uses them.
 
-    is_whole: False once something went wrong half-way; tasks and logs must then be opened again.
+    is_usable: False after an error in the middle of an operation. The tasks and logs must be opened again then.
     """
 
     def __init__(self, log: Transport, hosts: Sequence[TaskHost]) -> None:
@@ -54,22 +58,23 @@ class StreamHosts:
         return iter(self._hosts)
 
     def at(self, partitioner: str, partition: int) -> TaskHost:
-        """One of them."""
+        """Return the host of one task."""
         return self._by_place[partitioner, partition]
 
     @contextmanager
     def critical(self) -> Iterator[None]:
-        """An error in the block, of any kind, leaves them unusable."""
+        """Mark the hosts as unusable if the block raises an error of any kind."""
         before, self.is_usable = self.is_usable, False
         yield
         self.is_usable = before
 
     @contextmanager
     def appending(self, sent: Sequence[tuple[TaskHost, Records]]) -> Iterator[None]:
-        """Append records while the block processes the same ones; on leaving it they are durable.
+        """Append records while the block processes the same records. They are durable when the block is left.
 
-        Both are done at once because the offsets are known before: only this process writes to these logs.
-        Appending that is refused at once has taken nothing.
+        Appending and processing can overlap because the offsets are known in advance: only this process writes to
+        these logs.
+        If the append is refused at once, nothing is appended, and the block does not run.
         """
         if not sent:
             yield
@@ -83,22 +88,24 @@ class StreamHosts:
                 raise FolderError(f"the log gave offsets {offsets}, not {positions}; open the folder again")
 
     def control(self, hosts: Sequence[TaskHost], records: Records) -> None:
-        """Append the same control records to the logs of some, and bring them into force."""
+        """Append the same control records to the logs of some tasks, and apply them in these tasks."""
         with self.appending([(host, records) for host in hosts]):
             for host in hosts:
                 host.process(records, discard_replies)
 
     def replace(self, records: Records, threads: int) -> None:
-        """Append control records by which other tasks take the place of these: they read the log, so it has them first.
+        """Append control records that replace the tasks by others.
 
-        threads: how many may be kept busy.
+        The records are appended before they are processed, because the new tasks read them from the log.
+
+        threads: how many threads may be used.
         """
         with self.critical():
             self._log.submit([Entry(host.place.where, records) for host in self._hosts]).result()
             catch_up(self._hosts, threads, StartProgress())
 
     def work(self) -> bool:
-        """A brief step of what each task needs beside records. True: there is more to do now."""
+        """Let each task do a brief step of background work. Returns whether there is more to do now."""
         more = False
         with self.critical():
             for host in self._hosts:
@@ -106,7 +113,7 @@ class StreamHosts:
         return more
 
     def expedite(self) -> None:
-        """A slice of what warming metrics wait for, checkpoints included."""
+        """Do a slice of the work that warming metrics wait for, including checkpoints."""
         with self.critical():
             for host in self._hosts:
                 host.expedite()
@@ -118,7 +125,7 @@ class StreamHosts:
                 host.checkpoint()
 
     def close(self) -> None:
-        """Let every task go, whatever fails. Raises the first failure."""
+        """Close every task. An error does not keep the others open; the first error is raised."""
         failures: list[Exception] = []
         for host in self._hosts:
             try:
@@ -130,7 +137,9 @@ class StreamHosts:
 
 
 def catch_up(hosts: Sequence[TaskHost], threads: int, start: StartProgress) -> None:
-    """Let tasks process what their logs hold, several at once. Raises the first failure, once none is at work."""
+    """Let tasks process what their logs hold, several at once. Raises the first error, after all
+    threads have ended.
+    """
     at_once = max(1, min(threads, len(hosts)))
     readers = max(1, threads // at_once)
     with ThreadPoolExecutor(at_once, "recovery") as pool:

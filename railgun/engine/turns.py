@@ -1,7 +1,7 @@
-"""A lock that is given in the order in which it was asked for.
+"""A fair lock: threads get it in the order in which they asked for it.
 
-A plain lock may be taken again by the thread that has just let go of it: whoever loops over it, as waiting for
-a fill does, would keep everyone else out.
+With a plain lock, a thread that takes the lock in a loop (as waiting for a fill does) could keep all other threads
+out.
 """
 
 import threading
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class FairLock:
-    """First come, first served. Not reentrant."""
+    """A lock that threads get in the order of their requests. It is not reentrant."""
 
     def __init__(self) -> None:
         self._inner = threading.Lock()
@@ -20,11 +20,13 @@ class FairLock:
 
     @property
     def is_wanted(self) -> bool:
-        """Does anyone wait for it?"""
+        """Whether any thread waits for the lock."""
         return bool(self._waiting)
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock, after all who asked before; without `blocking` only where nobody holds it or waits."""
+        """Take the lock, after all threads that asked earlier. Without `blocking`, take it only if nobody holds it or
+        waits.
+        """
         with self._inner:
             if not self._held and not self._waiting:
                 self._held = True
@@ -41,7 +43,7 @@ class FairLock:
         return True
 
     def release(self) -> None:
-        """Let go: the lock is that of whoever has waited longest."""
+        """Release the lock. It goes to the thread that has waited longest."""
         with self._inner:
             if self._waiting:
                 self._waiting.popleft().set()
@@ -49,7 +51,7 @@ class FairLock:
                 self._held = False
 
     def _give_up(self, turn: threading.Event) -> None:
-        """Leave the queue (an interrupt came while waiting), or pass the turn on where it has come already."""
+        """Leave the queue after an interrupt. If this thread has the turn already, pass it on."""
         with self._inner:
             if turn in self._waiting:
                 self._waiting.remove(turn)

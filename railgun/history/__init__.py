@@ -1,1 +1,3 @@
-"""History that lies before a task's log: its files, how it is built, and where a task with it is."""
+"""History that lies before a task's log: its files, how it is built, and in which folder a task with
+history lives.
+"""

@@ -1,4 +1,6 @@
-"""What a task has accepted up to a position of its log, put beside it to be read while it goes on. See FORMAT.md."""
+"""Exports what a task has accepted up to a position of its log, so that it can be read while the task goes on. See
+FORMAT.md.
+"""
 
 import zlib
 from collections.abc import Sequence
@@ -22,12 +24,19 @@ _PIECE_BYTES = 1 << 20
 
 
 class OwnEvents(msgspec.Struct, frozen=True):
-    """See FORMAT.md. The files are in a folder of the task's own.
+    """What one task had accepted up to a position of its log. The files are in a folder of the task's own. See
+    FORMAT.md.
 
-    position: all events before it are there that were accepted, and have not been let go.  held_ms: all from this
-    time on; None: nothing was let go.  least_ms, clock_ms, floor_ms: the least time ever accepted, T and F there; None
-    before the first event.  chunks: in the segments.  inputs: what is remembered of input topics, as MessagePack.
-    has_bounds: the task has a metric that may lack some of them; where a program wrote it that did not know: maybe.
+    position: the export has all events before it that were accepted and not deleted.
+    held_ms: the export has all events from this time on, in ms; None if no event was deleted.
+    least_ms: the least time ever accepted, in ms; None before the first event.
+    clock_ms: T at the position; None before the first event.
+    floor_ms: F at the position.
+    chunks: how many chunks are in the segments.
+    inputs: what is remembered of input topics, as MessagePack.
+    rows_crc32: the checksum of the file of rows.
+    has_bounds: whether the task has a metric that may lack some of these events. It is True if an older version of
+        the program wrote the file, which did not note this.
     """
 
     position: int
@@ -42,9 +51,13 @@ class OwnEvents(msgspec.Struct, frozen=True):
 
 
 class Freezing:
-    """Made while the task stands still, in no time; `finish` may take its time, while the task goes on.
+    """An export of accepted events that has begun.
 
-    folder: is made.  Raises OSError.
+    The constructor is fast, and runs while the task processes nothing. `finish` may take long, and runs while the
+    task goes on.
+
+    folder: the folder to create.
+    Raises OSError.
     """
 
     def __init__(self, task: TaskProcessor, folder: Path) -> None:
@@ -72,11 +85,11 @@ class Freezing:
 
     @property
     def own(self) -> OwnEvents:
-        """What it will be, without the checksum."""
+        """What the export will hold, without the checksum."""
         return self._own
 
     def finish(self) -> OwnEvents:
-        """Write what was kept in memory, and make all of it durable."""
+        """Write what was kept in memory, and make all files durable. Returns what the export holds."""
         try:
             for place, source, size_bytes in self._copies:
                 with place.open("xb") as copy:
@@ -95,7 +108,7 @@ class Freezing:
         return msgspec.structs.replace(self._own, rows_crc32=checksum)
 
     def give_up(self) -> None:
-        """Let go of what is open."""
+        """Close the files that are open."""
         for _, source, _ in self._copies:
             source.close()
         self._copies.clear()
@@ -105,14 +118,14 @@ class Freezing:
             place = self._folder / SEGMENTS / segment.path.name
             if segment.is_fixed and _linked(segment.path, place):
                 continue
-            # Held open: the task may let the file go before it is copied.
+            # The file is held open, because the task may delete it before it is copied.
             self._copies.append((place, segment.path.open("rb"), segment.size_bytes))
 
 
 def read_rows(folder: Path, own: OwnEvents) -> pa.Table:
-    """The rows that no segment held: `time` (at which they were accepted, ms), `offset`, `record`.
+    """Read the rows that no segment held: `time` (when they were accepted, in ms), `offset` and `record`.
 
-    Raises OSError; ValueError where the file is not what was written.
+    Raises OSError, and ValueError if the file is not what was written.
     """
     body = (folder / ROWS).read_bytes()
     if zlib.crc32(body) != own.rows_crc32:
@@ -121,7 +134,7 @@ def read_rows(folder: Path, own: OwnEvents) -> pa.Table:
 
 
 def _linked(path: Path, place: Path) -> bool:
-    """A second name for a file; False where the file system has none."""
+    """Create a hard link to a file. Returns False if the file system does not support it."""
     try:
         place.hardlink_to(path)
     except OSError:
@@ -130,7 +143,7 @@ def _linked(path: Path, place: Path) -> bool:
 
 
 def _write_rows(place: Path, rows: Sequence[ScannedRows]) -> int:
-    """Write rows and make them durable; the file's CRC-32."""
+    """Write rows, and make them durable. Returns the CRC-32 of the file."""
     schema = pa.schema([(_TIME, pa.int64()), (_OFFSET, pa.int64()), (_RECORD, pa.large_binary())])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:

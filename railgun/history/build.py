@@ -1,4 +1,6 @@
-"""Building a task of history: events that were never in its log go through it as if they had. See FORMAT.md."""
+"""Builds a task of history: it processes events that were never in its log as if they had been there.
+See FORMAT.md.
+"""
 
 import sys
 from collections import deque
@@ -28,18 +30,24 @@ from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from reservoir.native.jit import array_at
 
-# Nothing is recovered from a checkpoint here; it lets go of segments that nothing needs.
+# A build never recovers from a checkpoint. Checkpoints only allow it to delete segments that nothing needs.
 _CHECKPOINT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPlan:
-    """What tasks of history are built from, the same for all of a stream.
+    """The plan from which all tasks of a stream's history are built.
 
-    history: its id.  key: the stream's 16 secret bytes.  created: the place of its first definition.  schemas: its
-    definitions by schema version.  metrics: as they are registered.  last_place: of the last change that the tasks
-    are to know.  cut_ms: all events are before this time.  chunk_events, segment_bytes: as in `TaskSettings`.
-    own: by task what it had accepted, where a live stream is deepened; `own_folder` has them, seen by all machines.
+    history: the id of the history.
+    key: the stream's 16 secret bytes.
+    created: the place in the catalogue of the stream's first definition.
+    schemas: the stream's definitions by schema version.
+    metrics: as they are registered.
+    last_place: the place in the catalogue of the last change that the tasks are to know.
+    cut_ms: all events of the history are before this time, in ms.
+    chunk_events, segment_bytes: as in `TaskSettings`.
+    own: what each task had accepted, if a live stream is deepened.
+    own_folder: the folder with the files of `own`, which all machines of the job can read.
     """
 
     history: str
@@ -56,23 +64,24 @@ class HistoryPlan:
 
     @property
     def stream(self) -> StreamDefinition:
-        """Its newest definition."""
+        """The stream's newest definition."""
         return self.schemas[max(self.schemas)]
 
     @property
     def tasks(self) -> list[tuple[str, int]]:
-        """(partitioner, partition) of all its tasks."""
+        """(partitioner, partition) of all tasks of the stream."""
         return self.stream.tasks
 
 
 def new_history_id(randomness: Callable[[int], bytes]) -> str:
-    """An id that no other history has. randomness: see `TaskEnvironment`."""
+    """Return an id that no other history has. randomness: see `TaskEnvironment`."""
     return randomness(16).hex()
 
 
 class HistoryBuild:
-    """One task, built in an empty folder. settings: its memory; what the plan fixes counts above them.
+    """Builds one task of history in an empty folder.
 
+    settings: the memory limits of the task. Values that the plan fixes take precedence.
     environment: as for `open_task`.
     """
 
@@ -116,30 +125,33 @@ class HistoryBuild:
 
     @property
     def events(self) -> int:
-        """How many it has taken."""
+        """How many events it has processed."""
         return self._events
 
     def take(self, records: Records) -> None:
-        """The next events, in order of time. Raises what tasks raise."""
+        """Process the next events, in order of time. Raises what tasks raise."""
         if len(records):
             self._events += len(records)
             self._process(records)
             self._task.work()
 
     def take_own(self, records: Records, times_ms: npt.NDArray[np.int64]) -> None:
-        """The next events that the stream itself accepted at or after the cut, in the order of its log.
+        """Process the next events that the stream itself accepted at or after the cut, in the order of its log.
 
-        times_ms: int64[n], when they counted.  They must count then again: TaskError where they do not.
+        times_ms: int64[n]; the times at which they counted.
+        Raises TaskError if an event would count at another time now.
         """
         self._due, self._due_done = times_ms, 0
         self.take(records)
         self._due = None
 
     def finish(self) -> HistoryManifest:
-        """All events are taken: make the folder whole and durable; nothing of it is open afterwards."""
+        """End the build after the last event: complete the folder, make it durable, and close it. Returns its
+        manifest.
+        """
         task, own = self._task, self._own
         if own is not None and own.floor_ms <= task.admission.clock_ms:
-            # The lateness was smaller once: what was late stays late.
+            # The lateness may have been smaller once. What was late then stays late.
             task.admission.restore(task.admission.clock_ms, max(own.floor_ms, task.admission.floor_ms))
         oldest_open = task.journal.first_offset
         write_tail(self._folder, self._open if oldest_open is not None else ())
@@ -168,7 +180,7 @@ class HistoryBuild:
         return write_manifest(self._folder, manifest)
 
     def give_up(self) -> None:
-        """Let the folder go; what is in it is of no use."""
+        """Close the folder. Its content cannot be used."""
         self._task.close()
 
     def _process(self, records: Records) -> None:
@@ -192,7 +204,9 @@ class HistoryBuild:
             self._times.popleft()
 
     def _check_times(self, due_ms: npt.NDArray[np.int64], replies: Replies) -> None:
-        """The stream's own events must count when they did; those that history has too do not count again."""
+        """Raise TaskError if one of the stream's own events counts at another time than before. Duplicates of history
+        do not count.
+        """
         n, done = replies.n, self._due_done
         self._due_done += n
         _, _, times_at, _ = self._task.admission.addresses
@@ -208,7 +222,10 @@ class HistoryBuild:
             )
 
     def _remembered_ms(self) -> int | None:
-        """From when on all events are in the duplicate memory; the times of batches' first events are what is kept."""
+        """Return the time from which on all events are in the duplicate memory; None if all events are.
+
+        It is exact only to a batch, because only the time of each batch's first event is kept.
+        """
         least = self._accepted - self._plan.stream.dedup_events
         if least <= 0:
             return None
@@ -217,7 +234,9 @@ class HistoryBuild:
 
 
 class _NoInputs(InputMemory):
-    """Records that came from an input topic are each other's repeats in the order of the log alone."""
+    """A memory of input topics that finds no repeats. A record from an input topic is processed by its place in the
+    log alone.
+    """
 
     def meet(self, decoded: Decoded) -> Met | None:
         return None

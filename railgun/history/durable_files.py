@@ -1,11 +1,11 @@
-"""Files and names that survive a loss of power, and files that are there as a whole or not at all."""
+"""Writes files and names that survive a loss of power, and files that exist as a whole or not at all."""
 
 import os
 from pathlib import Path
 
 
 def make_durable(path: Path) -> None:
-    """Make a file's bytes, or a folder's names, durable. Raises OSError."""
+    """Sync a file's bytes, or a folder's names, to the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -14,13 +14,13 @@ def make_durable(path: Path) -> None:
 
 
 def make_all_durable(folder: Path) -> None:
-    """Make every file in a folder durable, and all names. Raises OSError."""
+    """Sync every file in a folder, and all names, to the disk. Raises OSError."""
     for path in (*folder.rglob("*"), folder):
         make_durable(path)
 
 
 def write_whole(place: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all, with its folder. Raises OSError."""
+    """Write a file that exists as a whole or not at all, and create its folder. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _written_beside(place, text)
     make_durable(unfinished)
@@ -29,7 +29,9 @@ def write_whole(place: Path, text: str) -> None:
 
 
 def _written_beside(place: Path, text: str) -> Path:
-    """Write a new file beside a place, under a name that no other writer has, on no machine that sees the folder."""
+    """Write a new file in the same folder, under a name that no other writer uses on any machine that sees the
+    folder.
+    """
     number = 0
     while True:
         unfinished = place.with_name(f".{place.name}.{number}")

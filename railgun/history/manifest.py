@@ -1,4 +1,4 @@
-"""What a task's history says of itself: which task it is for, what is in it, and a checksum of each file."""
+"""The manifest of a task's history: which task it is for, what it has, and a checksum of each file."""
 
 import zlib
 from pathlib import Path
@@ -13,12 +13,12 @@ VERSION = 1
 HISTORY = "history"
 MANIFEST = "manifest.json"
 MANIFEST_PLACE = f"{HISTORY}/{MANIFEST}"
-# Small: whoever wants the processor waits while the system copies one.
+# Pieces are small, because other threads wait while the system copies one.
 _PIECE_BYTES = 256 * 1024
 
 
 class HistoryManifest(msgspec.Struct, frozen=True):
-    """See FORMAT.md. files: (path in the folder, bytes, CRC-32)."""
+    """The manifest of a task's history. See FORMAT.md. files: tuples of (path in the folder, bytes, CRC-32)."""
 
     history: str
     created: int
@@ -38,7 +38,7 @@ class HistoryManifest(msgspec.Struct, frozen=True):
 
 
 def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
-    """Take note of every file of a task's folder, make all of it durable, and say so in the manifest."""
+    """List every file of a task's folder in its manifest, and make everything durable."""
     listed = []
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         name = path.relative_to(folder).as_posix()
@@ -52,7 +52,7 @@ def write_manifest(folder: Path, manifest: HistoryManifest) -> HistoryManifest:
 
 
 def read_manifest(folder: Path) -> HistoryManifest:
-    """The manifest of a task's folder. Raises HistoryDamagedError, OSError."""
+    """Read the manifest of a task's folder. Raises HistoryDamagedError and OSError."""
     place = folder / MANIFEST_PLACE
     try:
         manifest = msgspec.json.decode(place.read_bytes(), type=HistoryManifest)
@@ -71,15 +71,15 @@ def read_manifest(folder: Path) -> HistoryManifest:
 
 
 def ready_folder(data: Path, stream: str) -> Path:
-    """Where histories of a stream's tasks are made ready in a data folder, an engine's or a node's."""
+    """Return the folder for built histories of a stream's tasks in the data folder of an engine or a node."""
     return data / "backfill" / stream / "tasks"
 
 
 def verified_manifest(folder: Path, identity: TaskIdentity, created: int) -> HistoryManifest:
-    """The manifest of a history that no task has opened yet, every byte of it looked at.
+    """Verify every byte of a history that no task has opened yet, and return its manifest.
 
-    created: the place of the stream's first definition.  Raises HistoryDamagedError where the folder is not what its
-    manifest says, or is of another task; OSError.
+    created: the place in the catalogue of the stream's first definition.
+    Raises HistoryDamagedError if the folder is not what its manifest says, or is for another task; and OSError.
     """
     manifest = read_manifest(folder)
     found = (manifest.stream, manifest.partitioner, manifest.partition, manifest.created)
@@ -95,7 +95,7 @@ def verified_manifest(folder: Path, identity: TaskIdentity, created: int) -> His
 
 
 def check_file(path: Path, size_bytes: int, checksum: int) -> None:
-    """Raise HistoryDamagedError where a file is not this one."""
+    """Raise HistoryDamagedError if a file does not have this size and checksum."""
     if not path.is_file():
         raise HistoryDamagedError(str(path), "the file is missing; build the history again")
     found = path.stat().st_size

@@ -1,4 +1,6 @@
-"""Records of history that are still open: their file, in the place of the log that they never were in. FORMAT.md."""
+"""The file of a history's records that are still open. It takes the place of the log, which never had these records.
+See FORMAT.md.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from railgun.wire.arrow_records import array_of, records_of
 from railgun.wire.records import Records
 
 FIRST_OFFSET = -(1 << 48)
-"""Of the first record of history: as far before the log's first as no history is long."""
+"""The offset of the first record of history. It is further below 0 than any history is long."""
 
 TAIL = "tail.arrow"
 _FIRST = b"first_offset"
@@ -20,7 +22,7 @@ _COLUMN = "record"
 
 
 def with_history(folder: Path, read_log: ReadLog) -> ReadLog:
-    """What reads a log, and before its first offset the history of a task's folder."""
+    """Return a function that reads a log, and before its offset 0 the history in a task's folder."""
     tail: list[tuple[int, pa.Array]] = []
 
     def read(first: int, end: int) -> Iterable[tuple[int, Records]]:
@@ -34,7 +36,9 @@ def with_history(folder: Path, read_log: ReadLog) -> ReadLog:
 
 
 def write_tail(folder: Path, parts: Iterable[tuple[int, Records]]) -> None:
-    """Write consecutive (offset of the first, records). Nothing is made durable yet."""
+    """Write consecutive records to the file, as pairs of (offset of the first one, records). This makes nothing
+    durable yet.
+    """
     (folder / HISTORY).mkdir(exist_ok=True)
     batches = []
     first_offset = 0
@@ -50,7 +54,9 @@ def write_tail(folder: Path, parts: Iterable[tuple[int, Records]]) -> None:
 
 
 def check_tail(folder: Path) -> Path:
-    """The file, which is as it was written. Raises HistoryDamagedError, OSError."""
+    """Return the path of the file, after checking that it is as it was written. Raises HistoryDamagedError and
+    OSError.
+    """
     place = folder / HISTORY / TAIL
     listed = {name: (size, checksum) for name, size, checksum in read_manifest(folder).files}
     found = listed.get(f"{HISTORY}/{TAIL}")
@@ -61,7 +67,7 @@ def check_tail(folder: Path) -> Path:
 
 
 def _read_tail(folder: Path) -> tuple[int, pa.Array]:
-    """(offset of the first, records). Raises HistoryDamagedError."""
+    """Return (offset of the first record, records). Raises HistoryDamagedError."""
     place = check_tail(folder)
     with pa.memory_map(str(place)) as file:
         table = pa.ipc.open_file(file).read_all()

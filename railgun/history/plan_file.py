@@ -16,7 +16,7 @@ from railgun.task.errors import HistoryDamagedError
 
 PLAN, OWN, OWN_FILE = "deepening.json", "own", "own.json"
 VERSION = 1
-# No stream is called so.
+# No stream has such a name.
 _DOOMED = ".doomed-"
 
 
@@ -26,30 +26,34 @@ def live_backfill_folder(data: Path, stream: str) -> Path:
 
 
 def doomed_folder(data: Path, randomness: Callable[[int], bytes]) -> Path:
-    """A new name for what is about to be deleted. randomness: see `TaskEnvironment`."""
+    """Return a new name for a folder that is about to be deleted. randomness: see `TaskEnvironment`."""
     return data / "backfill" / f"{_DOOMED}{randomness(16).hex()}"
 
 
 def remove_doomed(data: Path) -> None:
-    """Delete what was about to be, before a restart."""
+    """Delete the folders that were about to be deleted before a restart."""
     for path in (data / "backfill").glob(f"{_DOOMED}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def history_of(file: Path) -> str | None:
-    """The id of the history that a plan, or what a task had accepted, is for; None where it is not there."""
+    """Return the id of the history that a plan, or an export of accepted events, is for; None if there is no such
+    file.
+    """
     found = _body(file).get("history")
     return None if found is None else str(found)
 
 
 def write_own(folder: Path, history: str, own: OwnEvents) -> None:
-    """What a task had accepted is all there. Raises OSError."""
+    """Write what a task had accepted. The file shows that the export is complete. Raises OSError."""
     body = {"history": history, "own": msgspec.to_builtins(own)}
     write_whole(folder / OWN_FILE, msgspec.json.encode(body).decode() + "\n")
 
 
 def read_own(folder: Path, history: str) -> OwnEvents | None:
-    """What a task had accepted, once it is all there. Raises OSError."""
+    """Read what a task had accepted; None if the export is not complete, or is for another history.
+    Raises OSError.
+    """
     body = _body(folder / OWN_FILE)
     return msgspec.convert(body["own"], OwnEvents) if body.get("history") == history else None
 
@@ -89,7 +93,7 @@ def read_plan(folder: Path) -> HistoryPlan | None:
 
 
 def _body(file: Path) -> dict[str, Any]:
-    """What a file says; nothing where it is not there or cannot be read."""
+    """Return what a file holds; an empty dict if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError, ValueError):

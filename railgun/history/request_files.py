@@ -10,7 +10,12 @@ REQUEST, OFFER = "request.json", "offer.json"
 
 
 class BackfillRequestFile(msgspec.Struct, frozen=True):
-    """history: its id.  created: of the stream, the place of its first definition.  number: which time it is asked."""
+    """A request, or an offer, of the deepening job.
+
+    history: the id of the history.
+    created: the place in the catalogue of the stream's first definition.
+    number: distinguishes repeated requests.
+    """
 
     history: str
     created: int
@@ -18,12 +23,12 @@ class BackfillRequestFile(msgspec.Struct, frozen=True):
 
 
 def write_request(file: Path, request: BackfillRequestFile) -> None:
-    """Durably. Raises OSError."""
+    """Write a request durably. Raises OSError."""
     write_whole(file, msgspec.json.encode(request).decode() + "\n")
 
 
 def read_request(file: Path) -> BackfillRequestFile | None:
-    """None where nothing is asked. Raises OSError."""
+    """Read a request; None if there is none. Raises OSError."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=BackfillRequestFile)
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):

@@ -8,12 +8,12 @@ from railgun.task.errors import HistoryDamagedError
 
 POINTER = "moved_to"
 _OF_A_TASK = ("reservoir", "state", "history")
-# Segments, but the newest, and RocksDB's tables: they are only ever deleted.
+# These files are never changed, only deleted: all segments except the newest, and RocksDB's tables.
 _NEVER_CHANGED = frozenset({".seg", ".sst"})
 
 
 def current_folder(place: Path) -> Path:
-    """The folder that the task of a place is in. Raises HistoryDamagedError, OSError."""
+    """Return the folder in which the task of a place lives. Raises HistoryDamagedError and OSError."""
     try:
         name = (place / POINTER).read_text("ascii").strip()
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def current_folder(place: Path) -> Path:
 
 
 def place_of(folder: Path) -> Path:
-    """The place of a task that is in a folder."""
+    """Return the place of a task from the folder in which the task lives."""
     return folder.parent if (folder.parent / POINTER).is_file() else folder
 
 
@@ -38,13 +38,13 @@ def beside(place: Path, history: str) -> Path:
 
 
 def copy_folder(made: Path, to: Path) -> None:
-    """A durable copy of a task's folder, under its name from one moment to the next; the original stays as it is.
+    """Copy a task's folder durably. The copy gets its name in one atomic step; the original stays as it is.
 
-    Files that are never changed get a second name where the file system allows it. Raises OSError.
+    Files that never change are hard-linked if the file system supports it. Raises OSError.
     """
     coming = to.with_name(f"{to.name}.coming")
     shutil.rmtree(coming, ignore_errors=True)
-    # It may have been copied there itself: a second name is only as durable as the first.
+    # The folder may be a copy itself. A hard link is only as durable as the file that it links to.
     make_all_durable(made)
     written_on = _written_on(made)
 
@@ -65,24 +65,25 @@ def copy_folder(made: Path, to: Path) -> None:
 
 
 def _written_on(folder: Path) -> set[Path]:
-    """The segment that a task which is opened there appends to."""
+    """Return the segment to which a task in this folder appends."""
     return set(sorted((folder / "reservoir").glob("*.seg"))[-1:])
 
 
 def take_in(made: Path, place: Path, history: str) -> None:
-    """Bring a copy of a folder that was made ready beside the task's own, durably. Raises OSError."""
+    """Copy a folder that was built into the place of its task, durably. Raises OSError."""
     copy_folder(made, beside(place, history))
 
 
 def move_to(place: Path, history: str) -> None:
-    """From now on the task is in the folder beside; from one moment to the next, durably. Raises OSError."""
+    """Let a place point to the sub-folder with a history, atomically and durably. Raises OSError."""
     write_whole(place / POINTER, history + "\n")
 
 
 def others(place: Path, keep: str | None = None) -> list[Path]:
-    """The folders that the task of a place is not in: what it has left, what it never came to.
+    """Return the folders in a place in which the task does not live. It has left them, or has never used them.
 
-    keep: the history that its log names, if it does: the task goes on in that folder, also before it was moved to.
+    keep: the id of the history that the log names, if any. That folder stays, because the task goes on there even if
+        the place does not point to it yet.
     """
     current = current_folder(place)
     return [
@@ -95,7 +96,7 @@ def others(place: Path, keep: str | None = None) -> list[Path]:
 
 
 def remove_others(place: Path, keep: str | None = None) -> None:
-    """Remove them. Nothing of them is open."""
+    """Delete the folders that `others` returns. No file in them may be open."""
     found = others(place, keep)
     for path in found:
         shutil.rmtree(path, ignore_errors=True)

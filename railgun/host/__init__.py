@@ -1,1 +1,1 @@
-"""The host of tasks, for engines and units alike: opens, recovers, feeds, checkpoints and replaces them."""
+"""Hosts of tasks, for engines and units alike. A host opens, recovers, feeds, checkpoints and replaces its task."""

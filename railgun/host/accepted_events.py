@@ -1,6 +1,6 @@
-"""The accepted-events export of a task: begun at a record of its log, written while the task goes on.
+"""Exports what a task has accepted up to a record of its log. The task goes on while the files are written.
 
-docs/decisions/0012 says what it is for; railgun/history/FORMAT.md has the files.
+docs/decisions/0012 describes the purpose, and railgun/history/FORMAT.md the files.
 """
 
 import logging
@@ -22,7 +22,10 @@ _log = logging.getLogger("railgun.unit")
 
 
 class AcceptedEventsExport:
-    """One thread uses it. copy: tells apart the copies of one task that share a folder of built history."""
+    """The accepted-events export of one task. One thread uses it.
+
+    copy: distinguishes the copies of one task that share a folder of built history.
+    """
 
     def __init__(self, place: Place, copy: str, lane: Lane) -> None:
         self._place, self._copy, self._lane = place, copy, lane
@@ -33,16 +36,16 @@ class AcceptedEventsExport:
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """The history that is asked for, and why the export of it failed; None where it did not."""
+        """The id of the history that was requested, and why the export for it failed; None if it did not fail."""
         return self._failure
 
     def begin(self, task: TaskProcessor, change: BeginDeepening) -> None:
-        """Called at the record that asks for it, at its position."""
+        """Begin the export that a control record requests. The task stands at the position of that record."""
         self._failure, self._newest = None, change.history
         try:
             request = read_request(self._base / REQUEST)
             if request is None or request.history != change.history:
-                # Nobody waits for it any more.
+                # The request was withdrawn.
                 return
             if history_of(self._folder / OWN_FILE) == change.history:
                 return
@@ -55,7 +58,7 @@ class AcceptedEventsExport:
         self._lane.submit(partial(self._write, freezing, made, change.history))
 
     def forget_failure(self) -> None:
-        """Called now and then: nobody has to be told of a failure once the request is gone."""
+        """Forget a failure once the request is gone. The host calls this now and then."""
         if self._failure is not None and not (self._base / REQUEST).is_file():
             self._failure = None
 
@@ -63,7 +66,7 @@ class AcceptedEventsExport:
         try:
             write_own(made, history, freezing.finish())
             if history_of(self._folder / OWN_FILE) == history:
-                # Another copy of the task was sooner: its export says the same.
+                # Another copy of the task has finished its export first, with the same content.
                 shutil.rmtree(made, ignore_errors=True)
                 return
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -74,7 +77,7 @@ class AcceptedEventsExport:
             self._failed(history, error)
 
     def _failed(self, history: str, error: Exception) -> None:
-        """The task goes on: a log that has this record would stop whoever reads it, for ever."""
+        """Note an error. The task goes on: if it stopped here, every start would stop again at the same record."""
         if history == self._newest:
             self._failure = history, one_line(error)
         _log.error("%s cannot be put aside: %s", self._place.identity, error)

@@ -1,4 +1,4 @@
-"""The task that was built for a place with older history: whether there is one, and opening it as a successor."""
+"""Finds the task that was built with older history for a place, and opens it as a successor."""
 
 import shutil
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from railgun.task.errors import HistoryDamagedError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import MIB, TaskSettings
 
-# A successor's share of the caches of the task that answers: both are open for a while.
+# Successors get this share of the caches of the task that answers, because both are open for a while.
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
 Offered = Callable[[], BackfillRequestFile | None]
@@ -22,7 +22,11 @@ Offered = Callable[[], BackfillRequestFile | None]
 
 
 class BuiltTask:
-    """settings, sync_log, position: of the task that answers.  is_wanted: False once nobody takes what is opened."""
+    """The built task of a place.
+
+    settings, sync_log, position: those of the task that answers.
+    is_wanted: False once the successor is not needed any more, even if it is just being opened.
+    """
 
     def __init__(
         self,
@@ -38,25 +42,35 @@ class BuiltTask:
         self.is_wanted = True
 
     def offer(self) -> BackfillRequestFile | None:
-        """What is built for this task, not for one of another stream that had the name. Raises OSError."""
+        """Return which history is offered to this task; None if none is. An offer for an earlier stream of the same
+        name does not count.
+
+        Raises OSError.
+        """
         offer = self._offered()
         return offer if offer is not None and offer.created == self._place.key.created else None
 
     def is_available(self, history: str) -> bool:
-        """Is a task with this history built, and not the one that answers? Raises HistoryDamagedError, OSError."""
+        """Whether a task with this history is built and does not answer yet. Raises HistoryDamagedError
+        and OSError.
+        """
         made = beside(self._place.folder, history)
         if made.is_dir():
             return current_folder(self._place.folder) != made
         return (self._place.history / MANIFEST_PLACE).is_file()
 
     def open(self, history: str) -> Successor:
-        """Open it, from a copy in the task's place. Raises what tasks raise, TransportError, OSError."""
+        """Copy the built task into the task's place, if that has not been done, and open it as a successor.
+
+        Raises TransportError, OSError, and what tasks raise.
+        """
         return Successor(self._recovered(history), self._log, self._position)
 
     def open_unless_given_up(self, history: str) -> Successor | None:
-        """The same, with what it will read first at hand; None where it was given up meanwhile: then nothing is left.
+        """Open the successor, and read its first records ahead. Returns None if the deepening was given up meanwhile;
+        nothing of it is left then.
 
-        Runs beside the thread that answers.
+        Runs in another thread than the task that answers.
         """
         made = beside(self._place.folder, history)
         is_new = not made.is_dir()
@@ -69,7 +83,8 @@ class BuiltTask:
             successor = None
             raise
         finally:
-            # Whoever gave it up may have seen nothing of it yet. Where all have taken over it was here before.
+            # Whoever gave the deepening up may not have seen this folder yet, so it is deleted here. If all tasks
+            # have taken over, the folder was here before, and stays.
             if is_new and self._is_given_up(history):
                 close_all([] if successor is None else [successor])
                 successor = None

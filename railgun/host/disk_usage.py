@@ -1,4 +1,4 @@
-"""What lies on the disk below a folder of tasks, by kind."""
+"""Measures what lies on the disk in a folder of tasks, by kind."""
 
 import os
 import shutil
@@ -11,8 +11,10 @@ _EVENTS = "reservoir"
 
 
 def read_disk(folder: Path, log: Path | None = None) -> DiskReading:
-    """What lies in a folder. log: the part of it that is an embedded log's. Files that come and go meanwhile count or
-    not."""
+    """Measure the files in a folder. Files that are created or deleted meanwhile may or may not be counted.
+
+    log: the part of the folder that belongs to an embedded log.
+    """
     events_bytes = state_bytes = log_bytes = 0
     for place, size_bytes in _files(folder):
         if log is not None and log in place.parents:
@@ -25,7 +27,9 @@ def read_disk(folder: Path, log: Path | None = None) -> DiskReading:
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files below a folder. Files that come and go meanwhile count or not."""
+    """Return the total bytes of all files in a folder. Files that are created or deleted meanwhile may or may not be
+    counted.
+    """
     return sum(size_bytes for _, size_bytes in _files(folder))
 
 

@@ -1,4 +1,4 @@
-"""The states of a host, and the errors that concern one task and say nothing of the others."""
+"""The states of a host, and the errors that concern a single task."""
 
 from enum import StrEnum
 
@@ -8,19 +8,19 @@ from railgun.state.errors import StateError
 from railgun.task.errors import TaskError
 from reservoir.errors import ReservoirError
 
-# What would come again wherever the task is run.
+# These errors would come again on whichever host the task ran.
 OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
-# Of a task that nobody waits for: the others go on whatever it is.
+# Errors of a successor. Nobody waits for it, so whatever it is, the other tasks go on.
 OF_A_SUCCESSOR = (*OF_ONE_TASK, TransportError, OSError)
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, for whoever is told of it where there is one line; its kind where it says nothing."""
+    """Return an error's message as a single line; the name of its type if it has no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 class HostState(StrEnum):
-    """recovering: until the task has come to where its log ended when it was opened."""
+    """The state of a host. RECOVERING lasts until the task has processed its log up to where it ended at opening."""
 
     CLOSED = "closed"
     OPENING = "opening"

@@ -1,4 +1,6 @@
-"""Lanes for what hosts do beside the thread that feeds them: opening, closing, copying, removing."""
+"""Lanes (queues with one worker each) for what hosts do outside the thread that feeds them: open, close, copy and
+delete.
+"""
 
 from itertools import cycle
 
@@ -6,22 +8,24 @@ from reservoir.executor import Executor, Lane
 
 
 class HostLanes:
-    """Some lanes of an executor, shared by all hosts of a process: so many open or close at a time."""
+    """A fixed number of an executor's lanes, shared by all hosts of a process. It limits how many hosts open or close
+    at a time.
+    """
 
     def __init__(self, executor: Executor, count: int) -> None:
         self._lanes = [executor.lane("hosts") for _ in range(count)]
         self._turns = cycle(self._lanes)
 
     def next(self) -> Lane:
-        """The lane of the next host."""
+        """Return the lane of the next host, in turn."""
         return next(self._turns)
 
     def close(self) -> None:
-        """Let what was submitted come to its end."""
+        """Wait for all submitted work, and close the lanes."""
         for lane in self._lanes:
             lane.submit(_nothing).exception()
             lane.close()
 
 
 def _nothing() -> None:
-    """Behind all that was submitted before."""
+    """Do nothing. This runs after all work that was submitted earlier."""

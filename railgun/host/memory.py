@@ -1,4 +1,4 @@
-"""One limit for the memory of all tasks of an engine, divided among them: each gets settings of its own."""
+"""Divides one memory limit among all tasks of an engine. Each task gets settings of its own."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,31 +7,36 @@ from railgun.task.settings import MIB, TaskSettings
 
 LIMIT_BYTES = 2 << 30
 
-# Of what is free when tasks are opened; the rest is for streams that are yet to come.
+# The share of the free memory that goes to tasks when they are opened. The rest is left for later streams.
 _SHARE, _OF = 3, 4
 _CACHE_BYTES_MIN = MIB
-# What one operation on a tree may need at once.
+# One operation on a tree may need this much at once.
 _PAGE_CACHE_BYTES_MIN = 4 * MIB
 
 
 def cache_bytes(settings: TaskSettings) -> int:
-    """What the caches and buffers of one task may take together."""
+    """Return how many bytes the caches and buffers of one task may take together."""
     return sum(_caches(settings).values())
 
 
 class MemoryShares:
-    """settings: the most that one task gets.  limit_bytes: of the caches and buffers of all of them together.
+    """Divides a memory limit among tasks.
 
-    Tasks that are opened together, all of a folder's when it is opened, share three quarters of what is free
-    evenly: a stream that is created later has something left until the next start divides anew.  Where a share is less
-    than a task's most, its largest caches shrink first.  No task gets less than 8 MiB, whatever the limit says.
+    settings: the most that one task gets.
+    limit_bytes: the limit for the caches and buffers of all tasks together.
+
+    Tasks that are opened together share three quarters of the free memory evenly. The rest is left for streams that
+    are created later, until the next start divides all of it again. If a share is less than a task's most, its
+    largest caches shrink first. No task gets less than 8 MiB, whatever the limit is.
     """
 
     def __init__(self, settings: TaskSettings, limit_bytes: int) -> None:
         self._settings, self._free_bytes = settings, limit_bytes
 
     def take(self, tasks: int) -> TaskSettings:
-        """The settings of each of so many tasks that are about to be opened."""
+        """Return the settings for each of `tasks` tasks that are about to be opened together, and reserve their
+        memory.
+        """
         settings = self._settings
         share_bytes = max(0, self._free_bytes) * _SHARE // _OF // max(1, tasks)
         if share_bytes < cache_bytes(settings):
@@ -40,12 +45,14 @@ class MemoryShares:
         return settings
 
     def give_back(self, closed: Iterable[TaskSettings]) -> None:
-        """Tasks that were opened with these settings are gone."""
+        """Release the memory of tasks that were opened with these settings and are closed now."""
         self._free_bytes += sum(map(cache_bytes, closed))
 
 
 def _within(caches: dict[str, int], share_bytes: int) -> dict[str, int]:
-    """Caches that shrink until all of them fit: the largest first, to the size of the next, and so on."""
+    """Shrink caches until all of them fit into a share: the largest first, down to the size of the
+    next, and so on.
+    """
     found: dict[str, int] = {}
     for left, name in zip(range(len(caches), 0, -1), sorted(caches, key=lambda name: caches[name])):
         even_bytes = (share_bytes - sum(found.values())) // left

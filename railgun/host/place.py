@@ -1,4 +1,6 @@
-"""Which task it is, and where it lives: its log, its folder, and where history for it is made ready."""
+"""The identity of a task, and where it lives: its log, its folder, and the folder for history that was
+built for it.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,10 @@ from railgun.task.settings import TaskIdentity
 
 
 class TaskKey(NamedTuple):
-    """One task. created: the place at which its stream was made, which tells it from another of the same name."""
+    """Identifies a task.
+
+    created: the place in the catalogue at which its stream was created. It distinguishes streams of the same name.
+    """
 
     stream: str
     created: int
@@ -23,7 +28,11 @@ class TaskKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """where: the partition that is its log.  history: the folder in which a built history of it would lie."""
+    """Where a task lives.
+
+    where: the topic and partition that is its log.
+    history: the folder for history that is built for the task; it may not exist.
+    """
 
     key: TaskKey
     identity: TaskIdentity
@@ -33,5 +42,5 @@ class Place:
 
 
 def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:
-    """Where a task is in a node's data folder."""
+    """Return the folder of a task in a node's data folder."""
     return data / "tasks" / f"{stream}.{created}" / column_name(partitioner) / str(partition)

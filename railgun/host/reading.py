@@ -1,4 +1,4 @@
-"""How tasks stand, for monitoring: read by the thread that runs them, in tens of microseconds."""
+"""Reads the state of tasks for monitoring. The thread that runs the tasks does this, in tens of microseconds."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,15 @@ from railgun.telemetry.reading import EngineReading, TaskReading
 
 
 def read_tasks(of: Iterable[TaskProcessor], now_s: float) -> EngineReading:
-    """How all tasks there are stand now. now_s: by the monotonic clock."""
+    """Return a reading of tasks. now_s: the present time by the monotonic clock, in seconds."""
     return EngineReading(now_s, tuple(_read(task) for task in of))
 
 
 def filled(task: TaskProcessor) -> dict[str, float]:
-    """By name of each metric that is warming in a task: the share, 0 to 1, of the event time its fill has to read
-    that it has read."""
+    """Return how far the fill of each warming metric of a task has come, by name.
+
+    The value is a share from 0 to 1: of the event time that the fill has to read, how much it has read.
+    """
     return {name: _filled(task, metric) for name, metric in task.metrics.by_name.items() if not metric.warm}
 
 
@@ -32,7 +34,7 @@ def _filled(task: TaskProcessor, metric: LiveMetric) -> float:
 
 
 def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
-    """Where the window of now begins, or the oldest event where that is later."""
+    """Return where the metric's present window begins, or the oldest stored event if that is later, in ms."""
     window = metric.definition.resolved.window
     kept_ms = task.reservoir.oldest_ms
     oldest_ms = end_ms if kept_ms is None else kept_ms

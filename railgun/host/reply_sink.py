@@ -1,4 +1,4 @@
-"""What a host needs of its transport: something that sends replies, and something that writes `warm` records."""
+"""The interfaces through which a host writes to its transport: one for replies, one for `warm` records."""
 
 import math
 from collections.abc import Sequence
@@ -12,26 +12,28 @@ from railgun.task.replies import Replies
 
 
 class WarmWriter(Protocol):
-    """Called again until the task has met the records in its log."""
+    """Writes `warm` records. The host calls it again until the task has read the records from its log."""
 
     def __call__(self, place: Place, due: Sequence[Warm]) -> None:
         """Write the `warm` records that are due for the task of a place."""
 
 
 class ReplySink(Protocol):
-    """The replies of one task on their way. One thread uses it, but for `wait`."""
+    """Sends the replies of one task. One thread uses it, but any thread may call `wait`."""
 
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
-        """Send the replies to a batch. They hold until this returns."""
+        """Send the replies to a batch. The replies are valid only until this returns."""
 
     def note(self, fetched: Fetched, took_s: float) -> None:
-        """Count a batch that was just processed. took_s: seconds that this took."""
+        """Count a batch that was just processed. took_s: how many seconds that took."""
 
     def replied(self, position: int) -> int:
-        """The offset before which no answer is owed, of a task at a position. Raises TransportError."""
+        """Return the offset before which everything is answered, for a task at a position. Raises TransportError."""
 
     def wait(self, before_offset: int) -> None:
-        """Return once all records before an offset are answered for good. Any thread. Raises TransportError."""
+        """Return once all records before an offset are answered and acknowledged. Any thread. Raises
+        TransportError.
+        """
 
     def give_up(self, at_s: float = -math.inf) -> None:
-        """Wait for no acknowledgement any more from a time on (monotonic)."""
+        """Stop waiting for acknowledgements from a time on, in seconds of the monotonic clock."""

@@ -1,4 +1,4 @@
-"""How far the start of several tasks has come: told by the threads that open them."""
+"""The progress of opening several tasks. The threads that open them report to it."""
 
 import logging
 import threading
@@ -11,20 +11,20 @@ _log = logging.getLogger("railgun.engine")
 
 
 class StartProgress:
-    """Is told, and keeps it to itself."""
+    """Receives progress reports, and ignores them."""
 
     def opening(self, tasks: int) -> None:
-        """So many tasks are opened: their last checkpoints are restored."""
+        """Report how many tasks are being opened. Their last checkpoints are restored first."""
 
     def expect(self, records: int) -> None:
-        """A task is restored and has so many records of its log to process again."""
+        """Report that a task is restored, and how many records of its log it has to process again."""
 
     def note(self, records: int) -> None:
-        """So many of them are processed."""
+        """Report that this many of the records have been processed."""
 
 
 class LoggedStartProgress(StartProgress):
-    """Says what is done when it begins, and every few seconds how far it is."""
+    """Logs when opening begins, and the progress every few seconds."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s, self._next_s = now_s, 0.0

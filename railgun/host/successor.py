@@ -1,4 +1,6 @@
-"""A task built with older history that follows the log of the one it is to take the place of. Nobody waits for it."""
+"""A successor: a task built with older history, which follows the log of the task that it will replace. No caller
+waits for it.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -10,11 +12,12 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import discard_replies
 from railgun.wire.records import Records
 
-# Whoever calls meanwhile waits for a step: it takes as many records as the last one did in this time. How long one
-# takes differs a hundredfold: rows that the task has not met yet are read from the disk.
+# A call of the engine waits while a step runs. So a step has as many records as the last step processed in this time.
+# Times per record differ a hundredfold, because rows that are not in memory are read from the disk.
 _STEP_S = 0.001
 _STEP_LEAST_RECORDS, _STEP_MOST_RECORDS = 8, 256
-# Of what has come since its last step a step takes so many times as much: it gains on what comes, whatever comes.
+# A step has this many times the records that have come since the last step. So the successor catches up at any rate
+# of new records.
 _GAIN = 2
 _NEAR_RECORDS = 16
 _READ_RECORDS, _READ_BYTES = 1_024, 1 << 20
@@ -23,39 +26,49 @@ _log = logging.getLogger("railgun.unit")
 
 
 class Successor:
-    """task: opened from its folder.  log: of the task that answers.  end: how far it may follow. One thread uses it."""
+    """A successor and its position in the log. One thread uses it.
+
+    task: the successor's task, opened from its folder.
+    log: the log of the task that answers.
+    end: returns the offset up to which it may follow.
+    """
 
     def __init__(self, task: TaskProcessor, log: TaskLog, end: Callable[[], int]) -> None:
         self.task, self.log, self._end = task, log, end
         self._ahead: Records | None = None
-        # Known from the first step on: what came while it was opened is not to be made good in one step.
+        # Set in the first step. So the first step does not have to catch up with everything that came while the task
+        # was opened.
         self._seen_end: int | None = None
         self._first = task.position
         self._brief_records = _STEP_LEAST_RECORDS
 
     @property
     def behind(self) -> int:
-        """Records of the log that it has not seen, as far as it may."""
+        """How many records of the log it has yet to process before the offset up to which it may follow."""
         return self._end() - self.task.position
 
     @property
     def is_filling(self) -> bool:
-        """Does it have a metric, added meanwhile, that is not full yet?"""
+        """Whether it has a metric, added meanwhile, whose fill is not complete."""
         return self.task.fills.waiting
 
     @property
     def has_backlog(self) -> bool:
-        """Has so much come since its last step that small ones would not keep up with it?"""
+        """Whether more records have come since its last step than brief steps can keep up with."""
         return self._came > _STEP_MOST_RECORDS
 
     @property
     def is_near(self) -> bool:
-        """Can it be where the log ends in a moment, or in a step of the size that what comes asks for?"""
+        """Whether no fill is under way and the end of the log is so near that the successor can reach it at once or
+        in one step.
+        """
         return 0 <= self.behind <= max(_NEAR_RECORDS, _GAIN * self._came) and not self.is_filling
 
     def step(self) -> bool:
-        """A brief step, or twice as many records as have come since the last one. True: there is more to do now."""
-        # Metrics fill before the log goes on: a `warm` record would have the whole fill done at once.
+        """Process a brief step of records, or twice as many as have come since the last step. Returns whether there
+        is more to do now.
+        """
+        # Fill metrics before going on with the log: a `warm` record would otherwise force the whole fill at once.
         first, begun_s = self.task.position, self.task.now()
         until = first + min(self._step_records(), self.behind)
         while self.task.position < until and not self.is_filling:
@@ -67,16 +80,20 @@ class Successor:
 
     @property
     def _came(self) -> int:
-        """Records since its last step."""
+        """How many records have come since its last step."""
         return 0 if self._seen_end is None else self._end() - self._seen_end
 
     def _step_records(self) -> int:
-        """Of the next step."""
+        """Return how many records the next step processes."""
         came, self._seen_end = self._came, self._end()
         return max(self._brief_records, _GAIN * came)
 
     def _learn(self, records: int, took_s: float) -> None:
-        """How many are brief. Slowly up: the next ones may be dearer. One that was held up counts for a moment only."""
+        """Adapt how many records a brief step has, from the time that the last step took.
+
+        The number grows slowly, since the next records may be slower. A single slow step reduces it only for a
+        moment.
+        """
         if records:
             most = min(2 * self._brief_records, _STEP_MOST_RECORDS)
             self._brief_records = max(
@@ -84,17 +101,19 @@ class Successor:
             )
 
     def feed(self, records: Records, first_offset: int) -> None:
-        """Records that the other task has just processed; passed over where they are not the next."""
+        """Process records that the other task has just processed. Records that are not the next ones are ignored."""
         if first_offset == self.task.position and not self.is_filling:
             self.task.process(records, first_offset, discard_replies)
 
     def catch_up(self) -> None:
-        """Process all that the log has, as far as it may."""
+        """Process all records of the log up to the offset up to which it may follow."""
         while self.behind > 0:
             self._process(_READ_RECORDS)
 
     def read_ahead(self) -> None:
-        """Have what comes first at hand, before the thread that answers wants it: a first read takes longest."""
+        """Read the first records into memory before the thread that answers needs them, because the first read takes
+        longest.
+        """
         if self.behind > 0:
             self._read()
 
@@ -111,7 +130,7 @@ class Successor:
         self.task.process(records, position, discard_replies)
 
     def _read(self) -> None:
-        """The next records of the log. Raises LogGapError, TransportError."""
+        """Read the next records of the log. Raises LogGapError and TransportError."""
         position = self.task.position
         fetched = self.log.log.read(*self.log.where, position, _READ_RECORDS, _READ_BYTES)
         offsets = fetched.offsets
@@ -121,14 +140,14 @@ class Successor:
 
 
 def close_all(successors: Iterable[Successor]) -> None:
-    """Let their tasks go. One that cannot be closed keeps no other open, and nobody waits for it."""
+    """Close successors. An error does not keep the others open, and is only logged."""
     for successor in successors:
         successor.log.release_beside()
         close_task(successor.task)
 
 
 def close_task(task: TaskProcessor) -> None:
-    """Let one go that answers nobody: where it cannot be closed, nobody has to know."""
+    """Close a task that answers nobody. An error is only logged."""
     try:
         task.close()
     except OF_A_SUCCESSOR as error:

@@ -1,8 +1,8 @@
-"""How built tasks come into their place: at the beginning of a log, or in the middle of it.
+"""Puts built tasks into their place, either at the beginning of a log or in the middle of it.
 
-Before the first record of its log, a task's folder is replaced by a copy of the built one. Later, the built task is
-opened as a successor, follows the log, and takes over. docs/decisions/0012 says why; railgun/history/FORMAT.md has
-the folders.
+History before the first record of a log: the task's folder is replaced by a copy of the built one, and the log is
+    read again. In the middle of a log: the built task is opened as a successor, follows the log, and takes over.
+    docs/decisions/0012 gives the reasons; railgun/history/FORMAT.md describes the folders.
 """
 
 import logging
@@ -27,7 +27,10 @@ from reservoir.executor import Job, Lane
 
 
 def check_history(place: Place, missing: HistoryMissingError) -> None:
-    """Raise it where what was built for a place is not the history that the log names. HistoryDamagedError, OSError."""
+    """Raise `missing` if the history that was built for a place is not the one that the log names.
+
+    Raises HistoryDamagedError and OSError.
+    """
     if not place.history.is_dir():
         raise missing
     if verified_manifest(place.history, place.identity, place.key.created).history != missing.history:
@@ -35,9 +38,9 @@ def check_history(place: Place, missing: HistoryMissingError) -> None:
 
 
 def take_history(place: Place) -> None:
-    """Put the copy in the place of the task's folder, of which nothing is open.
+    """Replace the task's folder by a copy of the built one. No file of the folder may be open.
 
-    Raises HistoryDamagedError where it cannot be copied: as where history is missing, other tasks go on.
+    Raises HistoryDamagedError if the copy fails. This stops only the one task.
     """
     try:
         shutil.rmtree(place.folder)
@@ -52,10 +55,16 @@ _log = logging.getLogger("railgun.unit")
 
 
 class TakeOver:
-    """One thread uses it; what takes long is done in a lane, and nobody waits for it.
+    """The successor of one task: whether it is open, and its switch to the place of the task.
 
-    position: of the task that answers.  sync_log: as for that one.  failure: why what was built cannot be followed,
-    for now; error: the same as it was raised.  offer: what it goes by.
+    One thread uses it. Long operations run in a lane, and no caller waits for them.
+
+    position: returns the position of the task that answers.
+    sync_log: the same function that the task that answers uses.
+    offered: returns which successor is built for the task.
+    failure: why the built task cannot be followed for now, as text; None if it can.
+    error: the exception behind `failure`.
+    offer: the offer that it acts on; None if nothing is offered.
     """
 
     def __init__(
@@ -82,17 +91,21 @@ class TakeOver:
 
     @property
     def successor(self) -> Successor | None:
-        """What follows the task; None where nothing is built, or it is not open."""
+        """The successor that follows the task; None if none is built or it is not open."""
         return self._successor
 
     @property
     def is_moving(self) -> bool:
-        """Whether a successor answers that is not in its folder for good yet: its predecessor's is needed still."""
+        """Whether a successor has taken over, but the place does not point to its folder yet. The old folder is still
+        needed then.
+        """
         return self._moving is not None
 
     @property
     def following(self) -> dict[str, object] | None:
-        """For whoever waits for it: which history, how far behind the task that answers; or why not."""
+        """A report for the process that waits for the successor: which history it has, and how far it is behind the
+        task that answers, or why it does not follow. None if there is no successor.
+        """
         if self.failure is not None:
             offer = self.offer or BackfillRequestFile("", 0)
             return {"history": offer.history, "offer": offer.number, "failure": self.failure}
@@ -106,14 +119,16 @@ class TakeOver:
         }
 
     def feed(self, records: Records, first_offset: int) -> None:
-        """Records that the task that answers has just processed."""
+        """Let the successor process records that the task that answers has just processed."""
         if self._successor is not None:
             self._guarded(lambda successor: successor.feed(records, first_offset))
 
     def look(self, task: TaskProcessor, *, is_ready: bool) -> None:
-        """Called now and then: open what is offered, let go of what is not any more, complete what was begun.
+        """Open a successor that is offered, close one that is no longer offered, and complete a switch that has
+        begun.
 
-        is_ready: the task has come to where its log ended when it was opened.
+        The host calls this now and then.
+        is_ready: whether the task has processed its log up to where it ended at opening.
         """
         if self._moving is not None:
             self._move(task, *self._moving)
@@ -131,17 +146,17 @@ class TakeOver:
             self._failed(error)
 
     def step(self) -> bool:
-        """A brief step of the successor. True: there is more to do now."""
+        """Let the successor do a brief step. Returns whether there is more to do now."""
         more: list[bool] = []
         if self._successor is not None:
             self._guarded(lambda successor: more.append(successor.step()))
         return any(more)
 
     def replacement(self, task: TaskProcessor, missing: HistoryMissingError) -> TaskProcessor:
-        """The task that goes on in another's stead, which has come to the record that says so. If none has followed
-        yet, opens one and blocks until it has caught up.
+        """Return the task that continues in place of `task`, which has reached the record that orders this.
 
-        Raises HistoryMissingError, what tasks raise.
+        If no successor is open, this opens one and blocks until it has caught up.
+        Raises HistoryMissingError, and what tasks raise.
         """
         if self._opening is not None:
             self._take_opened()
@@ -157,25 +172,28 @@ class TakeOver:
             close_all([successor])
             raise
         self._log.release_beside()
-        # What was answered to records of an input topic is answered again, not what it would be now.
-        # One that is further has taken over before, with this: what it has met since is to stay.
+        # A record of an input topic that comes again gets the answer that it got first, not a new one. So the
+        # successor takes over what the other task remembers. A successor that is further ahead has taken over before
+        # and keeps its own memory, which is newer.
         if successor.task.position == task.position:
             successor.task.inputs = task.inputs
         self._moving = missing.history, task.position
         return successor.task
 
     def look_soon(self) -> None:
-        """What is offered has changed: the next call of `look` looks."""
+        """Make the next call of `look` check the offer at once, because the offer has changed."""
         self._look_s = 0.0
 
     def withdraw(self) -> None:
-        """Nothing is offered any more: let go of what follows, and of what is being opened."""
+        """Close the successor, or the one that is being opened, because nothing is offered any more."""
         self.offer = None
         self._close_opening()
         self._let_go()
 
     def settle(self, task: TaskProcessor) -> None:
-        """Where a task has taken over, wait until it is in its folder for good, or cannot be moved for now."""
+        """If a successor has taken over, wait until the place points to its folder, or until that has
+        failed for now.
+        """
         if self._moving is not None:
             task.checkpoints.take()
             if self._leaving is not None:
@@ -183,11 +201,11 @@ class TakeOver:
             self._move(task, *self._moving)
 
     def let_go(self, task: TaskProcessor) -> None:
-        """Close a task that was replaced, beside the one that answers: to write what a database holds takes a while."""
+        """Close a task that was replaced, in a lane: writing out what its database holds takes a while."""
         self._leaving = self._lane.submit(partial(close_task, task))
 
     def close(self) -> None:
-        """Let go of what is open; what is being opened is closed as soon as it is."""
+        """Close the successor. One that is being opened is closed as soon as it is open."""
         self._built.is_wanted = False
         self._close_opening()
         if self._leaving is not None:
@@ -196,7 +214,7 @@ class TakeOver:
         self._let_go()
 
     def _look(self) -> None:
-        """Is something built for this task, or given up?"""
+        """Check the offer: open a successor that is newly offered, and close one whose offer was withdrawn."""
         if self._opening is not None:
             return
         offer = self._built.offer()
@@ -204,8 +222,8 @@ class TakeOver:
             before, self.offer = self.offer, offer
             self.failure, self.error, self._again_s = None, None, 0.0
             if before is not None and (offer is None or offer.history != before.history):
-                # What was built stays where it is, whoever gives it up removes it: where all have taken over, this
-                # task may have started anew since, and not have come to the record again.
+                # The built folder stays: whoever gives the deepening up deletes it. If all tasks have taken over,
+                # this task may have been started again and may not have reached the record that orders the switch.
                 self._let_go()
         needed = None if offer is None or self._log.environment.now() < self._again_s else offer.history
         if (
@@ -217,25 +235,25 @@ class TakeOver:
             self._opening = self._lane.submit(partial(self._built.open_unless_given_up, needed))
 
     def _close_opening(self) -> None:
-        """What is being opened is closed once it is open: nobody waits for it."""
+        """Close the successor that is being opened, once it is open. The caller does not wait for that."""
         opening, self._opening = self._opening, None
         if opening is not None:
             self._lane.submit(partial(_close_opened, opening))
 
     def _let_go(self) -> None:
-        """Close what follows. The task that answers has nothing to do with one that cannot be closed."""
+        """Close the successor. An error does not affect the task that answers."""
         successor, self._successor = self._successor, None
         if successor is not None:
             close_all([successor])
 
     def _failed(self, error: Exception) -> None:
-        """It is tried again later, or when it is offered anew."""
+        """Note an error. Opening is tried again later, or when a new offer comes."""
         self.failure, self.error = one_line(error), error
         self._again_s = self._log.environment.now() + _AGAIN_S
         _log.error("%s cannot be deepened: %s", self._place.identity, self.failure)
 
     def _take_opened(self) -> None:
-        """Wait for what is being opened, where it is not open yet."""
+        """Wait until the successor that is being opened is open, and keep it."""
         opening, self._opening = self._opening, None
         assert opening is not None
         try:
@@ -245,7 +263,9 @@ class TakeOver:
             self._failed(error)
 
     def _guarded(self, do: Callable[[Successor], object]) -> None:
-        """The task that answers has nothing to do with what goes wrong here."""
+        """Do something with the successor. An error closes the successor and does not affect the task
+        that answers.
+        """
         assert self._successor is not None
         try:
             do(self._successor)
@@ -254,7 +274,9 @@ class TakeOver:
             self._let_go()
 
     def _move(self, task: TaskProcessor, history: str, after: int) -> None:
-        """Once a checkpoint is behind the record, the task is in its new folder for good."""
+        """Let the place point to the successor's folder for good, once a checkpoint covers the record that ordered
+        the switch.
+        """
         if task.checkpoints.durable_position <= after:
             if not task.checkpointer.is_in_flight:
                 task.checkpoints.begin()
@@ -266,7 +288,7 @@ class TakeOver:
         try:
             move_to(self._place.folder, history)
         except OSError as error:
-            # The task is whole without it: whoever recovers it goes by its log.
+            # The task is complete without this move: recovery finds the right folder by the log.
             self._failed(error)
             return
         self._moving = self.failure = self.error = None

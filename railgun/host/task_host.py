@@ -1,4 +1,6 @@
-"""One copy of a task: opened from its folder, fed from its log, kept up between batches, replaced by its successor."""
+"""Hosts one copy of a task: opens it from its folder, feeds it from its log, does its background work, and replaces
+it.
+"""
 
 import contextlib
 import logging
@@ -27,9 +29,15 @@ _log = logging.getLogger("railgun.unit")
 
 
 class TaskHost:
-    """One thread uses it, but for `open` and `close`, which may be run by another while nothing else is called.
+    """Runs one copy of a task.
 
-    failure: why the task was stopped for an error of its own; None while it may run.  lane: for what takes long.
+    Threads: one thread uses it. Another may run `open` or `close` while no other method is called.
+    sink: sends the replies.
+    write_warm: writes `warm` records.
+    offered: returns which successor is built for the task.
+    lane: runs long operations.
+    copy: distinguishes the copies of one task that share a folder of built history.
+    failure: why the task was stopped for an error of its own; None while it may run.
     """
 
     def __init__(
@@ -58,55 +66,55 @@ class TaskHost:
 
     @property
     def state(self) -> HostState:
-        """What it does now."""
+        """The state of the host."""
         if self._state is HostState.RECOVERING and self.position >= self._ready_at:
             self._state = HostState.ANSWERING
         return self._state
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes records."""
+        """Whether the host takes records."""
         return self._state in (HostState.RECOVERING, HostState.ANSWERING)
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has come to where its log ended when it was opened."""
+        """Whether the task has processed its log up to where it ended at opening."""
         return self.state is HostState.ANSWERING
 
     @property
     def lag(self) -> int:
-        """Records of its log that it has not taken yet, as far as it knows."""
+        """How many records of the log are still to be processed, as far as that is known without a request."""
         return max(0, self.log.known_end - self.position)
 
     @property
     def position(self) -> int:
-        """The offset of the next record it wants."""
+        """The offset of the next record to be processed."""
         return self._known_position if self._task is None else self._task.position
 
     @property
     def task(self) -> TaskProcessor:
-        """The task; only while `is_running`."""
+        """The task. It exists only while `is_running`."""
         assert self._task is not None
         return self._task
 
     @property
     def following(self) -> dict[str, object] | None:
-        """How far a successor follows it, or why none can; None where none is built."""
+        """A report on the successor, or on why there can be none; None if none is built."""
         if self.export.failure is not None:
             history, failure = self.export.failure
             return {"history": history, "failure": failure}
         return self.take_over.following
 
     def replied(self) -> int:
-        """The offset before which everything is answered and acknowledged. Raises TransportError."""
+        """Return the offset before which everything is answered and acknowledged. Raises TransportError."""
         return self.sink.replied(self.position)
 
     # --- opening and closing -----------------------------------------------------------------------
 
     def open(self) -> None:
-        """Recover the task as its last checkpoint left it.
+        """Recover the task from its last checkpoint.
 
-        Raises StoreLockedError where another process holds its folder, what tasks raise, TransportError, OSError.
+        Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
         self._state = HostState.OPENING
         try:
@@ -118,10 +126,12 @@ class TaskHost:
         self._state = HostState.RECOVERING
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
-        """Process what the log holds, unanswered, with so many threads reading the task's state.
+        """Process what the log holds, without sending replies.
 
-        A record of the log may put a successor, or a task with history, in the task's place.  start: told how far it
-        is.  Raises what tasks raise, TransportError.
+        A record of the log may replace the task by a successor, or by a task with history.
+        threads: how many threads read the task's state.
+        start: is told about the progress.
+        Raises TransportError, and what tasks raise.
         """
         self._ready_at = self.log.end
         start.expect(self._ready_at - self.position)
@@ -136,8 +146,8 @@ class TaskHost:
                     raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
 
     def close(self) -> None:
-        """Let the task go, without a checkpoint."""
-        # First: a checkpoint of a task that is being let go may wait for replies.
+        """Close the task without a checkpoint."""
+        # This comes first, because a checkpoint of a task that is being closed may wait for replies.
         self.sink.give_up()
         self._state = HostState.CLOSING
         try:
@@ -150,7 +160,7 @@ class TaskHost:
         """Stop the task for an error of its own."""
         self.failure = f"{type(error).__name__}: {error}"
         _log.error("%s is stopped: %s", self.place.identity, error)
-        # Whatever else is wrong with it has no more to say.
+        # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
         self._state = HostState.FAILED
@@ -163,7 +173,9 @@ class TaskHost:
         task.process(records, task.position, deliver)
 
     def take(self, fetched: Fetched) -> None:
-        """Process what has come from the log, and send the replies. Raises what tasks raise, TransportError."""
+        """Process a batch that was read from the log, and send the replies. Raises TransportError, and what tasks
+        raise.
+        """
         started_s = self.log.environment.now()
         self.log.check_gapless(fetched, self.position)
         if not len(fetched):
@@ -175,13 +187,13 @@ class TaskHost:
             self._go_on_with(missing)
             return
         self.sink.note(fetched, self.log.environment.now() - started_s)
-        # Reading the log a second time, for the successor alone, would cost more.
+        # Feed the successor too: reading the log a second time only for it would cost more.
         self.take_over.feed(records, first)
 
     def work(self, *, brief: bool = False) -> bool:
-        """A slice of what the task needs beside records. True: there is more to do now.
+        """Do a slice of the task's background work. Returns whether there is more to do now.
 
-        brief: well under a millisecond, for whoever comes again soon.
+        brief: whether the slice must take well under a millisecond, because the caller comes again soon.
         """
         task = self.task
         more = task.work(brief=brief)
@@ -193,7 +205,7 @@ class TaskHost:
         return more and (brief or not _only_waits(task))
 
     def expedite(self) -> None:
-        """A slice of what warming metrics wait for, checkpoints included."""
+        """Do a slice of the work that warming metrics wait for, including checkpoints."""
         task = self.task
         if task.fills.waiting:
             task.work()
@@ -204,8 +216,11 @@ class TaskHost:
             self._warm()
 
     def checkpoint(self) -> None:
-        """Take a checkpoint and wait for it, and for the replies it covers. Raises TransportError where they are not
-        acknowledged: their records are processed again at the next start, from the last checkpoint on."""
+        """Take a checkpoint, and wait for it and for the replies that it covers.
+
+        Raises TransportError if the replies are not acknowledged. The next start then processes their records again,
+        from the last checkpoint on.
+        """
         if self._task is None:
             return
         try:
@@ -269,15 +284,18 @@ class TaskHost:
             self._take_history(missing)
 
     def _take_over(self, missing: HistoryMissingError) -> None:
-        """The log says that from here on the task is its successor."""
+        """Replace the task by its successor, as the log orders."""
         before = self.task
         self._run(self.take_over.replacement(before, missing))
         self.take_over.let_go(before)
         _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
     def _take_history(self, missing: HistoryMissingError) -> None:
-        """The log says that history lies before it: a copy of the folder made ready takes the place of the task's own,
-        and the log is read again from its beginning. Cut off half-way, the next start comes here again."""
+        """Replace the task's folder by a copy of the built one, as the log orders, and read the log again from its
+        beginning.
+
+        If this is cut off by a crash, the next start does it again.
+        """
         check_history(self.place, missing)
         self.take_over.close()
         self._close_task()
@@ -293,13 +311,13 @@ class TaskHost:
         self.sink.deliver(self.task, replies)
 
     def _warm(self) -> None:
-        """Have the `warm` records written that are due; the task meets them in its log."""
+        """Write the `warm` records that are due. The task applies them when it reads them from its log."""
         due = self.task.ready_to_warm()
         if due:
             self._write_warm(self.place, due)
 
     def _trim(self) -> None:
-        """Let the log go as far as no recovery of the task can need it any more."""
+        """Trim the log as far as no recovery of the task can need it any more."""
         checkpoints = self.task.checkpoints
         if checkpoints.taken > self._trimmed_at:
             self._trimmed_at = checkpoints.taken
@@ -307,5 +325,5 @@ class TaskHost:
 
 
 def _only_waits(task: TaskProcessor) -> bool:
-    """Whether all that is left is a commit that another thread makes: a later round finds it done."""
+    """Whether the only work left is a commit that another thread makes. A later round will find it done."""
     return task.checkpointer.is_committing and all(fill.full for fill in task.metrics.fills.values())

@@ -1,4 +1,4 @@
-"""The log of one task in a transport: reading it for recovery, catching up with it, trimming it."""
+"""The log of one task in a transport: reads it for recovery, lets the task catch up with it, and trims it."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +24,10 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class TaskLog:
-    """One partition of one topic. environment: what its task is opened with.
+    """A partition of a topic that is the log of one task.
 
-    kept: by log, the offset from which on others need it too; None: it is not trimmed.
+    environment: clocks, randomness and executor for the task.
+    kept: for each log, the offset from which others still need it; None if the log must never be trimmed.
     """
 
     log: Transport
@@ -36,21 +37,23 @@ class TaskLog:
 
     @property
     def start(self) -> int:
-        """The first offset that it still has."""
+        """The first offset that can be read."""
         return self.log.start_offset(*self.where)
 
     @property
     def end(self) -> int:
-        """The offset behind its last record. Raises TransportError."""
+        """The offset after the last record. Raises TransportError."""
         return self.log.end_offset(*self.where)
 
     @property
     def known_end(self) -> int:
-        """The same as far as it is known without asking."""
+        """The offset after the last record, as last heard of, without a request."""
         return self.log.known_end(*self.where)
 
     def read(self, first: int, end: int) -> Iterator[tuple[int, Records]]:
-        """(offset of the first, records) that cover offsets first to end - 1. Raises TransportError."""
+        """Yield (offset of the first record, records) for the offsets from `first` to `end` - 1. Raises
+        TransportError.
+        """
         while first < end:
             needed = min(end - first, _READ_RECORDS)
             fetched = self.log.read(*self.where, first, needed, _READ_BYTES)
@@ -62,7 +65,9 @@ class TaskLog:
     def recover(
         self, folder: Path, identity: TaskIdentity, settings: TaskSettings, sync_log: Callable[[int], None]
     ) -> TaskProcessor:
-        """The task of this log as its folder has it: see `open_task`. Raises what that raises, TransportError."""
+        """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
+        raises.
+        """
         return open_task(
             folder,
             identity,
@@ -75,8 +80,11 @@ class TaskLog:
         )
 
     def catch_up(self, task: TaskProcessor, end: int, threads: int, start: StartProgress) -> None:
-        """Let a task process what the log has before `end`, with so many threads reading its state. start: told how far
-        it is."""
+        """Let a task process the records of the log before `end`.
+
+        threads: how many threads read the task's state.
+        start: is told about the progress.
+        """
         task.catch_up(self._counted(task.position, end, start), threads)
 
     def _counted(self, first: int, end: int, start: StartProgress) -> Iterator[tuple[int, Records]]:
@@ -85,7 +93,7 @@ class TaskLog:
             start.note(len(records))
 
     def check_gapless(self, fetched: Fetched, position: int) -> None:
-        """Raise LogGapError where what has come does not go on from a position without a gap."""
+        """Raise LogGapError if a batch does not continue at a position, or has a gap."""
         offsets = fetched.offsets
         if not len(offsets):
             reached = fetched.next_offset
@@ -99,16 +107,16 @@ class TaskLog:
             raise LogGapError(str(self.where), reason)
 
     def release_beside(self) -> None:
-        """Hold nothing for whoever read what came before, behind the task that answers."""
+        """Free the buffers of the successor, which reads the log at another offset than the task that answers."""
         with contextlib.suppress(TransportError):
             self.log.release_beside(*self.where)
 
     def release(self) -> None:
-        """Hold nothing for the task any more, which is closed."""
+        """Free the buffers of the task, which is closed."""
         with contextlib.suppress(TransportError):
             self.log.release(*self.where)
 
     def trim(self, before_offset: int) -> None:
-        """Forget records before an offset, where nobody else needs them."""
+        """Trim the log up to an offset, as far as others do not need it."""
         if self.kept is not None:
             self.log.trim(*self.where, min(before_offset, self.kept.get(self.where, before_offset)))

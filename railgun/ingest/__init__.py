@@ -1,1 +1,1 @@
-"""From what clients send to records of tasks, and from what tasks answer to replies, whatever the way in."""
+"""Turns what clients send into records of tasks, and the answers of tasks into replies, for every way in."""

@@ -1,4 +1,4 @@
-"""The answers of one partitioner's tasks to a run of events: what tasks deliver, put where the events stand."""
+"""Collects the answers of one partitioner's tasks to a run of events, in the order of the events."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,17 +13,20 @@ from railgun.task.replies import Replies
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 
 NOT_SENT = 255
-"""In `late` and `duplicate`: the event was not sent to this partitioner."""
+"""The value in `late` and `duplicate` of an event that was not sent to this partitioner."""
 
 Rows = NDArray[np.int64] | slice
 
 
 class Answers:
-    """What is said of n events; form: of the metrics, which tasks may know only some of.
+    """The answers of one partitioner's tasks to n events.
 
-    late uint8[n] (railgun.task.admission.LATE_...), duplicate uint8[n]: NOT_SENT where no task was asked.
-    warming int32[n]: index into `warming_sets`, tuples of names, the first of them empty.
-    partials: (name of a metric, its bound in ms, int64[...] rows that it is partial in).
+    form: the names and types of the partitioner's metrics. A task may know only some of these metrics.
+    late: uint8[n] (railgun.task.admission.LATE_...); NOT_SENT for events that were not sent to any task.
+    duplicate: uint8[n]; NOT_SENT for events that were not sent to any task.
+    warming: int32[n]; an index into `warming_sets`.
+    warming_sets: tuples of names of metrics. The first one is empty.
+    partials: tuples of (the name of a metric, its bound in ms, int64[...] the rows in which it is partial).
     """
 
     def __init__(self, n: int, form: ResultForm) -> None:
@@ -35,7 +38,7 @@ class Answers:
         self._heap = _Heap()
 
     def take(self, replies: Replies, rows: Rows) -> None:
-        """Put the replies to n events into n rows."""
+        """Copy a task's replies into the rows of the events that they answer."""
         n, out, nulls, made = replies.n, replies.out, replies.nulls, self._made
         self.late[rows], self.duplicate[rows] = replies.late[:n], replies.duplicate[:n]
         names, form = tuple(replies.names), made.form
@@ -62,11 +65,11 @@ class Answers:
             self.partials.append((replies.names[partial.metric], partial.bound_ms, within))
 
     def put(self, block: ResultBlock) -> None:
-        """Have these results, which need no bytes but their own."""
+        """Set all results at once. The block must hold the bytes of its strings itself."""
         self._made = block
 
     def block(self) -> ResultBlock:
-        """The metrics' results, null where no task was asked."""
+        """Return the results of the metrics. They are null for events that were not sent to any task."""
         if self._heap.is_used:
             return replace(self._made, heap=self._heap.joined())
         return self._made
@@ -84,7 +87,7 @@ def says_something(codes: NDArray[np.uint8]) -> bool:
 
 
 def forms_of(partitioners: Iterable[str], metrics: Iterable[MetricDefinition]) -> dict[str, ResultForm]:
-    """By partitioner, the form of what its tasks answer. To be kept while the metrics stay."""
+    """Return the form of the answers of each partitioner's tasks. It stays valid until the metrics change."""
     found: dict[str, list[tuple[str, Type]]] = {partitioner: [] for partitioner in partitioners}
     for metric in metrics:
         found[metric.home].append((metric.name, metric.resolved.result_type))
@@ -107,7 +110,7 @@ class _Heap:
     def take(
         self, words: NDArray[np.uint64], nulls: NDArray[np.uint8], heap: NDArray[np.uint8]
     ) -> NDArray[np.uint64]:
-        """Keep the bytes that string references point at; the references as they are from here on."""
+        """Copy the bytes that string references point at into this heap. Returns the references into this heap."""
         refs = np.where(nulls == 0, words, np.uint64(0))
         starts = refs >> np.uint64(REF_LENGTH_BITS)
         ends = starts + (refs & np.uint64(REF_LENGTH_MASK))
@@ -122,9 +125,9 @@ class _Heap:
 
     @property
     def is_used(self) -> bool:
-        """Is there anything in it?"""
+        """Whether the heap holds any bytes."""
         return bool(self._pieces)
 
     def joined(self) -> NDArray[np.uint8]:
-        """All of it."""
+        """Return all bytes of the heap in one array."""
         return np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.uint8)

@@ -1,4 +1,6 @@
-"""Rows of files to events that can be scored, by the front-end's rules, with what is refused."""
+"""Checks rows of files by the rules of the front-end. Gives the events that can be scored, and those that are
+refused.
+"""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from railgun.wire.validator import Roles
 
 
 class RowRefusedError(FileError):
-    """A row that the front-end would refuse. `field`: None for the row as a whole."""
+    """A row is refused, as the front-end would refuse it. `field`: None if the error concerns the whole row."""
 
     def __init__(self, file: str, row: int, field: str | None, reason: str) -> None:
         where = f"{field}: " if field else ""
@@ -31,10 +33,14 @@ class RowRefusedError(FileError):
 
 @dataclass(frozen=True, slots=True)
 class CheckedBlock:
-    """rows: of the block.  events: of its good rows, in order.  bad: bool[rows].
+    """A block of rows that were checked.
 
-    bad_ids: of the bad rows in order, None where there is none that can be read.  refused: the first bad row.
-    read_bytes: of all files, so far.
+    rows: how many rows the block has.
+    events: the events of its good rows, in order.
+    bad: bool[rows]; True for rows that are refused.
+    bad_ids: the ids of the bad rows, in order; None for a row without a readable id.
+    refused: the error of the first bad row; None if all are good.
+    read_bytes: how many bytes of all files have been read so far.
     """
 
     rows: int
@@ -48,8 +54,10 @@ class CheckedBlock:
 class EventChecks:
     """Checks blocks of one stream's events, in order.
 
-    A stream without an id field has row numbers as ids, counted from 0 over all files. One without a time
-    field has the time at which a block was read, never going back. start_ms: what counts as now.
+    If the stream has no id field, row numbers serve as ids, counted from 0 over all files. If it has no time field,
+    an event gets the time at which its block was read; this time never goes back.
+
+    start_ms: the present time, in ms since 1970.
     """
 
     def __init__(self, stream: StreamDefinition, schema: Schema, start_ms: int) -> None:
@@ -63,17 +71,17 @@ class EventChecks:
         self._now_ms = start_ms
 
     def blocks(self, files: EventFiles) -> Iterator[CheckedBlock]:
-        """All blocks of the files. Raises FileError, OSError."""
+        """Check all blocks of the files. Raises FileError and OSError."""
         for block in files.blocks():
             yield self.check(block)
 
     def none(self) -> EventColumns:
-        """No events, with all columns."""
+        """Return columns without any event."""
         empty = pa.schema([(each.name, arrow_type(each.type)) for each in self._schema.fields])
         return self._validator.admit(pa.RecordBatch.from_pylist([], empty), None, *self._made(0)).events
 
     def check(self, block: Block) -> CheckedBlock:
-        """Check a block's rows."""
+        """Check the rows of a block."""
         n = block.batch.num_rows
         validator = self._text_validator if block.is_text else self._validator
         ids, times = self._made(n)
@@ -85,7 +93,8 @@ class EventChecks:
             found.append((admitted.first_bad.row, admitted.first_bad.field, admitted.first_bad.msg))
         refused = None
         if found:
-            # Of two complaints about one row the file's stands: the validator's may be about what it left out.
+            # If both the file and the validator refuse a row, the file's error is reported: the validator's may be
+            # about a value that the file left out.
             row, field, reason = min(found, key=lambda each: each[0])
             refused = RowRefusedError(block.file, block.first_row + row + 1, field, reason)
         events = admitted.events if not found else admitted.events.take(np.flatnonzero(~bad))
@@ -97,7 +106,7 @@ class EventChecks:
         return CheckedBlock(n, events, bad, tuple(bad_ids), refused, block.read_bytes)
 
     def _made(self, n: int) -> tuple[Column | None, NDArray[np.int64] | None]:
-        """Ids and times where the stream has no field for them."""
+        """Return ids and times for streams that have no field for them."""
         ids = row_number_ids(self._rows, n) if self._stream.id is None else None
         if self._stream.time is not None:
             return ids, None

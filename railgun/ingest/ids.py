@@ -1,4 +1,6 @@
-"""Ids for events that have none: UUIDs (RFC 9562) made of the time, or of where an event came from."""
+"""Makes ids for events without an id: UUIDs (RFC 9562) made from the time, or from the position that an event came
+from.
+"""
 
 import hashlib
 import os
@@ -13,27 +15,27 @@ from railgun.wire.schema import STRING
 
 _TEXT_BYTES = 36
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
-# Where the 32 hexadecimal digits of a UUID stand in its text.
+# The places of the 32 hexadecimal digits in the text of a UUID.
 _PLACES = np.array([i for i in range(_TEXT_BYTES) if i not in (8, 13, 18, 23)])
 _VARIANT = 0b10 << 62
 _COUNTER_BITS = 62
 
 
 class Ids(Protocol):
-    """Makes ids for n events, all at once or one after another."""
+    """Makes the ids of n events, all at once or one after another."""
 
     def next(self, now_ms: int, row: int) -> str:
-        """The id of the event at a row."""
+        """Return the id of the event at a row."""
 
     def column(self, now_ms: int, n: int) -> Column:
         """n ids as a string column."""
 
 
 class IdMaker:
-    """Makes UUIDs of version 7, each greater than the one before. Those of one millisecond count up from a random
-    number, as they do when the clock goes back.
+    """Makes UUIDs of version 7, each greater than the one before.
 
-    Not to be shared between threads.
+    The ids of one millisecond count up from a random number. So do ids that are made after the clock went back.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -42,22 +44,24 @@ class IdMaker:
         self._counter = 0
 
     def next(self, now_ms: int, row: int = 0) -> str:
-        """One id, made at this time (ms since 1970, not negative), whichever row it is for."""
+        """Return an id made at a time (ms since 1970, not negative). The row does not matter."""
         self._reserve(now_ms, 1)
         return str(uuid.UUID(int=self._high << 64 | _VARIANT | self._counter))
 
     def column(self, now_ms: int, n: int) -> Column:
-        """n ids as a string column."""
+        """Return n ids as a string column."""
         first = self._reserve(now_ms, n)
         return _texts(self._high, np.uint64(_VARIANT | first) + np.arange(n, dtype=np.uint64))
 
     def _reserve(self, now_ms: int, n: int) -> int:
-        """Take n numbers of one millisecond; the first of them. The last one is kept as the counter."""
+        """Reserve n successive numbers of one millisecond. Returns the first one; the counter is set to
+        the last one.
+        """
         if now_ms > self._time_ms or self._counter + n >= 1 << _COUNTER_BITS:
             self._time_ms = max(now_ms, self._time_ms + 1)
             seed = int.from_bytes(os.urandom(10), "big")
             self._high = (self._time_ms & (1 << 48) - 1) << 16 | 7 << 12 | seed >> 68
-            # The upper half of the counter's range is left free to count in.
+            # The counter starts in the lower half of its range, so that the upper half is left to count in.
             self._counter = seed & (1 << _COUNTER_BITS - 1) - 1
         first = self._counter + 1
         self._counter += n
@@ -65,9 +69,10 @@ class IdMaker:
 
 
 class PositionIds:
-    """UUIDs of version 8 for n events of one partition of a topic: the same whenever they are read.
+    """UUIDs of version 8 for n events of one partition of a topic. An event gets the same id whenever it is read.
 
-    place: names the partition as none that ever was is named.  offsets: int64[n].
+    place: a name of the partition that no other partition has ever had.
+    offsets: int64[n].
     """
 
     def __init__(self, place: str, offsets: NDArray[np.int64]) -> None:
@@ -76,16 +81,16 @@ class PositionIds:
         self._offsets = offsets
 
     def next(self, now_ms: int, row: int) -> str:
-        """The id of one event."""
+        """Return the id of the event at a row."""
         return str(uuid.UUID(int=self._high << 64 | _VARIANT | int(self._offsets[row])))
 
     def column(self, now_ms: int, n: int) -> Column:
-        """The ids of all n."""
+        """Return the ids of the first n events as a string column."""
         return _texts(self._high, np.uint64(_VARIANT) | self._offsets[:n].astype(np.uint64))
 
 
 def _texts(high: int, low: NDArray[np.uint64]) -> Column:
-    """UUIDs as a string column. low: uint64[n], the second halves."""
+    """Format UUIDs as a string column. low: uint64[n], the lower halves."""
     n = len(low)
     both = np.empty((n, 2), ">u8")
     both[:, 0], both[:, 1] = high, low

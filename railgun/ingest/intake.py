@@ -1,4 +1,6 @@
-"""Events as JSON texts, each taken or refused by itself: together by columns where they are many, else one by one."""
+"""Takes events as JSON texts, and accepts or refuses each by itself. Many are checked together by columns, few one by
+one.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -47,22 +49,22 @@ class ParsedEvent:
 
 EventText = JsonText | ParsedEvent
 
-# Below so many texts for each field, columns cost more than one text after another.
+# With fewer texts than this for each field, columns cost more than checking one text after another.
 _WORTH_A_COLUMN = 24
-# What a record may have beyond its event's text: its head, and numbers that are shorter as text.
+# A record may be larger than its event's text by this much: by its head, and by numbers that are shorter as text.
 _HEAD_BYTES, _VALUE_BYTES = 256, 16
 LONG_INTEGER = "it has an integer of more digits than can be read"
 _LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
 
 class MalformedEventError(EventRefusedError):
-    """A text that is no JSON, or is nested too deep; says where."""
+    """A text is not JSON, or is nested too deeply. The message says where."""
 
 
 class Intake:
-    """The way in for texts of one stream under one schema. Not to be shared between threads.
+    """Accepts texts of one stream under one schema. Not thread-safe.
 
-    ignored_values: how many values of unknown fields it has met and left out.
+    ignored_values: how many values of unknown fields were left out so far.
     """
 
     def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
@@ -78,14 +80,15 @@ class Intake:
 
     @property
     def ignored_values(self) -> int:
-        """Values of unknown fields met so far."""
+        """How many values of unknown fields were left out so far."""
         return self._ignored_values + self._validator.ignored_values
 
     def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> AcceptedBatch:
-        """Check texts and make their records.
+        """Check texts, and return the events that can be recorded and the errors of the others.
 
-        ids: of streams without an id field.  now_ms: the clock that `max_future` is read from.  arrival_ms: the time
-        of events of a stream without a time field.
+        ids: makes the ids of events, if the stream has no id field.
+        now_ms: the present time, against which `max_future` is checked, in ms since 1970.
+        arrival_ms: the time of the events, if the stream has no time field.
         """
         latest_ms = now_ms + self._stream.future_limit_ms
         if len(texts) >= max(1, _WORTH_A_COLUMN * len(self._schema.fields)) and _all_json(texts):
@@ -96,7 +99,9 @@ class Intake:
 
     @property
     def _sure_bytes(self) -> int:
-        """A text of so many bytes makes no record that is too large; the id may be in there twice."""
+        """The size of a text whose record is certainly not too large. It allows for an id that the record holds
+        twice.
+        """
         return (RECORD_LIMIT_BYTES - _HEAD_BYTES - _VALUE_BYTES * len(self._schema.fields)) // 2
 
     # --- many at once ------------------------------------------------------------------------------
@@ -104,7 +109,7 @@ class Intake:
     def _by_columns(
         self, texts: Sequence[JsonText], ids: Ids, now_ms: int, latest_ms: int, arrival_ms: int
     ) -> AcceptedBatch | None:
-        """None where a text needs to be looked at by itself."""
+        """Check texts together. Returns None if some text has to be checked by itself."""
         if max(map(len, texts)) > self._sure_bytes:
             return None
         batch = self._fast.read(texts)
@@ -133,7 +138,7 @@ class Intake:
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
     ) -> dict[int, EventRefusedError] | None:
-        """Everything that is wrong with each bad row; None where the validators differ."""
+        """Return all errors of each bad row; None if the validator of single events accepts such a row."""
         refused: dict[int, EventRefusedError] = {}
         for row in np.flatnonzero(admitted.bad).tolist():
             found = self._admit(texts[row], latest_ms)
@@ -221,7 +226,7 @@ def _too_large(size_bytes: int) -> EventRefusedError:
 
 
 def _made_texts(column: Column) -> list[str]:
-    """The texts of a column of made ids, which are ASCII and stand one after another."""
+    """Return the texts of a column of generated ids. These are ASCII."""
     assert column.heap is not None
     heap = column.heap.tobytes().decode("ascii")
     lengths = (column.words & np.uint64(REF_LENGTH_MASK)).tolist()

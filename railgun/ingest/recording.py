@@ -1,4 +1,4 @@
-"""What monitoring counts of a batch: how many events, what became of them, why others were refused."""
+"""Counts for monitoring what became of a batch: how many events were taken, late, duplicate or refused."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from railgun.wire.validator import EventRefusedError
 
 
 def note_batch(record: StreamRecord, n: int, answers: Mapping[str, Answers]) -> None:
-    """Count n events that were taken, and by partitioner what became of them."""
+    """Count n events that were taken, and for each partitioner how many were late or duplicate."""
     record.events += n
     record.batches.add(n)
     for partitioner, each in answers.items():
@@ -25,12 +25,12 @@ def note_batch(record: StreamRecord, n: int, answers: Mapping[str, Answers]) -> 
 
 
 def note_refused(record: StreamRecord, refused: Iterable[EventRefusedError]) -> None:
-    """Count events that were not taken."""
+    """Count events that were refused."""
     for error in refused:
         record.refused["malformed" if isinstance(error, MalformedEventError) else "invalid"] += 1
 
 
 def _add(counts: Any, key: Any, count: int) -> None:
-    """A label that has nothing to count does not come into being."""
+    """Add to a counter. A label whose count is 0 is not created."""
     if count:
         counts[key] += count

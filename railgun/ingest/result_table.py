@@ -1,4 +1,4 @@
-"""Answers as an Arrow table: one row per event, by the columns that people are promised."""
+"""Makes an Arrow table of answers: one row for each event, with the documented columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ from railgun.wire.columns import EventColumns
 
 WARMING, PARTIAL = "warming", "partial"
 LATE_WORDS = {1: "rewritten", 2: "discarded"}
-"""How a reply says what became of a late event, by railgun.task.admission.LATE_..."""
+"""The words in replies for what became of a late event, by railgun.task.admission.LATE_..."""
 
 _EMPTY = np.zeros(0, np.uint8)
 
@@ -29,10 +29,14 @@ def result_table(
     *,
     with_life: bool,
 ) -> pa.Table:
-    """The id, the metrics in their order, `late_<p>` and `duplicate_<p>` by partitioner.
+    """Return a table with the id, the metrics in their order, and `late_<p>` and `duplicate_<p>` for each partitioner
+    p.
 
-    `late_<p>` string: null, "rewritten" or "discarded"; `duplicate_<p>` boolean; both null where the event was not
-    sent to p.  with_life: then `warming`, a list of names, and `partial`, a map from names to bounds in ms, too.
+    `late_<p>` is a string: null, "rewritten" or "discarded". `duplicate_<p>` is a boolean. Both are null if the event
+    was not sent to p.
+
+    with_life: adds `warming`, a list of names of metrics, and `partial`, a map from names of metrics to their bounds
+        in ms.
     """
     names: list[str] = [stream.id or "id"]
     arrays: list[pa.Array] = [_ids(stream, events)]
@@ -55,12 +59,12 @@ def result_table(
 
 @cache
 def _late_words() -> pa.Array:
-    # Not at import: where pandas is installed, Arrow imports it with the first array of Python objects.
+    # Not imported at the top: if pandas is installed, Arrow imports it with the first array of Python objects.
     return pa.array([None, *LATE_WORDS.values()], pa.string())
 
 
 def _ids(stream: StreamDefinition, events: EventColumns) -> pa.Array:
-    """In the type of the id field; text where there is none."""
+    """Return the ids in the type of the id field; as text if there is none."""
     if stream.id is None:
         column, type_ = events.ids, STRING
     else:
@@ -72,7 +76,7 @@ def _ids(stream: StreamDefinition, events: EventColumns) -> pa.Array:
 
 
 def _warming(n: int, answers: Iterable[Answers]) -> pa.Array:
-    """The names that each event's answer lists as warming, over all partitioners."""
+    """Return the names that each event's answer lists as warming, over all partitioners."""
     codes = np.zeros(n, np.int64)
     sets: list[tuple[str, ...]] = [()]
     for each in answers:
@@ -85,7 +89,7 @@ def _warming(n: int, answers: Iterable[Answers]) -> pa.Array:
 
 
 def _partial(n: int, answers: Iterable[Answers]) -> pa.Array:
-    """A map for each event from the metrics that are partial to their bounds."""
+    """Return a map for each event, from the metrics that are partial to their bounds."""
     names: list[str] = []
     rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     keys: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]

@@ -1,4 +1,6 @@
-"""Which tasks an event goes to: one partition per partitioner, none where the partitioner's field is null."""
+"""Decides which tasks an event goes to: one partition of each partitioner, or none if the partitioner's field is
+null.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,10 @@ from reservoir.native.jit import address, copy_bytes, jit, ldi64
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The events of a batch that go to one task. rows int64[...], ascending; None: all of them."""
+    """The events of a batch that go to one task.
+
+    rows: int64[...], ascending; None for all events.
+    """
 
     partitioner: str
     partition: int
@@ -24,9 +29,9 @@ class Share:
 
 
 class Router:
-    """Routes the events of one stream. Its partitioners and partitions never change.
+    """Routes the events of one stream. The partitioners of a stream and their partitions never change.
 
-    places: by partitioner, where its field is among the stream's; −1 for `*`.
+    places: for each partitioner, the index of its field in the schema; −1 for `*`.
     """
 
     def __init__(self, stream: StreamDefinition) -> None:
@@ -36,14 +41,14 @@ class Router:
         self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """What the partitioners' fields say of one event, in order; null for `*`.
+        """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
 
-        values: its fields in schema order, as the validator gives them.
+        values: the event's fields in schema order, as the validator gives them.
         """
         return tuple([None if place < 0 else values[place] for place in self.places])
 
     def partitions(self, values: Sequence[Any]) -> list[int]:
-        """The partition of one event, by partitioner in order; NOT_SENT where it is not sent there.
+        """Return the partition of one event for each partitioner, in order; NOT_SENT if it is not sent there.
 
         values: as for `routed`.
         """
@@ -57,7 +62,7 @@ class Router:
         return found
 
     def shares(self, events: EventColumns) -> list[list[Share]]:
-        """By partitioner in order, the shares of its partitions; none of them is empty."""
+        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out."""
         found: list[list[Share]] = []
         for name, place, count in zip(self.partitioners, self.places, self._partitions):
             found.append(_shares(events, name, place, count))
@@ -83,7 +88,7 @@ def _shares(events: EventColumns, name: str, place: int, count: int) -> list[Sha
 
 
 def take_records(records: Records, rows: NDArray[np.int64] | None) -> Records:
-    """Some of many records, in the order of `rows`; None: all."""
+    """Return some of many records, in the order of `rows`; None returns all of them."""
     if rows is None:
         return records
     lengths = np.diff(records.offsets)[rows]

@@ -158,7 +158,9 @@ class Transport(Protocol):
         """Free the buffers of a partition that is not read for now."""
 
     def release_beside(self, topic: str, partition: int) -> None:
-        """Free the buffers of a second reader: of `read` in a partition that `fetch` follows at another offset."""
+        """Free the buffers of a second reader, which calls `read` in a partition that `fetch` follows at another
+        offset.
+        """
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """Delete the records before an offset, if there are any. The offset is at most the end."""

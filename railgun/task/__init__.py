@@ -1,1 +1,1 @@
-"""A task: one log turned into replies by a reservoir, a plan and their state."""
+"""A task turns one log into replies. It has a reservoir of events, a plan of metrics, and their state."""

@@ -1,8 +1,9 @@
-"""Duplicates, lateness and the task's clock: which records of a batch are accepted, and when they count.
+"""Decides which records of a batch are accepted, and at which time they count: duplicates, lateness and the task's
+clock.
 
-One compiled pass in log order over a batch (docs/semantics.md: Lateness, Identity).  The duplicate memory
-is a ring of the last `dedup_events` acceptances (128-bit id hashes) with an open-addressing index over it,
-so the horizon is exact: the id that leaves it is the oldest accepted one.
+One compiled pass over a batch, in log order (docs/semantics.md: Lateness, Identity). The duplicate memory is a ring
+of the last `dedup_events` accepted ids (128-bit hashes), with an open-addressing index over it. So the horizon is
+exact: the id that is forgotten is always the oldest one.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from reservoir.native.jit import address, jit, ld8, ld32, ld64, ldi64, prefetch,
 
 TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
-"""The clock before the first accepted event: the page's minus infinity."""
+"""The clock before the first accepted event. docs/semantics.md calls it minus infinity."""
 
 MET_BEFORE, MET_ANSWERED = 1, 2
-"""A record that is read again from an input topic: its reply is repeated; or was delivered for good."""
+"""A record of an input topic that comes again. MET_BEFORE: its reply is repeated. MET_ANSWERED: it was answered."""
 
 LATE_REWRITTEN, LATE_DISCARDED = 1, 2
 
@@ -43,7 +44,7 @@ LATE_REWRITTEN, LATE_DISCARDED = 1, 2
     13, 22
 )
 _MET = 22  # uint8[n] (MET_...), or 0: every record is met for the first time
-# While the index grows: the one before, from which entries _MOVED to _OLD_COUNT are still to be taken over.
+# While the index grows: the previous index, from which entries _MOVED to _OLD_COUNT are still to be moved.
 (_OLD_INDEX, _OLD_MASK, _MOVED, _OLD_COUNT) = range(23, 27)
 _WORDS = 27
 
@@ -55,7 +56,7 @@ _AHEAD = 12  # records ahead that the index is asked for
 
 @jit
 def _find(ctx: Any, hi: Any, lo: Any) -> Any:
-    """1 when the id is among the remembered ones."""
+    """Return 1 if an id is among the remembered ones."""
     if _is_in(ctx, ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8), hi, lo):
         return 1
     old = ldi64(ctx + _OLD_INDEX * 8)
@@ -79,7 +80,7 @@ def _is_in(ctx: Any, index: Any, mask: Any, hi: Any, lo: Any) -> Any:
 
 @jit
 def _enter(ctx: Any, entry: Any, lo: Any) -> Any:
-    """Put ring entry (counted from 1), whose id ends in lo, into the index."""
+    """Put a ring entry (counted from 1), whose id ends in lo, into the index."""
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
     at = np.int64(lo & _u(mask))
     while ld32(index + at * 4) != np.uint32(0):
@@ -89,7 +90,7 @@ def _enter(ctx: Any, entry: Any, lo: Any) -> Any:
 
 @jit
 def take_over(ctx: Any, n: Any) -> Any:
-    """Enter up to n more of the old index's entries; nothing is forgotten as long as there are any."""
+    """Move up to n more entries of the old index into the new one. No id is forgotten as long as some are left."""
     ring_lo = ldi64(ctx + _RING_LO * 8)
     moved, count = ldi64(ctx + _MOVED * 8), ldi64(ctx + _OLD_COUNT * 8)
     end = min(count, moved + n)
@@ -102,7 +103,7 @@ def take_over(ctx: Any, n: Any) -> Any:
 
 @jit
 def _forget(ctx: Any, entry: Any) -> Any:
-    """Take ring entry (counted from 1) out of the index, closing the gap it leaves in its probe run."""
+    """Remove a ring entry (counted from 1) from the index, and close the gap that it leaves in its probe run."""
     ring_lo = ldi64(ctx + _RING_LO * 8)
     index, mask = ldi64(ctx + _INDEX * 8), ldi64(ctx + _INDEX_MASK * 8)
     at = np.int64(ld64(ring_lo + (entry - 1) * 8) & _u(mask))
@@ -124,7 +125,7 @@ def _forget(ctx: Any, entry: Any) -> Any:
 
 @jit
 def remember(ctx: Any, hi: Any, lo: Any) -> Any:
-    """Append an accepted id; forgets the oldest when the ring is full."""
+    """Append an accepted id. Forgets the oldest id if the ring is full."""
     ring_hi, ring_lo = ldi64(ctx + _RING_HI * 8), ldi64(ctx + _RING_LO * 8)
     size, count, position = (
         ldi64(ctx + _RING_SIZE * 8),
@@ -202,7 +203,7 @@ def admit(ctx: Any) -> Any:
 
 @jit
 def readmit(ctx: Any) -> Any:
-    """Accept again, in log order, the records of a batch that `accepted` marks: their times and the clock."""
+    """Accept the records of a batch that `accepted` marks again, in log order, with their times and the clock."""
     n = ldi64(ctx + _N * 8)
     time_in, accepted = ldi64(ctx + _TIME * 8), ldi64(ctx + _ACCEPTED * 8)
     at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
@@ -230,10 +231,13 @@ def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
 
 @dataclass(slots=True)
 class Admitted:
-    """What `Admission.admit` decided, one entry per record of the batch (arrays are reused by the next call).
+    """What `Admission.admit` decided, with one entry for each record of the batch. The next call reuses the arrays.
 
-    `accepted`, `late` (LATE_…), `duplicate`: uint8[n]; `time_ms`: int64[n], the time at which an accepted
-    event counts; `clock_ms`: int64[n], T(i) after each record; `count`: accepted records.
+    accepted, duplicate: uint8[n].
+    late: uint8[n] (LATE_…).
+    time_ms: int64[n]; the time at which an accepted event counts.
+    clock_ms: int64[n]; T(i) after each record.
+    count: how many records were accepted.
     """
 
     accepted: npt.NDArray[np.uint8]
@@ -247,8 +251,8 @@ class Admitted:
 class Admission:
     """The clock, the floor and the duplicate memory of one task.
 
-    Memory: about 24 bytes per remembered id: the ring takes what it is filled with, the index doubles, and takes
-    over its entries in small steps.
+    It takes about 24 bytes of memory for each remembered id. The ring takes memory as it is filled. The index
+    doubles, and takes over its entries in small steps.
     """
 
     def __init__(self, lateness_ms: int, discard: bool, dedup_events: int) -> None:
@@ -262,7 +266,7 @@ class Admission:
         self._horizon = dedup_events
         self._bound: tuple[Any, Any, Any] = (None, None, None)
         self._old_index: npt.NDArray[np.uint32] | None = None
-        # All at once: the system gives memory for the part that is written to.
+        # The rings are allocated at once. The system gives memory only for the parts that are written to.
         self._ring_hi, self._ring_lo = np.zeros(dedup_events, np.uint64), np.zeros(dedup_events, np.uint64)
         self._context[_RING_HI], self._context[_RING_LO] = address(self._ring_hi), address(self._ring_lo)
         self._context[_RING_SIZE] = dedup_events
@@ -272,23 +276,23 @@ class Admission:
 
     @property
     def clock_ms(self) -> int:
-        """T: the greatest accepted time, TIME_MIN before the first."""
+        """T: the greatest accepted time; TIME_MIN before the first event."""
         return int(self._context[_CLOCK])
 
     @property
     def floor_ms(self) -> int:
-        """F: what lies before it is late."""
+        """F: events before it are late."""
         return int(self._context[_FLOOR])
 
     @property
     def addresses(self) -> tuple[int, int, int, int]:
-        """Of the last batch: where its status, accepted, time_ms and clock_ms arrays lie."""
+        """The addresses of the last batch's arrays: status, accepted, time_ms and clock_ms."""
         words = self._words
         return words[_STATUS], words[_ACCEPTED], words[_AT], words[_CLOCK_AFTER]
 
     @property
     def least_ms(self) -> int:
-        """The least time ever accepted, TIME_MAX before the first."""
+        """The least time ever accepted; TIME_MAX before the first event."""
         return int(self._words[_LEAST])
 
     @least_ms.setter
@@ -297,21 +301,21 @@ class Admission:
 
     @property
     def has_accepted(self) -> bool:
-        """Has any event been accepted?"""
+        """Whether any event has been accepted."""
         return bool(self._words[_CLOCK] > TIME_MIN or self._words[_LEAST] == TIME_MIN)
 
     def restore(self, clock_ms: int, floor_ms: int) -> None:
-        """Put the clock and the floor where a checkpoint says they were."""
+        """Set the clock and the floor to those of a checkpoint."""
         self._context[_CLOCK], self._context[_FLOOR] = clock_ms, floor_ms
 
     @property
     def settings_in_force(self) -> tuple[int, int, int, bool]:
-        """(clock, floor, lateness, discard) before the next record: what a journal notes."""
+        """The clock, the floor, the lateness and `discard` before the next record, as the journal notes them."""
         words = self._words
         return words[_CLOCK], words[_FLOOR], words[_LATENESS], bool(words[_DISCARD])
 
     def set_lateness(self, lateness_ms: int, *, discard: bool) -> None:
-        """Change the lateness and the policy in force; acts on the floor at once and never lowers it."""
+        """Set the lateness and the late policy. This changes the floor at once, but never lowers it."""
         self._context[_LATENESS], self._context[_DISCARD] = lateness_ms, int(discard)
         if self.clock_ms > TIME_MIN:
             self._context[_FLOOR] = max(self.floor_ms, self.clock_ms - lateness_ms)
@@ -325,9 +329,9 @@ class Admission:
         n: int,
         met: npt.NDArray[np.uint8] | None = None,
     ) -> Admitted:
-        """Decide n records in log order. status != 0 marks a record that could not be read: never accepted.
+        """Decide n records in log order. A record whose status is not 0 could not be read, and is never accepted.
 
-        met: by record 0 or MET_..., where some of them were read again from an input topic.
+        met: 0 or MET_... for each record; None if none was read again from an input topic.
         """
         self._bind(n, status, time_ms, id_hi, id_lo)
         self._words[_MET] = 0 if met is None else address(met)
@@ -337,7 +341,9 @@ class Admission:
         self, accepted: npt.NDArray[np.uint8], status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64],
         id_hi: Any, id_lo: Any,
     ) -> Admitted:  # fmt: skip
-        """Accept again what a checkpoint says was accepted, uint8[n], under the clock, floor and lateness set."""
+        """Accept the records again that a checkpoint marks as accepted (uint8[n]), under the clock, floor and
+        lateness that are set.
+        """
         n = len(accepted)
         self._bind(n, status, time_ms, id_hi, id_lo)
         self._accepted[:n] = accepted
@@ -345,7 +351,9 @@ class Admission:
         return self._admitted(n, int(accepted.sum()))
 
     def _bind(self, n: int, status: Any, time_ms: Any, id_hi: Any, id_lo: Any) -> None:
-        """Say where a batch is; an array that is the one of the batch before is not looked up again."""
+        """Set where a batch is. The addresses of an array are looked up again only if it is not that of the last
+        batch.
+        """
         if n > self._capacity:
             self._hold_outputs(max(n, 2 * self._capacity))
         self._make_room(n)
@@ -367,11 +375,11 @@ class Admission:
         )
 
     def expect(self, n: int) -> None:
-        """So many ids will be recalled: the index has room for them at once, not after one doubling after another."""
+        """Make room in the index for the ids that will be recalled, in one step instead of many doublings."""
         self._make_room(n)
 
     def recall(self, ids: npt.NDArray[np.uint64]) -> None:
-        """Rebuild the duplicate memory: accepted ids, oldest first, behind those recalled before.
+        """Append accepted ids to the duplicate memory, oldest first, after those that were recalled before.
 
         ids: uint64[n][2], hi and lo.
         """
@@ -380,7 +388,9 @@ class Admission:
         remember_many(self.context_address, address(id_hi), address(id_lo), len(ids))
 
     def _make_room(self, n: int) -> None:
-        """Grow the index, while it is too small for the horizon, so that it stays half empty with n more ids."""
+        """Double the index, if needed, so that it is still half empty with n more ids. It never needs more than the
+        horizon.
+        """
         words = self._words
         if self._old_index is not None and not words[_OLD_INDEX]:
             self._old_index = None
@@ -392,7 +402,7 @@ class Admission:
             self._hold_index(slots)
 
     def _hold_index(self, slots: int) -> None:
-        """An index of so many slots, which will take over what is in the one before."""
+        """Allocate an index of this many slots. It will take over the entries of the present one."""
         words, count = self._words, self._words[_RING_COUNT]
         if words[_OLD_INDEX]:
             take_over(self.context_address, count)

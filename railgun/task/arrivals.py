@@ -1,4 +1,6 @@
-"""From raw records to hot columns: decode, evaluate, hash; for live batches and for old payloads alike."""
+"""Turns raw records into hot columns: decodes, evaluates and hashes them. It serves live batches and old records
+alike.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,10 +23,11 @@ from reservoir.native.jit import address, array_at
 
 
 class Arrivals:
-    """Reads batches of records into the hot columns of one plan. Its arrays are overwritten by the next batch.
+    """Reads batches of records into the hot columns of one plan. The next batch overwrites the arrays.
 
-    `columns`: int64[hot, 2], the addresses of each hot column's two vectors (words and nulls, or hi and lo).
-    `heap_addresses`: what string references name: the batch, constants, scratch.
+    columns: int64[hot, 2]; the addresses of the two vectors of each hot column (words and nulls, or hi and lo).
+    heap_addresses: the addresses to which string references refer: of the batch, the constants, and the scratch
+        memory.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Arrivals:
         return self._fill(self._decoder.decode(records))
 
     def entity(self, column: int) -> tuple[int, int]:
-        """Addresses of hi and lo (uint64[n]) of an entity column."""
+        """Return the addresses of hi and lo (uint64[n]) of an entity column."""
         return int(self.columns[column, 0]), int(self.columns[column, 1])
 
     def _fill(self, decoded: Decoded) -> Decoded:
@@ -97,10 +100,11 @@ class Arrivals:
             self.columns[column] = address(self._hasher.hi) + step, address(self._hasher.lo) + step
 
     def data(self, columns: Sequence[HotColumn], n: int) -> list[ColumnData]:
-        """Copies of hot columns of the batch just read, n rows (for chunks that lack them)."""
+        """Return copies of hot columns of the batch just read, n rows, for chunks that lack these columns."""
         heaps: tuple[npt.NDArray[np.uint8], ...] = ()
         if self._bound is not None and any(column.kind is ColumnKind.STRING for column in columns):
-            # The scratch too: another thread may derive for another chunk before these strings are taken out of it.
+            # The scratch memory is copied too: another thread may derive another chunk before these strings are read
+            # from it.
             constants, scratch = self._evaluator.own_heaps
             heaps = self._bound.buffer, constants, scratch.copy()
         return [self._column(column, n, heaps) for column in columns]

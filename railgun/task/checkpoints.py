@@ -1,4 +1,4 @@
-"""When a task checkpoints, what a checkpoint holds, and what may be deleted once it is durable."""
+"""Decides when a task takes a checkpoint, what the checkpoint holds, and what may be deleted once it is durable."""
 
 from collections.abc import Callable
 from dataclasses import astuple
@@ -13,25 +13,32 @@ from railgun.task.view import TaskView
 
 _DEFERRED_PAGES = 64
 _FILLS_APART_S = 1.0
-# A slice of a checkpoint shall hold events up for no longer; it is halved where it does, grows where it is far from it.
+# A slice of a checkpoint should hold up events for no longer than this. A slice that takes longer halves the next
+# one, and one that takes much less time doubles it.
 _SLICE_S, _SLICE_FIRST_BYTES, _SLICE_LEAST_BYTES = 0.01, 32 * 1024, 8 * 1024
-# The least of a slice is so much more for each of these seconds that a checkpoint takes: where every write is slow, it
-# would not come to its end.
+# After each period of this length within one checkpoint, the least size of a slice grows. Otherwise a checkpoint
+# would never end while every write is slow.
 _PATIENCE_S = 5.0
-# In how small shares the least of a slice is written at most: less in one write would not take less time.
+# The least size of a slice is divided into at most this many shares. Smaller writes would not take less time.
 _LEAST_SHARES = 8
-# What a record costs a recovery beside its processing: its row, and that of an event that leaves, which were in memory,
-# are read from the disk.
+# The additional time that a record costs in a recovery. Its row, and the row of an event that leaves a window, were
+# in memory before and have to be read from the disk.
 _COLD_ROWS_S = 10e-6
-# Who waits for less of the time is under full load: handing over, and taking turns, wait too.
+# A process that is idle for less than this share of the time counts as fully loaded, since handing work over also
+# takes waiting.
 _SPARE_SHARE = 1 / 6
 
 
 class CheckpointWork:
-    """The checkpoints of one task. `sync_log` makes the log durable up to an offset, where the log is ours.
+    """The checkpoints of one task.
 
-    taken: how many became durable.  last_s: how long the last of them took.  durable_chunks: those before no recovery
-    will cut off.
+    sync_log: called with a checkpoint's position before the checkpoint is committed. An engine then syncs its log; a
+        unit waits until the replies before the position are acknowledged. None if nothing has to be done.
+    taken: how many checkpoints have become durable.
+    last_s: how many seconds the last one took.
+    durable_position: the position of the last durable checkpoint.
+    durable_log_start: the first offset of the log that a recovery from it would read.
+    durable_chunks: the chunks before this one are kept by every recovery.
     """
 
     def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
@@ -48,8 +55,9 @@ class CheckpointWork:
         self.last_s = 0.0
 
     def step(self, share: int = 1) -> bool:
-        """A bounded bit of work, or a share of one, beginning a checkpoint when one is due. True: there is more to do
-        now.
+        """Do a bounded amount of checkpoint work, or a share of it, and begin a checkpoint if one is due.
+
+        Returns whether there is more to do now.
         """
         task, checkpointer = self._task, self._task.checkpointer
         if checkpointer.is_in_flight:
@@ -64,7 +72,11 @@ class CheckpointWork:
         return False
 
     def _trickle(self, share: int) -> bool:
-        """A slice of a checkpoint in flight. What a byte costs varies: what it overwrites is read."""
+        """Write a slice of the checkpoint that is in flight. Returns whether it is durable.
+
+        The cost of a byte varies, because the old values of what is overwritten are read. So the size of a slice
+        follows the time that the last one took.
+        """
         task, checkpointer = self._task, self._task.checkpointer
         is_writing, begun_s = not checkpointer.is_committing, task.now()
         least_bytes = self._least_bytes()
@@ -78,18 +90,20 @@ class CheckpointWork:
         return is_durable
 
     def _least_bytes(self) -> int:
-        """Of a slice, however long it takes."""
+        """Return the least number of bytes of a slice, whatever the time it takes."""
         more = int((self._task.now() - self._begun_s) / _PATIENCE_S)
         return min(_SLICE_LEAST_BYTES * (1 + more), self._task.settings.trickle_bytes)
 
     def _is_due(self) -> bool:
-        """By the clock, or by what was written since; or earlier, where what a recovery would have to process again has
-        grown long.
+        """Whether a checkpoint is due.
 
-        Replaying takes about as long as processing did, and the reading of rows.  An early checkpoint is paid from the
-        time in which nothing is to be done (`TaskView.used_s`): the less of that there is, the later it comes; under
-        full load only the former two count.
-        Where others take the processors, this task is at work for longer than it uses them; both are no spare time.
+        It is due when its interval is over, or when enough bytes of state were written since the last one. It is due
+        earlier if a recovery would take long to process the new records again.
+
+        Processing records again takes about as long as it took the first time, plus the time for reading rows. An
+        early checkpoint must fit into the time in which the process has nothing to do (`TaskView.used_s`). The less
+        of that time there is, the later the checkpoint comes; under full load there is no early one. If other
+        processes take the processors, this task's wall-clock time exceeds what it uses; neither counts as spare time.
         """
         task, settings = self._task, self._task.settings
         now_s = task.now()
@@ -114,7 +128,7 @@ class CheckpointWork:
         self._begun_position = task.position
 
     def begin(self) -> None:
-        """Close the epoch at the present position."""
+        """Begin a checkpoint: close the epoch at the present position."""
         task = self._task
         self._note_clocks()
         chunks, position = task.reservoir.chunks, task.position
@@ -144,8 +158,10 @@ class CheckpointWork:
             self._committed()
 
     def _is_due_for_fill(self) -> bool:
-        """Does a finished fill wait for a checkpoint? While others fill, one checkpoint a second is for all of them:
-        they change every row, and each checkpoint would write every row anew.
+        """Whether a checkpoint is due because a fill has finished.
+
+        While other fills go on there is at most one such checkpoint a second: each would write every row again, since
+        fills change every row.
         """
         if not self._has_new_fill():
             return False
@@ -153,11 +169,13 @@ class CheckpointWork:
         return is_last or self._task.now() - self._ended_s >= _FILLS_APART_S
 
     def _has_new_fill(self) -> bool:
-        """Does a finished fill wait for a checkpoint? Its metrics do, and there may be no traffic to bring one."""
+        """Whether a finished fill is not covered by a durable checkpoint. Its metrics wait for one, even without new
+        records.
+        """
         return any(fill.full and not fill.durable for fill in self._task.metrics.fills.values())
 
     def _window_starts(self) -> list[int]:
-        """What windows, fills and the duplicate memory still need lies after these times."""
+        """Return times such that windows, fills and the duplicate memory need only events after the least of them."""
         task = self._task
         starts = [task.reservoir.time_before_last(task.stream.dedup_events) if task.stream else TIME_MIN]
         starts += [subtract_clamped(task.admission.clock_ms, delta_ms) for delta_ms in task.machine.edges]
@@ -208,5 +226,5 @@ class CheckpointWork:
 
 
 def join_meta(meta: bytes) -> bytes:
-    """The first part of a commit record; what syncing says follows (`recovery.split_meta`)."""
+    """Return the first part of a commit record. What becomes known by syncing is appended (`recovery.split_meta`)."""
     return len(meta).to_bytes(4, "little") + meta

@@ -1,4 +1,6 @@
-"""Hot columns of rows that were stored without them: of columns that they have, or from their raw records."""
+"""Computes hot columns of rows that were stored without them, from columns that they have or from their
+raw records.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -15,25 +17,27 @@ from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from reservoir.columns import ColumnData, HotColumn, Kind, Recipe
 
-# So many rows at once: the vectors of a hundred expressions then take a few MB, which stay in the processor's caches.
-# For whole chunks they took tens, made anew with every change of metrics while events waited.
+# How many rows are computed at once. The vectors of a hundred expressions then take a few MB and stay in the
+# processor's caches. For whole chunks they would take tens of MB, and be allocated again with every change of metrics
+# while events wait.
 _BLOCK_ROWS = 1_024
 # Chunks of different ages lack different columns.
 _KEPT_MAX = 8
 
 
 class Deriver:
-    """Gives the reservoir hot columns of rows that were stored without them, on any number of threads at once.
+    """Gives the reservoir hot columns of rows that were stored without them. Any number of threads may use it at
+    once.
 
-    What is not asked for is not computed: a metric that is added to a hundred brings one column to rows that have the
-    others.
+    Only the columns that are asked for are computed. So a metric that is added to a hundred others adds one column to
+    rows that have the others' columns.
     """
 
     def __init__(self) -> None:
         self._plan: _Plan | None = None
 
     def follow(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
-        """The plan whose columns are asked for from now on. From any thread."""
+        """Set the plan whose columns are computed from now on. Any thread may call this."""
         plan = self._plan
         if plan is None or (plan.schemas, plan.hot) != (schemas, hot):
             self._plan = _Plan(schemas, hot, key)
@@ -42,13 +46,13 @@ class Deriver:
         self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
     ) -> list[ColumnData]:
         """See Reservoir.open."""
-        # Once: another thread may put the next plan in its place meanwhile.
+        # Read once, because another thread may set the next plan meanwhile.
         plan = self._plan
         assert plan is not None
         needed = tuple(columns)
         arrivals = plan.take(needed)
         rows = len(offsets) - 1
-        # Strings refer to the batch that they are of.
+        # Strings are references into their batch, so with strings all rows are read as one batch.
         block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
         parts: list[list[ColumnData]] = []
         for first in range(0, max(rows, 1), max(block, 1)):
@@ -61,30 +65,30 @@ class Deriver:
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
     def find_recipe(self, columns: Sequence[HotColumn]) -> Recipe | None:
-        """See Reservoir.open: of numbers that are computed of fields alone."""
+        """See Reservoir.open. There are recipes for columns of numbers that are computed from fields alone."""
         plan = self._plan
         assert plan is not None
         return plan.recipe(tuple(columns))
 
 
 class _Plan:
-    """A plan, and what was made to read its columns: for each call one that no other uses."""
+    """A plan, with the readers of its columns. Each call gets a reader that no other call uses."""
 
     def __init__(self, schemas: Sequence[Schema], hot: HotPlan, key: bytes) -> None:
         self.schemas, self.hot, self._key = schemas, hot, key
         self._lock = threading.Lock()
         self._idle: dict[tuple[HotColumn, ...], Arrivals] = {}
-        # On any thread: two may both make one.
+        # Any thread may call this, so two threads may both make a recipe.
         self.recipe = lru_cache(_KEPT_MAX)(partial(recipe_for, hot))
 
     def take(self, columns: tuple[HotColumn, ...]) -> Arrivals:
-        """What reads these columns, for one call. Raises KeyError for one that is not of this plan."""
+        """Return a reader of these columns, for one call. Raises KeyError for a column that is not in this plan."""
         with self._lock:
             idle = self._idle.pop(columns, None)
         return idle or Arrivals(self.schemas, self.hot.only(columns), self._key)
 
     def give_back(self, columns: tuple[HotColumn, ...], arrivals: Arrivals) -> None:
-        """The call is over."""
+        """Take back a reader after its call."""
         with self._lock:
             if len(self._idle) == _KEPT_MAX:
                 del self._idle[next(iter(self._idle))]
@@ -92,7 +96,7 @@ class _Plan:
 
 
 def _joined(parts: Sequence[ColumnData]) -> ColumnData:
-    """Values of rows that follow each other."""
+    """Join the values of successive rows."""
     return ColumnData(
         words=_end_to_end([each.words for each in parts]),
         nulls=_end_to_end([each.nulls for each in parts]),

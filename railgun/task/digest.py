@@ -1,7 +1,9 @@
-"""A task's logical content as one number: the same whatever the batches, caches, restarts, or the copy.
+"""Computes a digest of a task's logical content. It does not depend on batches, caches, restarts or the copy of the
+task.
 
-Of state: for each full metric the content of its cells in every row, pages followed, empty windows left out. Of the
-reservoir: every event later than R. Layouts, page numbers and what a fill has not finished are left out.
+The state part covers, for each full metric, the content of its cells in every row. Pages are followed, and empty
+windows are left out. The reservoir part covers every event later than R. Layouts, page numbers and unfinished fills
+are left out.
 """
 
 import hashlib
@@ -35,7 +37,9 @@ class _Cell(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One metric: its name, its cells, and (word of the bucket, bucket now) where its window is tumbling."""
+    """What a digest needs of one metric: its name, its cells, and for a tumbling window (word of the bucket, present
+    bucket).
+    """
 
     name: bytes
     cells: list[_Cell]
@@ -43,7 +47,9 @@ class _Part(NamedTuple):
 
 
 def digest(task: TaskView) -> str:
-    """128 bits in hex. Between batches; reads all of the state and the reservoir."""
+    """Return the digest, 128 bits in hex. Must be called between batches. Reads all of the state and
+    the reservoir.
+    """
     total = _hash(_settings(task))
     for group, parts in _parts(task).items():
         fields = ",".join(task.machine.layouts[group].fields).encode()
@@ -79,7 +85,7 @@ def _events(task: TaskView) -> int:
 
 
 def _parts(task: TaskView) -> dict[int, list[_Part]]:
-    """By group the full metrics and their cells, in the order of names."""
+    """Return the full metrics of each group with their cells, in the order of names."""
     program, kinds = task.machine.program, cell_kinds(task.machine.program)
     sizes = {
         (layout.group, ROW_HEAD_BYTES + 8 * offset): words
@@ -105,7 +111,7 @@ def _parts(task: TaskView) -> dict[int, list[_Part]]:
 
 
 def _part(task: TaskView, part: _Part, row: npt.NDArray[np.uint64]) -> bytes:
-    """What a row holds for a metric; nothing where its window is empty."""
+    """Return what a row holds for a metric; nothing if its window is empty."""
     if part.bucket is not None and int(row[part.bucket[0]].view(np.int64)) != part.bucket[1]:
         return b""
     if not any(row[cell.word : cell.word + cell.words].any() for cell in part.cells):
@@ -114,7 +120,7 @@ def _part(task: TaskView, part: _Part, row: npt.NDArray[np.uint64]) -> bytes:
 
 
 def _cell(task: TaskView, cell: _Cell, row: npt.NDArray[np.uint64]) -> bytes:
-    """A cell's content, page numbers replaced by what the pages hold."""
+    """Return a cell's content, with the content of pages in place of their numbers."""
     op = cell.kind.op
     words = np.ascontiguousarray(row[cell.word : cell.word + cell.words])
     if op in _TREES or op in _SETS:

@@ -1,4 +1,4 @@
-"""What a task takes from outside: clocks, randomness, and an executor for what it does in the background."""
+"""What a task gets from outside: clocks, randomness, and an executor for background work."""
 
 import os
 import time
@@ -13,16 +13,22 @@ _PROCESSORS = processors()
 
 
 def used_s() -> float:
-    """Seconds of processor time that this process has used, as if on all the processors it may use at once."""
+    """Return the processor time that this process has used, in seconds, divided by the number of processors it may
+    use.
+    """
     return time.process_time() / _PROCESSORS
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEnvironment:
-    """What a task knows of its machine beside its files. The defaults are this process's own; no other file names them.
+    """The parts of the machine that a task uses, besides its files. The defaults are those of this process.
 
-    now: seconds of a clock that never goes back.  used_s: see `TaskView`.  randomness(n): n bytes that nobody can
-    guess.  executor: runs what a task does beside its own thread. One may serve all tasks of a process.
+    No other file of the task refers to these defaults directly, so that tests and simulators can replace them.
+
+    now: returns seconds of a clock that never goes back.
+    used_s: see `TaskView`.
+    randomness: returns n bytes that nobody can guess, for a number n.
+    executor: runs what a task does outside its own thread. All tasks of a process may share one.
     """
 
     now: Callable[[], float] = time.monotonic

@@ -1,8 +1,8 @@
-"""What can go wrong in a task, each with its place and what to do."""
+"""The errors of a task. Each names the place, and what can be done."""
 
 
 class TaskError(Exception):
-    """A task cannot go on. `place`: its folder, or topic, partition and offset."""
+    """A task cannot continue. `place`: its folder, or a topic, partition and offset."""
 
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}")
@@ -18,9 +18,10 @@ class LogGapError(TaskError):
 
 
 class HistoryMissingError(TaskError):
-    """The log says that history lies before it, and the task's folder does not have it.
+    """The log orders that history lies before it, but the task's folder does not have that history.
 
-    history: its id.  takes_over: from here on a task that was built with it is to go on.
+    history: the id of the history.
+    takes_over: whether the task is to be replaced at this record by one that was built with the history.
     """
 
     def __init__(self, place: str, history: str, *, takes_over: bool = False) -> None:
@@ -33,15 +34,20 @@ class HistoryMissingError(TaskError):
 
 
 class HistoryDamagedError(TaskError):
-    """A file of history that is not what its manifest says."""
+    """A file of history is not what its manifest says."""
 
 
 class UnknownSchemaError(TaskError):
-    """A record names a schema version that no `stream` record before it has brought: copies must not diverge."""
+    """A record names a schema version that no earlier `stream` record has defined.
+
+    The task stops, because copies of it could compute different results otherwise.
+    """
 
 
 class MalformedControlError(TaskError):
-    """A control record that cannot be understood: copies must not diverge, so the task stops there.
+    """A control record cannot be read. The task stops, because copies of it could compute different results
+    otherwise.
 
-    Written by a newer version of the program, or damaged: go on with that version, or with a copy of the folder.
+    The record was written by a newer version of the program, or is damaged. Continue with that version, or with a
+    copy of the folder.
     """

@@ -1,4 +1,6 @@
-"""Runs a program over batches: rows made resident, the interpreter called until it is done, results held."""
+"""Runs a program over batches: loads rows into memory, calls the interpreter until it has finished, and holds the
+results.
+"""
 
 from typing import Any
 
@@ -28,14 +30,17 @@ _ENTRIES = (
     (at.RUN_TEXT, rare.text_rare),
 )
 _MISSING_ROWS = 4096
-# Of the first batches, which are small as a rule: their results then lie close together.
+# The sizes for the first batches, which are usually small. Small arrays keep their results close together in memory.
 _FIRST_RECORDS = 16
 _FIRST_HEAP_BYTES = 1 << 16
 _SLICE_ENTRIES = 4096
 
 
 class Execution:
-    """One program over one task's state. Made anew when the program changes; results hold until the next batch."""
+    """Runs one program over the state of one task. A new one is made when the program changes.
+
+    The results are valid until the next batch.
+    """
 
     def __init__(
         self,
@@ -45,7 +50,9 @@ class Execution:
         frames: int,
         before: "Execution | None" = None,
     ) -> None:
-        """frames: address of the frame table.  before: of the program before, which is done with."""
+        """frames: the address of the frame table.
+        before: the execution of the previous program, which is not used any more; its largest array is reused.
+        """
         self.program = program
         self._table, self._pool = table, pool
         self._context: npt.NDArray[np.int64] = np.zeros(at.RUN_WORDS, np.int64)
@@ -57,7 +64,7 @@ class Execution:
         words[at.RUN_TABLE], words[at.RUN_POOL], words[at.RUN_FRAMES] = table.context, pool.context, frames
         words[at.RUN_MISSING], words[at.RUN_MISSING_CAPACITY] = address(self._missing), _MISSING_ROWS
         words[at.RUN_NODES], words[at.RUN_UPDATES] = address(program.nodes), address(program.updates)
-        # Arrays: lists would be made into some for each batch.
+        # These are arrays, because numpy would convert lists to arrays for each batch.
         self._group_numbers = np.array([layout.group for layout in program.groups], np.intp)
         self._entity_columns = np.array(program.entity_columns, np.intp)
         groups = max((layout.group for layout in program.groups), default=-1) + 1
@@ -69,7 +76,7 @@ class Execution:
         words[at.RUN_CALL] = address(self._block)
         self._prepared = np.zeros(PREPARED_TABLES * PREPARED_TABLE_BYTES, np.uint8)
         words[at.RUN_PREPARED] = address(self._prepared)
-        # The largest of its arrays: giving it back and taking it anew would take milliseconds.
+        # This is the largest array of an execution. Freeing it and allocating a new one would take milliseconds.
         none = np.zeros((0, 0), np.int64)
         self._entities: npt.NDArray[np.int64] = none if before is None else before._entities
         for place, function in _ENTRIES:
@@ -83,8 +90,8 @@ class Execution:
     def begin(self, n: int, admission: Admission, slots: int, columns: npt.NDArray[np.int64]) -> None:
         """Bind a batch of n records that has just been admitted.
 
-        slots: address of int32[n], the rows of accepted records in frame 0. columns: int64[hot columns, 2], where
-        the batch's hot columns are.
+        slots: the address of int32[n], the rows of the accepted records in frame 0.
+        columns: int64[hot columns, 2], the addresses of the batch's hot columns.
         """
         if n > self._stride:
             self._hold(1 << (n - 1).bit_length())
@@ -97,7 +104,7 @@ class Execution:
         words[at.RUN_HEAP_USED] = 0
 
     def bind_changelog(self, log: Changelog) -> None:
-        """Say where crossing rows are listed, if that has changed."""
+        """Set where the rows that cross edges are listed, if that has changed."""
         if log.start is self._log_start and log.at is self._log_at:
             return
         self._log_start, self._log_at = log.start, log.at
@@ -112,7 +119,7 @@ class Execution:
         self._log = log
 
     def records(self, first: int, limit: int) -> None:
-        """Run records first to limit of the batch; crossings of records before limit must all be listed."""
+        """Run the records from `first` to `limit` - 1 of the batch. All crossings of these records must be listed."""
         words = self._words
         self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
         words[at.RUN_DRAIN] = 0
@@ -120,12 +127,14 @@ class Execution:
             first = self._part(first, limit)
 
     def drain(self, record: int) -> None:
-        """Apply the crossings listed so far, all of one record, without arrivals or results."""
+        """Apply the crossings that are listed so far, which belong to one record. Runs no arrivals and makes no
+        results.
+        """
         self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
         self._drain(record)
 
     def fill(self, fill: FillNodes, clock_ms: int) -> None:
-        """Add the rows listed for edge 0 to nodes that are filling."""
+        """Add the rows listed for edge 0 to the nodes that are being filled."""
         self._one_clock[0] = clock_ms
         saved = self._words[at.RUN_CLOCK]
         self._words[at.RUN_CLOCK] = address(self._one_clock)
@@ -139,7 +148,9 @@ class Execution:
         words[at.RUN_PAIRS], words[at.RUN_PAIR_COUNT] = pairs, pair_count
 
     def _drain(self, record: int) -> bool:
-        """Apply what crosses at a record, in slices whose rows fit into memory. False: there was nothing."""
+        """Apply the rows that cross at a record, in slices whose entity rows fit into memory. Returns whether there
+        were any.
+        """
         words, log = self._words, self._log
         words[at.RUN_DRAIN] = 1
         listed, per_edge, found = log.end.copy(), _SLICE_ENTRIES, False
@@ -161,7 +172,7 @@ class Execution:
         return found
 
     def _ends_of(self, record: int) -> npt.NDArray[np.int64]:
-        """Behind the last entry of each edge that crosses at a record or before it."""
+        """Return for each edge the index after its last entry that crosses at a record or before it."""
         log = self._log
         ends = log.end.copy()
         for edge in np.flatnonzero(log.start < log.end).tolist():
@@ -170,7 +181,9 @@ class Execution:
         return ends
 
     def _part(self, first: int, limit: int) -> int:
-        """Run as many of these records as there is room for their rows; the first one not run."""
+        """Run as many of these records as fit into memory with their rows. Returns the first record
+        that was not run.
+        """
         words = self._words
         words[at.RUN_FIRST] = first
         while True:
@@ -214,7 +227,7 @@ class Execution:
         self._words[at.RUN_HEAP], self._words[at.RUN_HEAP_CAPACITY] = address(larger), len(larger)
 
     def _hold(self, records: int) -> None:
-        """Room for the rows and the results of that many records."""
+        """Allocate space for the rows and the results of this many records."""
         self._stride = records
         self.rows = np.zeros((max(1, len(self._hash_at[0])), records), np.int64)
         metrics = max(1, len(self.program.types))

@@ -1,4 +1,6 @@
-"""The nodes of generations that fill together, as the interpreter runs them for a fill."""
+"""Makes the nodes of generations that are filled together, in the form in which the interpreter runs
+them for a fill.
+"""
 
 from collections.abc import Mapping
 
@@ -13,9 +15,10 @@ from railgun.task.metrics import Fill
 class FillNodes:
     """Nodes that take every row listed for edge 0, and remove none.
 
-    fills: by generation, how far each has come.  Of one that has not begun and begins further on, what lies before its
-    beginning is left out.
-    table: int64[n, NODE_WORDS].  pairs: int64[p, 3], as `Program.pairs`.
+    fills: how far the fill of each generation has come. A generation whose fill has not begun may start later than
+        the others; it leaves out the rows before its start.
+    table: int64[n, NODE_WORDS].
+    pairs: int64[p, 3], as `Program.pairs`.
     """
 
     def __init__(self, program: Program, fills: Mapping[int, Fill]) -> None:

@@ -1,6 +1,7 @@
-"""New metrics fill themselves from the reservoir, in slices between live batches (decision 10).
+"""Fills new metrics from the reservoir, in slices between live batches (decision 10).
 
-Those that wait for the same events fill together: an event is read, and its entity's row found, once for all of them.
+Metrics that need the same events are filled together. An event is then read, and the row of its entity looked up,
+once for all of them.
 """
 
 from collections.abc import Sequence
@@ -14,14 +15,18 @@ from railgun.task.machine import FIRST_FILL_SET, subtract_clamped
 from railgun.task.metrics import Fill
 from railgun.task.view import TaskView
 
-# Rows of a slice are as many for one node; for many nodes fewer, since each of them costs a share of this many.
+# Reading a row costs as much as running it through this many nodes. So a slice has fewer rows if it is for more
+# nodes.
 _NODES_LIKE_A_ROW = 32
-# So often a share of a slice finds what it reads not decoded yet; then it is decoded there.
+# After this many attempts in a row that find the next chunk not decoded, the slice decodes it itself.
 _ASKED_MAX = 200
 
 
 class _Pass(NamedTuple):
-    """One way through the reservoir. delay_ms: of the windows of all its generations."""
+    """One pass through the reservoir.
+
+    delay_ms: the delay of the windows of all its generations.
+    """
 
     cursor: int
     delay_ms: int
@@ -30,11 +35,11 @@ class _Pass(NamedTuple):
 
 
 class FillWork:
-    """The fills under way in one task, one slice at a time.
+    """The fills of one task that are under way. It does one slice at a time.
 
-    One generation *leads*: it fills from where it stands to its end. Generations of the same delay that stand where it
-    does go with it, and so do those that have not begun and begin further on. Whoever begins before it waits; then the
-    one furthest back leads, so that nobody waits for more than one other pass.
+    One generation *leads*: its fill goes from its present position to its end. Others of the same delay are filled
+    with it if they stand at the same position, or if they have not begun and start later. A generation that starts
+    earlier waits. Then the one that is furthest back leads, so no generation waits for more than one other pass.
     """
 
     def __init__(self, task: TaskView) -> None:
@@ -45,17 +50,17 @@ class FillWork:
 
     @property
     def waiting(self) -> bool:
-        """Is there a metric that is not full yet?"""
+        """Whether any metric is not completely filled."""
         return any(not fill.full for fill in self._task.metrics.fills.values())
 
     def stop(self) -> None:
-        """Close the cursor; where it stood is kept with the metrics."""
+        """Close the cursor. Its position is kept with the metrics."""
         if self._pass is not None:
             self._task.reservoir.fill_close(self._pass.cursor)
             self._pass = None
 
     def start(self) -> None:
-        """After a rebuild: a fill that has just come into being begins at the bound of its metrics."""
+        """Set the start of new fills after the program was rebuilt: a new fill starts at the bound of its metrics."""
         waiting = self._waiting()
         fresh = {generation: fill for generation, fill in waiting.items() if fill.filled_ms == TIME_MIN}
         members = self._task.metrics.members() if fresh else {}
@@ -65,9 +70,9 @@ class FillWork:
         self._task.machine.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:
-        """One slice, or a share of one, where something is to fill. False: there was nothing.
+        """Do one slice of filling, or a share of one. Returns whether there was anything to fill.
 
-        A share waits until what it reads is decoded; a whole slice decodes it.
+        A share waits until what it reads has been decoded in the background. A whole slice decodes it itself.
         """
         if not self.waiting:
             return False
@@ -76,7 +81,7 @@ class FillWork:
         return True
 
     def finish(self, generation: int) -> None:
-        """Fill a generation to its end, now."""
+        """Complete the fill of a generation before returning."""
         fill = self._task.metrics.fills[generation]
         if not fill.full and (self._pass is None or generation not in self._pass.generations):
             self.stop()
@@ -88,8 +93,10 @@ class FillWork:
         return {number: fill for number, fill in self._task.metrics.fills.items() if not fill.full}
 
     def _is_ready(self) -> bool:
-        """Has a pass begun, and is the chunk decoded that it reads next? What was decoded may be forgotten before it is
-        read: it is not waited for again and again.
+        """Whether a pass has begun, and the chunk that it reads next has been decoded.
+
+        A decoded chunk may be evicted before it is read. After some attempts this returns True, so that the slice
+        decodes it.
         """
         had_started = self._pass is not None
         is_ready = self._task.reservoir.fill_is_ready(self._begun().cursor) and had_started
@@ -97,7 +104,7 @@ class FillWork:
         return is_ready or self._asked > _ASKED_MAX
 
     def _begun(self) -> _Pass:
-        """The pass under way; now, where there is none."""
+        """Return the pass that is under way. If there is none, begin one."""
         self._task.metrics.close_generation()
         if self._pass is None:
             self._pass = self._begin()
@@ -128,7 +135,7 @@ class FillWork:
         task.machine.mark_filled(fills)
 
     def _begin(self) -> _Pass:
-        """A pass of the generation that leads, and of those that go with it."""
+        """Begin a pass of the leading generation, and of those that are filled with it."""
         task, waiting = self._task, self._waiting()
         if self._leader not in waiting:
             self._leader = min(waiting, key=lambda number: _stands(waiting[number]))
@@ -146,7 +153,7 @@ class FillWork:
         return _Pass(cursor, delay_ms, tuple(together), FillNodes(machine.program, together))
 
     def _start_ms(self, members: Sequence[ResolvedMetric]) -> int:
-        """Nothing at or before this is in any window of a generation."""
+        """Return a time at or before which no event is in any window of a generation, in ms."""
         clock_ms = self._task.admission.clock_ms
         starts: list[int] = []
         for metric in members:

@@ -1,8 +1,8 @@
-"""What a task remembers of input topics: which positions it has met, and what it answered to them.
+"""Remembers for a task which positions of input topics it has processed, and what it answered to them.
 
-A record of an input topic may be given again, by a reader that took over before its position was committed
-(docs/semantics.md, Identity: redelivery). It is known by its position, however long ago that was, and gets the
-reply of the first time. What lies before the committed position was answered for good, and is forgotten.
+A record of an input topic may come again, from a reader that took over before the record's position was committed
+(docs/semantics.md, Identity: redelivery). It is recognised by its position, however long ago that was, and gets the
+reply that it got first. Positions before the committed one are answered for good, and are forgotten.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _FIRST_ROW = np.zeros(1, np.int64)
 
 
 class Kept:
-    """The reply record of what one batch had from input topics."""
+    """The reply record for those records of one batch that came from input topics."""
 
     __slots__ = ("bytes",)
 
@@ -31,22 +31,23 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The reply of an earlier record: a row of a record that was kept."""
+    """The reply to an earlier record: a row of a reply record that was kept."""
 
     kept: Kept
     row: int
 
     def record(self, incarnation: int, sequence: int) -> bytes:
-        """It as a reply record, for whoever asks now."""
+        """Return the reply as a reply record for the present request."""
         return repeat_row(self.kept.bytes, self.row, incarnation, sequence)
 
 
 @dataclass(slots=True)
 class Met:
-    """What a batch has from input topics.
+    """The records of a batch that came from input topics.
 
-    met uint8[n]: 0, or MET_... of railgun.task.admission.  fresh int64[...]: rows met for the first time,
-    ascending.  repeats: by row, the reply of the first time.
+    met: uint8[n]; 0, or MET_... of railgun.task.admission. None if all are new.
+    fresh: int64[...]; the rows that came for the first time, ascending.
+    repeats: the first reply for each row that came again.
     """
 
     met: npt.NDArray[np.uint8] | None
@@ -56,7 +57,11 @@ class Met:
 
 @dataclass(slots=True)
 class _Span:
-    """Positions met in one batch: offsets int64[n] ascending; row `rows[i]` of the kept record answers them."""
+    """Positions that one batch has processed.
+
+    offsets: int64[n], ascending.
+    rows: int64[n]; row `rows[i]` of the kept record is the reply to `offsets[i]`.
+    """
 
     offsets: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
@@ -65,20 +70,20 @@ class _Span:
 
 @dataclass(slots=True)
 class _Input:
-    """One partition of the input topic. highest: the greatest offset met."""
+    """One partition of the input topic. highest: the greatest offset processed."""
 
     committed: int = 0
     highest: int = -1
     spans: list[_Span] = field(default_factory=list)
 
     def commit(self, committed: int) -> None:
-        """What lies before is answered for good."""
+        """Forget replies to positions before a committed one."""
         if committed > self.committed:
             self.committed = committed
             self.spans = [span for span in self.spans if span.offsets[-1] >= committed]
 
     def find(self, offset: int) -> Repeat | None:
-        """Where the reply to a position is that was met in an earlier batch."""
+        """Return the reply to a position that an earlier batch has processed; None if there is none."""
         for span in self.spans if offset <= self.highest else ():
             place = int(np.searchsorted(span.offsets, offset))
             if place < len(span.offsets) and span.offsets[place] == offset:
@@ -87,16 +92,19 @@ class _Input:
 
 
 class InputMemory:
-    """By partition of the stream's input topic: what is committed, and the replies to what is not."""
+    """Remembers for each partition of the stream's input topic the committed position, and the replies
+    to later ones.
+    """
 
     def __init__(self) -> None:
         self._inputs: dict[int, _Input] = {}
         self._kept = Kept()
 
     def meet(self, decoded: Decoded) -> Met | None:
-        """Tell first meetings from repeats in a batch; None where nothing of it came from an input topic.
+        """Find out which records of a batch are new and which came before. Returns None if none came from an input
+        topic.
 
-        Where some are first meetings, `keep` gets their reply record next.
+        If some are new, their reply record must be passed to `keep` next.
         """
         n = decoded.n
         partitions = decoded.source_partition[:n]
@@ -122,7 +130,9 @@ class InputMemory:
         return found
 
     def _meet_next(self, decoded: Decoded) -> Met | None:
-        """As `meet`, of one record that goes on behind all that were met of its partition; None of any other."""
+        """Do the same as `meet` for a single record whose offset is beyond all processed ones of its partition.
+        Returns None otherwise.
+        """
         if decoded.status[0] != 0:
             return None
         source = self._inputs.setdefault(int(decoded.source_partition[0]), _Input())
@@ -138,7 +148,7 @@ class InputMemory:
     def _sort(
         self, source: _Input, rows: npt.NDArray[np.int64], decoded: Decoded, found: Met
     ) -> dict[int, int]:
-        """The rows met for the first time, by their offsets; what is not goes to `found`."""
+        """Return the rows that came for the first time, by offset. Notes the other rows in `found`."""
         offsets, committed = decoded.source_offset[rows], decoded.source_committed[rows]
         running = np.maximum(np.maximum.accumulate(committed), source.committed)
         if offsets[0] > source.highest and (offsets >= running).all() and (np.diff(offsets) > 0).all():
@@ -169,18 +179,18 @@ class InputMemory:
         source.highest = max(source.highest, int(offsets[-1]))
 
     def keep(self, record: bytes) -> None:
-        """The reply record of the rows that the batch just met for the first time."""
+        """Keep the reply record of the rows that were new in the last call of `meet`."""
         self._kept.bytes = record
 
     def positions(self) -> dict[int, list[int]]:
-        """By input partition the offsets whose replies are kept, ascending."""
+        """Return the offsets whose replies are kept, ascending, by partition of the input topic."""
         return {
             partition: sorted(offset for span in source.spans for offset in span.offsets.tolist())
             for partition, source in self._inputs.items()
         }
 
     def to_json(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Return the content for a checkpoint."""
         records: dict[int, tuple[int, bytes]] = {}
         inputs = []
         for partition, source in self._inputs.items():
@@ -193,7 +203,7 @@ class InputMemory:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "InputMemory":
-        """From what `to_json` gave."""
+        """Restore what `to_json` returned."""
         memory = cls()
         kept = [Kept(record) for record in body.get("records", ())]
         for partition, committed, highest, spans in body.get("inputs", ()):

@@ -1,10 +1,10 @@
-"""What a checkpoint keeps of the open region: the log is its journal, these bits say what was accepted.
+"""The part of a checkpoint that restores the open region. The records are in the log; this says which were accepted.
 
-The open rows are not stored.  Recovery reads the log again from the oldest unsealed position; for that the
-checkpoint keeps one accepted-bit per position and, at the start of each page of them, the clock and the
-settings in force there (decision 7 of the architecture).  Pages of which nothing was accepted are left out: a
-flood of duplicates behind one open row takes no memory and is not read again.  It does hold the log back, though:
-the log is kept from the oldest open row on, until its chunk has its number of events.
+The open rows are not stored. Recovery reads the log again from the oldest unsealed position. For that the checkpoint
+keeps one accepted bit per position and, at the start of each page of bits, the clock and the settings in force there
+(decision 7 of the architecture). Pages without an accepted record are left out. So a flood of duplicates behind one
+open row takes no memory and is not read again. But it does hold the log back: the log is kept from the oldest open
+row on, until its chunk has its number of events.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ _PAGE_RECORDS = 1024
 
 @dataclass(slots=True)
 class JournalPage:
-    """Consecutive records from `first_offset` on, and what was in force before them."""
+    """Consecutive records from `first_offset` on, with the clock and the settings in force before them."""
 
     first_offset: int
     clock_ms: int
@@ -31,35 +31,37 @@ class JournalPage:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind its last record."""
+        """The offset after its last record."""
         return self.first_offset + len(self.accepted)
 
     @property
     def any_accepted(self) -> bool:
-        """Is there anything in it that may be open?"""
+        """Whether any of its records was accepted, and so may be open."""
         return 1 in self.accepted
 
 
 class Journal:
-    """The pages from the oldest unsealed position on; between them lie records of which none was accepted."""
+    """The pages from the oldest unsealed position on. No record between them was accepted."""
 
     def __init__(self) -> None:
         self.pages: deque[JournalPage] = deque()
 
     @property
     def first_offset(self) -> int | None:
-        """Where a recovery would begin to read the log; None: nothing is open."""
+        """The offset from which a recovery would read the log; None if no row is open."""
         return self.pages[0].first_offset if self.pages else None
 
     def log_start(self, position: int) -> int:
-        """The first offset of the log that a recovery would read, `position` being the one it would go on at.
+        """Return the first offset of the log that a recovery would read. position: where it would go on.
 
-        What lies before offset 0 is history, which is in no log.
+        Offsets below 0 are history, which is in no log.
         """
         return min((page.first_offset for page in self.pages if page.first_offset >= 0), default=position)
 
     def begin(self, offset: int, clock_ms: int, floor_ms: int, lateness_ms: int, discard: bool) -> None:
-        """Records from `offset` on are about to be admitted under these; a new page begins where one is due."""
+        """Note the settings under which records from `offset` on will be admitted. Begins a new page if
+        one is due.
+        """
         last = self.pages[-1] if self.pages else None
         if last is not None and last.end_offset == offset and len(last.accepted) < _PAGE_RECORDS:
             if (last.lateness_ms, last.discard) == (lateness_ms, discard):
@@ -69,16 +71,16 @@ class Journal:
         self.pages.append(JournalPage(offset, clock_ms, floor_ms, lateness_ms, discard))
 
     def note(self, accepted: npt.NDArray[np.uint8]) -> None:
-        """Which of the records just admitted were accepted, uint8[n]."""
+        """Note which of the records just admitted were accepted. uint8[n]."""
         self.pages[-1].accepted += accepted.tobytes()
 
     def trim(self, oldest_open: int) -> None:
-        """Forget pages that lie before the oldest position still open."""
+        """Forget pages before the oldest position that is still open."""
         while self.pages and self.pages[0].end_offset <= oldest_open:
             self.pages.popleft()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """What a checkpoint keeps."""
+        """Return the content for a checkpoint."""
         return [
             {
                 "first_offset": page.first_offset,
@@ -94,7 +96,7 @@ class Journal:
 
     @classmethod
     def from_json(cls, pages: Sequence[Mapping[str, Any]]) -> "Journal":
-        """What `to_json` wrote."""
+        """Restore what `to_json` returned."""
         journal = cls()
         for page in pages:
             bits = np.unpackbits(np.frombuffer(page["accepted"], np.uint8), count=page["records"])

@@ -1,6 +1,7 @@
-"""The moving parts of a task under one set of metrics: arrivals, execution, edges, column sets, layouts.
+"""The parts of a task that depend on its set of metrics: arrivals, execution, edges, column sets and layouts.
 
-Everything here is made from the stream's definition and the metrics in force; a control record makes it anew.
+They are made from the stream's definition and the metrics in force. A control record that changes these makes them
+anew.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,12 +41,14 @@ FIRST_FILL_SET = 1
 
 
 def subtract_clamped(clock_ms: int, delta_ms: int) -> int:
-    """clock - delta, held at the least int64."""
+    """Return clock_ms - delta_ms, but not less than TIME_MIN."""
     return max(TIME_MIN, clock_ms - delta_ms)
 
 
 class Machine:
-    """Builds programs over one task's reservoir and state, and keeps the numbers that outlive a program."""
+    """Builds programs over one task's reservoir and state, and keeps the numbers that stay the same in later
+    programs.
+    """
 
     def __init__(
         self, reservoir: Reservoir, table: EntityTable, pool: PagePool, deriver: Deriver, key: bytes
@@ -70,7 +73,7 @@ class Machine:
         generations: Sequence[Generation],
         clock_ms: int,
     ) -> None:
-        """Make everything anew. The reservoir has been sealed with the floor in force."""
+        """Make all parts anew. The caller has sealed the reservoir with the floor in force."""
         self._number_groups(generations)
         fresh = self._set_edges(generations)
         if stream is not self._built_for:
@@ -95,8 +98,11 @@ class Machine:
     def prefetch(
         self, stream: StreamDefinition, metrics: Sequence[ResolvedMetric], clock_ms: int
     ) -> list[Ahead]:
-        """Metrics will be added soon. Have the chunks decoded that their new edges meet first, and those that edges are
-        in with the new hot columns besides. Returns what may be waited for.
+        """Decode the chunks that metrics which will be added soon need first. Returns handles that the caller may
+        wait for.
+
+        These are the chunks at which their new edges begin. They are also the chunks at the present edges, with the
+        new hot columns.
         """
         for delta_ms in sorted(_deltas(metrics) - self.edges.keys()):
             self._reservoir.prefetch(LIVE_SET, subtract_clamped(clock_ms, delta_ms))
@@ -108,7 +114,9 @@ class Machine:
         return self._reservoir.prefetch_columns(LIVE_SET, needed, columns)
 
     def release_bounds(self, clock_ms: int) -> None:
-        """Full nodes whose window has left the bound of their fill behind need not look at it any more."""
+        """Remove the bound of full nodes whose whole window is after it, so that they need not compare with it any
+        more.
+        """
         nodes = self.program.nodes
         bound = (nodes[:, at.NODE_KIND] == at.SLIDING) & (nodes[:, at.NODE_FILLED_TIME] == at.FULL)
         for n in np.flatnonzero(bound & (nodes[:, at.NODE_AFTER] != at.NO_BOUND)).tolist():
@@ -117,28 +125,28 @@ class Machine:
                 nodes[n, at.NODE_AFTER] = at.NO_BOUND
 
     def fill_columns(self, generations: Iterable[int]) -> list[int]:
-        """The hot columns, by number, that the nodes of generations read."""
+        """Return the numbers of the hot columns that the nodes of generations read."""
         chosen = np.zeros(len(self.program.nodes), np.bool_)
         for generation in generations:
             chosen[slice(*self.program.nodes_of[generation])] = True
         return _columns_of(self.program, chosen, with_bytes=True)
 
     def mark_filled(self, fills: Mapping[int, Fill]) -> None:
-        """Tell the program how far fills have come, by generation."""
+        """Tell the program how far the fill of each generation has come."""
         for generation, fill in fills.items():
             nodes = self.program.nodes[slice(*self.program.nodes_of[generation])]
             nodes[:, at.NODE_FILLED_TIME] = fill.filled_ms
             nodes[:, at.NODE_FILLED_SEQ] = fill.filled_seq
 
     def seek(self, clock_ms: int) -> None:
-        """Put every edge where the clock says (after a recovery)."""
+        """Move every edge to its place at this clock, after a recovery."""
         for delta_ms, edge in self.edges.items():
             self._reservoir.seek(edge, subtract_clamped(clock_ms, delta_ms))
 
     def restore(
         self, groups: Mapping[str, int], next_group: int, cells: Mapping[str, Sequence[tuple[str, int, int]]]
     ) -> None:
-        """Take over the numbers and layouts of a checkpoint."""
+        """Restore the group numbers and layouts of a checkpoint."""
         self.group_numbers = {_fields(name): number for name, number in groups.items()}
         self.next_group, self._built_for = next_group, None
         for fields, number in self.group_numbers.items():
@@ -152,11 +160,11 @@ class Machine:
             self.layouts[number] = layout
 
     def groups_to_json(self) -> dict[str, int]:
-        """Group numbers for a checkpoint."""
+        """Return the group numbers for a checkpoint."""
         return {",".join(fields): number for fields, number in self.group_numbers.items()}
 
     def cells_to_json(self) -> dict[str, list[tuple[str, int, int]]]:
-        """Layouts for a checkpoint."""
+        """Return the layouts for a checkpoint."""
         return {
             ",".join(layout.fields): [(name, offset, words) for name, (offset, words) in layout.cells.items()]
             for layout in self.layouts.values()
@@ -170,7 +178,9 @@ class Machine:
                     self.next_group += 1
 
     def _set_edges(self, generations: Sequence[Generation]) -> list[int]:
-        """Remove edges that nobody needs any more, add those that are new; the new ones are still to be sought."""
+        """Remove edges that no metric needs any more, and add new ones. Returns the new ones, which the caller has to
+        seek.
+        """
         needed = _deltas(metric for generation in generations for metric in generation.metrics)
         for delta_ms in set(self.edges) - needed:
             self._reservoir.remove_edge(self.edges.pop(delta_ms))
@@ -180,12 +190,12 @@ class Machine:
         return fresh
 
     def retired(self) -> dict[int, list[HeldCell]]:
-        """By group, the cells that wait for the sweep to empty them in every row."""
+        """Return the cells that wait until the sweep has emptied them in every row, by group."""
         found = {number: retired_cells(layout) for number, layout in self.layouts.items()}
         return {number: cells for number, cells in found.items() if cells}
 
     def retired_names(self) -> set[tuple[int, str]]:
-        """(group, name) of the cells that wait for the sweep."""
+        """Return (group, name) of the cells that wait until the sweep has emptied them in every row."""
         return {
             (number, name)
             for number, layout in self.layouts.items()
@@ -194,7 +204,9 @@ class Machine:
         }
 
     def release_retired(self, names: Collection[tuple[int, str]]) -> None:
-        """These retired cells are empty in every row: go on without them. Between batches only."""
+        """Drop these retired cells from the layouts. They must be empty in every row. To be called between batches
+        only.
+        """
         for number, layout in list(self.layouts.items()):
             own = {name for group, name in names if group == number} & layout.cells.keys()
             if not own:
@@ -206,7 +218,7 @@ class Machine:
                 self._drop_group(number)
 
     def _set_layouts(self, program: Program, before: Program | None) -> None:
-        """Bring the program's layouts into force, in place of those of the program before."""
+        """Replace the layouts of the previous program by those of a program."""
         needed = {layout.group: layout for layout in program.groups}
         for number in self.layouts.keys() - needed.keys():
             needed[number] = GroupLayout(number, self.layouts[number].fields)
@@ -237,7 +249,7 @@ class Machine:
 
 
 def _deltas(metrics: Iterable[ResolvedMetric]) -> set[int]:
-    """How far behind the clock the edges of these metrics are, ms."""
+    """Return how far behind the clock the edges of these metrics are, in ms."""
     found: set[int] = set()
     for metric in metrics:
         window = metric.window
@@ -248,7 +260,9 @@ def _deltas(metrics: Iterable[ResolvedMetric]) -> set[int]:
 
 
 def _live_columns(program: Program) -> list[int]:
-    """What crossing rows are read for: everything their nodes need; strings' bytes only where rows are added."""
+    """Return the columns that are read of crossing rows: all that their nodes need. Bytes of strings are read only
+    for rows that are added.
+    """
     delayed = program.nodes[:, at.NODE_HEAD] >= 0
     crossing = delayed | (program.nodes[:, at.NODE_TAIL] >= 0)
     found = {
@@ -259,9 +273,9 @@ def _live_columns(program: Program) -> list[int]:
 
 
 def _columns_of(program: Program, chosen: npt.NDArray[np.bool_], *, with_bytes: bool) -> list[int]:
-    """Hot columns that the chosen nodes read, by number. chosen: bool[nodes]."""
+    """Return the numbers of the hot columns that the chosen nodes read. chosen: bool[nodes]."""
     nodes, updates = program.nodes, program.updates
-    # Updates lie in the order of their nodes.
+    # The updates have the same order as their nodes.
     chosen_updates = np.repeat(chosen, nodes[:, at.NODE_UPDATES_END] - nodes[:, at.NODE_UPDATES])
     read = (
         nodes[chosen, at.NODE_ENTITY],

@@ -1,4 +1,4 @@
-"""The commit record of a checkpoint: everything of a task that is neither a stored item nor a segment."""
+"""The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments."""
 
 from typing import Any
 
@@ -10,14 +10,21 @@ VERSION = 1
 
 
 class TaskMeta(msgspec.Struct, array_like=True):
-    """position: the log offset of the next record to process; all before it are in the checkpoint.
+    """The content of a commit record.
 
-    clock_ms, floor_ms, retained_ms: T, F and R there; least_ms: the least time ever accepted.  journal: pages of
-    accepted bits (`Journal.to_json`).  stream: its definition and schemas by version, as JSON values; None before the
-    first `stream` record.  metrics: `TaskMetrics.to_json`.  groups: group numbers by their fields, joined by
-    commas; next_group: the next one to give.  inputs: `InputMemory.to_json`.  history: the id of what was put before
-    its log, empty where nothing was.
-    cells: the cells of each group's rows, [name, offset, words].  pool: `PagePool.meta`.
+    position: the log offset of the next record to process. All records before it are in the checkpoint.
+    clock_ms, floor_ms, retained_ms: T, F and R at that position.
+    least_ms: the least time ever accepted.
+    journal: pages of accepted bits (`Journal.to_json`).
+    stream: the stream's definition as a JSON value; None before the first `stream` record.
+    schemas: the stream's definitions by schema version, as JSON values.
+    metrics: `TaskMetrics.to_json`.
+    groups: group numbers by their fields, joined by commas.
+    next_group: the next group number to give.
+    cells: the cells of each group's rows, as [name, offset, words].
+    pool: `PagePool.meta`.
+    inputs: `InputMemory.to_json`.
+    history: the id of the history before the task's log; empty if there is none.
     """
 
     version: int
@@ -44,12 +51,14 @@ _decode = msgspec.msgpack.Decoder(TaskMeta).decode
 
 
 def encode_meta(meta: TaskMeta) -> bytes:
-    """The record's bytes."""
+    """Return the record's bytes."""
     return _encode(meta)
 
 
 def decode_meta(body: bytes, place: str) -> TaskMeta:
-    """The record that `encode_meta` wrote. Raises CheckpointVersionError, naming the place, for another version's."""
+    """Decode what `encode_meta` returned. Raises CheckpointVersionError for another version; the error
+    names `place`.
+    """
     try:
         meta = _decode(body)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,6 @@
-"""The metrics of a task through their lives: added, filling, warm, dropped; and what a checkpoint keeps of that."""
+"""The metrics of a task and their states: added, filling, warm or dropped. Also the part of a checkpoint that keeps
+them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +15,12 @@ from railgun.plan.program import TIME_MAX, TIME_MIN, Generation
 
 @dataclass(frozen=True, slots=True)
 class LiveMetric:
-    """A metric in a task. `added`: the place of its `add` record. `after_ms`: R at that record, TIME_MIN where
-    the task had accepted nothing. `generation`: with whom it fills."""
+    """A metric in a task.
+
+    added: the place in the catalogue of its `add` record.
+    generation: the metrics of one generation are filled together.
+    after_ms: R at its `add` record; TIME_MIN if the task had accepted nothing. Its fill has only events after this.
+    """
 
     definition: MetricDefinition
     added: int
@@ -23,7 +29,7 @@ class LiveMetric:
     warm: bool
 
     def reaches_back(self, clock_ms: int) -> bool:
-        """Does the window, at this clock, begin at or before `after_ms`?"""
+        """Whether its window, at this clock, begins at or before `after_ms`."""
         window = self.definition.resolved.window
         if self.after_ms == TIME_MIN:
             return False
@@ -37,9 +43,10 @@ class LiveMetric:
 
 @dataclass(slots=True)
 class Fill:
-    """How far a generation has come. (filled_ms, filled_seq): the last event met; TIME_MAX once full.
+    """How far the fill of a generation has come.
 
-    `durable`: a committed checkpoint holds the finished fill.
+    filled_ms, filled_seq: the time and the position of the last event that was added; TIME_MAX once full.
+    durable: whether a committed checkpoint has the finished fill.
     """
 
     after_ms: int
@@ -49,13 +56,13 @@ class Fill:
 
     @property
     def full(self) -> bool:
-        """Has it met every event up to its head?"""
+        """Whether every event up to its head has been added."""
         return self.filled_ms == TIME_MAX
 
 
 @dataclass(slots=True)
 class TaskMetrics:
-    """All metrics of one task, by name in the order of their adding, and their fills by generation."""
+    """All metrics of one task by name, in the order in which they were added, and their fills by generation."""
 
     by_name: dict[str, LiveMetric] = field(default_factory=dict)
     fills: dict[int, Fill] = field(default_factory=dict)
@@ -63,12 +70,12 @@ class TaskMetrics:
     open_generation: tuple[int, int, int] | None = (
         None  # (generation, delay, place) that a next `add` may join
     )
-    # Asked with every batch: found once after each change of `by_name`.
+    # These are read for every batch, so they are cached until `by_name` changes.
     _warming: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
     _has_bounds: bool | None = field(default=None, repr=False, compare=False)
 
     def add(self, change: AddMetric, *, has_accepted: bool, retained_ms: int) -> bool:
-        """A new metric. Returns whether it has to fill."""
+        """Add a metric. Returns whether it has to be filled."""
         window = change.metric.resolved.window
         if not has_accepted:
             self._put(LiveMetric(change.metric, change.place, 0, TIME_MIN, True))
@@ -83,14 +90,15 @@ class TaskMetrics:
             generation = joined[0]
         else:
             generation = change.place
-        # It has not begun: its start, where one was worked out for those already there, may be too late for this one.
+        # The fill counts as not begun. If a start was computed for the metrics already in the generation, it may be
+        # too late for this one.
         self.fills[generation] = Fill(retained_ms, TIME_MIN, TIME_MIN)
         self.open_generation = generation, window.delay_ms, change.place
         self._put(LiveMetric(change.metric, change.place, generation, retained_ms, False))
         return True
 
     def drop(self, name: str, added: int) -> bool:
-        """Forget a metric; returns whether it was there."""
+        """Drop a metric. Returns whether it was there."""
         metric = self.by_name.get(name)
         if metric is None or metric.added != added:
             return False
@@ -102,7 +110,7 @@ class TaskMetrics:
         return True
 
     def warm(self, name: str, added: int) -> LiveMetric | None:
-        """Make a metric warm; None where the record speaks of one that is gone or warm already."""
+        """Make a metric warm, and return it; None if it was dropped, replaced or warm already."""
         metric = self.by_name.get(name)
         if metric is None or metric.added != added or metric.warm:
             return None
@@ -110,16 +118,18 @@ class TaskMetrics:
         return metric
 
     def _put(self, metric: LiveMetric) -> None:
-        """Where it has taken another's place it stays there in the order."""
+        """Store a metric. One that replaces another of the same name keeps its place in the order."""
         self.by_name[metric.definition.name] = metric
         self._warming = self._has_bounds = None
 
     def close_generation(self) -> None:
-        """An event was accepted or a fill has begun: what is added from now on fills apart from what was before."""
+        """End the open generation, because an event was accepted or a fill has begun. Metrics that are added later
+        get another one.
+        """
         self.open_generation = None
 
     def generations(self) -> list[Generation]:
-        """What the program is built from, generation 0 first."""
+        """Return the generations from which the program is built, generation 0 first."""
         members = self.members()
         return [
             Generation(number, tuple(members[number]), fill.after_ms, fill.filled_ms, fill.filled_seq)
@@ -128,7 +138,7 @@ class TaskMetrics:
         ]
 
     def members(self) -> dict[int, list[ResolvedMetric]]:
-        """By generation, its metrics in the order added."""
+        """Return the metrics of each generation, in the order in which they were added."""
         found: dict[int, list[ResolvedMetric]] = {}
         for metric in self.by_name.values():
             found.setdefault(metric.generation, []).append(metric.definition.resolved)
@@ -136,24 +146,24 @@ class TaskMetrics:
 
     @property
     def has_bounds(self) -> bool:
-        """Is there a metric that may lack events of long ago?"""
+        """Whether any metric may lack events of long ago."""
         if self._has_bounds is None:
             self._has_bounds = any(metric.after_ms > TIME_MIN for metric in self.by_name.values())
         return self._has_bounds
 
     @property
     def warming(self) -> tuple[str, ...]:
-        """Names of metrics that do not answer yet."""
+        """The names of the metrics that do not answer yet."""
         if self._warming is None:
             self._warming = tuple(name for name, metric in self.by_name.items() if not metric.warm)
         return self._warming
 
     def ready_to_warm(self) -> list[LiveMetric]:
-        """Warming metrics whose finished fill is in a durable checkpoint."""
+        """Return the warming metrics whose finished fill is in a durable checkpoint."""
         return [m for m in self.by_name.values() if not m.warm and self.fills[m.generation].durable]
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """Return the content for a checkpoint."""
         return {
             "last_place": self.last_place,
             "metrics": [
@@ -170,7 +180,9 @@ class TaskMetrics:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> "TaskMetrics":
-        """What `to_json` wrote; a fill that is full there is durable, since the checkpoint was."""
+        """Restore what `to_json` returned. A fill that is full there is durable, because the checkpoint
+        was durable.
+        """
         metrics = cls(last_place=body["last_place"])
         for number, (after_ms, filled_ms, filled_seq) in body["fills"].items():
             metrics.fills[int(number)] = Fill(after_ms, filled_ms, filled_seq, filled_ms == TIME_MAX)

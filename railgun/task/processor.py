@@ -1,4 +1,6 @@
-"""One task: its reservoir, its state, its plan. Records of its log in, replies out; knows no transport."""
+"""Processes one task: records of its log go in, replies come out. It owns the reservoir, the state and the plan, and
+does not know the transport.
+"""
 
 import math
 import weakref
@@ -63,17 +65,18 @@ from reservoir.reservoir import Reservoir
 from reservoir.reservoir import Settings as ReservoirSettings
 from reservoir.segments.length import Length
 
-# A brief bit of background work is this much smaller; of a checkpoint, which holds the interpreter while it writes,
-# even more.
+# A brief step is smaller by these factors. Checkpoints hold the interpreter lock while they write, so their steps are
+# even smaller.
 _BRIEF_SHARE, _BRIEF_CHECKPOINT_SHARE = 8, 16
-# After so long it ends behind the part that it is at: an event that came meanwhile waits for no more than that.
+# After this time a brief step ends with the part that it is doing, so that an event waits for no longer than that.
 _BRIEF_S = 0.0003
-# Rows that take on a new layout at a time, before they are wanted.
+# How many rows are converted to a new layout at a time, before an event needs them.
 _UPGRADED_ROWS = 64
-# Definitions often change many at a time: rows and fills wait until they have stood for so long (but no longer than
-# that), since each change makes rows outdated again, and metrics that begin together fill together.
+# Definitions often change several times in a row. So rows and fills wait until no change has come for the first of
+# these times, but no longer than the second. Each change makes converted rows outdated, and metrics that start
+# together are filled together.
 _SETTLED_S, _SETTLED_AT_LATEST_S = 0.1, 1.0
-# Slots looked at for rows of dropped groups.
+# How many slots are searched at a time for rows of dropped groups.
 _LEAVING_SLOTS = 2_048
 
 
@@ -104,7 +107,8 @@ class TaskProcessor:
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
         self.inputs, self._writer = InputMemory(), ReplyWriter(identity)
-        # No work holds its task strongly: the memory of a closed one is free at once, not after a collection of cycles.
+        # The parts hold their task weakly. So the memory of a closed task is freed at once, and not at the next
+        # garbage collection.
         itself: TaskProcessor = weakref.proxy(self)
         self.fills = FillWork(itself)
         self.stream: StreamDefinition | None = None
@@ -125,7 +129,7 @@ class TaskProcessor:
         self.checkpoints = CheckpointWork(itself)
 
     def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
-        """Once recovered: checkpoints are due from now on."""
+        """Enable checkpoints. To be called once the task is recovered."""
         self.checkpoints = CheckpointWork(weakref.proxy(self), sync_log)
 
     # --- records -----------------------------------------------------------------------------------
@@ -149,15 +153,21 @@ class TaskProcessor:
         self.busy_s += self.now() - started_s
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
-        """Process (offset of the first, records) whose replies nobody waits for; so many threads read the state."""
+        """Process records without sending replies.
+
+        batches: pairs of (offset of the first record, records).
+        threads: how many threads read the state.
+        """
         with self.store.reading_with(self._executor, threads):
             for first_offset, records in batches:
                 self.process(records, first_offset, discard_replies)
 
     def work(self, *, brief: bool = False) -> bool:
-        """A bounded bit of background work: rows, fills, sweeps, checkpoints. True: there is more to do now.
+        """Do a bounded amount of background work: rows, fills, sweep, checkpoints. Returns whether there is more to
+        do now.
 
-        brief: well under a millisecond, for whoever may be called any moment; the next call goes on behind that.
+        brief: whether it must take well under a millisecond, because the caller may get an event at any moment. The
+            next call goes on with the part after the last one.
         """
         started_s = now_s = self.now()
         parts = (self._tend_rows, self._fill, self._sweep, self._checkpoint)
@@ -191,7 +201,7 @@ class TaskProcessor:
 
     @property
     def _batch_max(self) -> int:
-        """Records per batch: bounded by count and by the bytes of their results."""
+        """How many records a batch may have. It is bounded by a number and by the bytes of the results."""
         settings = self.settings
         metrics = max(1, len(self.metrics.by_name))
         return max(1, min(settings.batch_events_max, settings.result_bytes_max // (17 * metrics)))
@@ -240,17 +250,19 @@ class TaskProcessor:
         return replies
 
     def _repeated(self, replies: Replies, again: Met) -> Replies:
-        """Keep the replies to records that an input topic may give again; find those that it did."""
+        """Keep the replies to records that an input topic may give again, and replace the replies to those that came
+        again.
+        """
         if len(again.fresh):
             self.inputs.keep(self._writer.rows(replies, again.fresh))
         return replace(replies, repeats=again.repeats) if again.repeats else replies
 
     def encode(self, replies: Replies) -> list[tuple[int, bytes]]:
-        """(front-end, reply record) for every front-end that waits for some of the replies just delivered."""
+        """Return (front-end, reply record) for every front-end that waits for some of the replies just delivered."""
         return self._writer.records(replies)
 
     def append(self, decoded: Decoded, admitted: Admitted, *, restoring: bool = False) -> None:
-        """Give a batch's accepted records to the reservoir."""
+        """Append a batch's accepted records to the reservoir."""
         words, machine, admission = self.reservoir.words, self.machine, self.admission
         _, accepted, times, clocks = admission.addresses
         words[at.IN_N], words[at.IN_ACCEPTED] = decoded.n, accepted
@@ -266,7 +278,7 @@ class TaskProcessor:
             self.reservoir.append()
 
     def _settle(self, admitted: Admitted, n: int) -> None:
-        """After a batch: chunks that are due are sealed, the position moves."""
+        """Finish a batch: advance the position, and seal the chunks that are due."""
         self.position += n
         if admitted.count:
             self.metrics.close_generation()
@@ -276,7 +288,7 @@ class TaskProcessor:
             self.journal.trim(self.position if oldest is None else oldest)
 
     def _retain(self) -> None:
-        """R after what has happened so far."""
+        """Advance R, the retention bound, to the present clock."""
         if (
             self.stream is not None
             and self.stream.retention_ms is not None
@@ -315,7 +327,7 @@ class TaskProcessor:
         self._retain()
 
     def apply(self, change: Change | Warm) -> None:
-        """Bring a change into force. One that is in force already is skipped."""
+        """Apply a change of the catalogue. A change that was applied before is skipped."""
         if isinstance(change, Warm):
             self._warm(change)
             return
@@ -341,15 +353,16 @@ class TaskProcessor:
             self._is_built = False
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
-        """Changes will be in the log soon: have the chunks decoded that the metrics among them will need. Returns what
-        may be waited for. No result depends on it.
+        """Decode the chunks that metrics among these changes will need. The changes will be in the log soon.
+
+        Returns handles that the caller may wait for. No result depends on this.
         """
         added = [
             change.metric.resolved
             for change in changes
             if isinstance(change, AddMetric) and change.metric.home == self.identity.partitioner
         ]
-        # A change that adds fields besides is not in the stream's types yet.
+        # If another change adds fields too, the stream's types do not have them yet.
         is_growing = all(isinstance(change, AddMetric) for change in changes)
         is_ready = self._is_built and self.admission.has_accepted
         if not added or not is_growing or self.stream is None or not is_ready:
@@ -373,7 +386,9 @@ class TaskProcessor:
         self._is_built = False
 
     def _build(self) -> None:
-        """What control records changed takes shape once, before the next event or the end of the call."""
+        """Rebuild the program if control records have changed something. So several changes in a row cause one
+        rebuild.
+        """
         if not self._is_built:
             self.rebuild()
             self._rebuilt_s = self.now()
@@ -388,7 +403,7 @@ class TaskProcessor:
         self.metrics.warm(change.name, change.added)
 
     def rebuild(self) -> None:
-        """Make the program of the metrics in force and everything that hangs on it."""
+        """Make the program of the metrics in force, and everything that depends on the program."""
         if self.stream is None:
             raise TaskError(str(self.identity), "a metric came before its stream")
         self._is_built = True
@@ -401,18 +416,22 @@ class TaskProcessor:
         self.fills.start()
 
     def ready_to_warm(self) -> list[Warm]:
-        """The `warm` records that are due: for metrics whose finished fill is in a durable checkpoint."""
+        """Return the `warm` records that are due: those of metrics whose finished fill is in a durable checkpoint."""
         return [
             Warm(self.identity.stream, metric.definition.name, metric.added)
             for metric in self.metrics.ready_to_warm()
         ]
 
     def digest(self) -> str:
-        """The logical content as one number, in hex: equal on every copy that has come to this position. Slow."""
+        """Return a digest of the logical content, in hex. It is equal on every copy of the task at this position.
+        Slow.
+        """
         return digest(self)
 
     def close(self) -> None:
-        """Let the folder go, whatever fails. What the last checkpoint does not hold comes from the log again."""
+        """Close all files. An error does not keep the others open. What the last checkpoint lacks will be read from
+        the log again.
+        """
         with ExitStack() as closing:
             closing.callback(self.store.close)
             closing.callback(self.reservoir.close)
@@ -420,7 +439,7 @@ class TaskProcessor:
 
 
 def open_state(folder: Path, settings: TaskSettings) -> Store:
-    """The state store of a task's folder."""
+    """Open the state store of a task's folder."""
     limits = StoreLimits(settings.write_buffer_bytes, settings.block_cache_bytes)
     return Store(folder / "state", limits)
 
@@ -434,7 +453,7 @@ def open_reservoir(
     length: Length,
     executor: Executor,
 ) -> Reservoir:
-    """The reservoir of a task's folder, cut back to a checkpoint's length."""
+    """Open the reservoir of a task's folder, cut back to the length in a checkpoint."""
     needed = ReservoirSettings(
         stream_key=key,
         chunk_events=settings.chunk_events,

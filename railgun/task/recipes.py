@@ -1,4 +1,4 @@
-"""Columns of numbers computed of columns of numbers: what needs no raw record."""
+"""Computes columns of numbers from other columns of numbers, without the raw records."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,16 +13,18 @@ from railgun.plan.hot import HotPlan, field_column
 from reservoir.columns import ColumnData, HotColumn, Recipe, StoredColumn
 from reservoir.native.jit import address, array_at
 
-# So many rows at once at least, and as many as make so many values: vectors that stay in the processor's caches.
+# At least this many rows are computed at once, and more as long as they have no more values than this. So the vectors
+# stay in the processor's caches.
 _BLOCK_ROWS, _BLOCK_VALUES = 1_024, 1 << 15
 _NONE_NULL = np.zeros(_BLOCK_VALUES, np.uint8)
 
 
 def recipe_for(hot: HotPlan, columns: Sequence[HotColumn]) -> Recipe | None:
-    """How these columns of a plan are made of the columns of the fields that they read; None where they cannot be.
+    """Return how to compute these columns of a plan from the columns of the fields that they read; None if that is
+    impossible.
 
-    A program computes the same words from them as on arrival (docs/decisions/0002). Raises KeyError for a column that
-    is not of this plan.
+    The program computes the same words as on arrival (docs/decisions/0002). Raises KeyError for a column that is not
+    in this plan.
     """
     roots = hot.values(columns)
     if roots is None:

@@ -1,4 +1,4 @@
-"""Opening a task: from nothing, or from its last durable checkpoint and the log."""
+"""Opens a task: a new one, or from its last durable checkpoint and the log."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,7 +23,7 @@ from reservoir.files import Files
 from reservoir.segments.length import Length
 
 ReadLog = Callable[[int, int], Iterable[tuple[int, Records]]]
-"""(first, end) -> consecutive (offset of the first, records) that cover the offsets first to end."""
+"""(first, end) -> consecutive pairs (offset of the first record, records) for the offsets from first to end - 1."""
 
 
 def open_task(
@@ -37,13 +37,13 @@ def open_task(
     log_start: int = 0,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
-    """A task as its last durable checkpoint left it; `position` says which record it wants next.
+    """Open a task from its last durable checkpoint. `position` of the result is the offset that it needs next.
 
-    log_start: the first offset that the log still has. Where the checkpoint needs an earlier one, or there is no
-    checkpoint and the log does not begin at 0, nothing is touched: LogGapError.
-    environment: clocks, randomness and executor of the task; this process's own where none is given.
+    log_start: the first offset that the log still has. LogGapError is raised if the checkpoint needs an earlier one,
+        or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
+    environment: clocks, randomness and executor of the task; those of this process if None.
 
-    Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError, OSError.
+    Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError and OSError.
     """
     settings, environment = settings or TaskSettings(), environment or TaskEnvironment()
     store = open_state(folder, settings)
@@ -70,7 +70,9 @@ def open_task(
 
 
 def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
-    """Before anything is cut: can the log give what is needed after this checkpoint?"""
+    """Raise LogGapError if the log lacks records that are needed after a checkpoint. This is checked before any file
+    is changed.
+    """
     needed = 0
     if meta is not None:
         needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
@@ -84,13 +86,13 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
 
 
 def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
-    """A commit record: the task's meta, and the reservoir's length that was known once it was synced."""
+    """Decode a commit record: the task's meta data, and the length of the reservoir after it was synced."""
     meta_bytes, length_bytes = split_meta(body)
     return decode_meta(meta_bytes, place), Length(*msgspec.msgpack.decode(length_bytes))
 
 
 def split_meta(body: bytes) -> tuple[bytes, bytes]:
-    """The two parts of a commit record: what was known when its epoch closed, and what syncing said."""
+    """Split a commit record: what was known when its epoch was closed, and what became known by syncing."""
     size = int.from_bytes(body[:4], "little")
     return body[4 : 4 + size], body[4 + size :]
 
@@ -122,7 +124,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
 
 
 def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
-    """The duplicate memory from the sealed acceptances that lie before the journal."""
+    """Restore the duplicate memory from sealed events that were accepted before the journal."""
     first = task.journal.first_offset
     before = meta.position if first is None else first
     task.admission.expect(min(dedup_events, task.reservoir.sealed_rows))
@@ -131,7 +133,9 @@ def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
 
 
 def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
-    """Read a page of the journal's records again: what was accepted, and is not sealed, is open again."""
+    """Read the records of a page of the journal again, and put those that were accepted but not sealed back into the
+    open region.
+    """
     admission = task.admission
     admission.set_lateness(page.lateness_ms, discard=page.discard)
     admission.restore(page.clock_ms, page.floor_ms)

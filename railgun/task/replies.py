@@ -1,6 +1,6 @@
-"""What a task answers: columns of results for a run of consecutive records.
+"""What a task answers to a run of consecutive records, as columns of results.
 
-Results are *partial* where a metric lacks events of long ago (docs/semantics.md: Life of a metric).
+A result is *partial* if its metric lacks events of long ago (docs/semantics.md: Life of a metric).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +34,10 @@ from railgun.wire.reply import (
 def partials_of(
     metrics: TaskMetrics, names: Sequence[str], admitted: Admitted, n: int, least_ms: int
 ) -> list[Partial]:
-    """The partial metrics of a batch; least_ms: the least time accepted before it.
+    """Return the partial metrics of a batch. least_ms: the least time that was accepted before the batch.
 
-    A warm metric is partial in a row where an event at or before its bound has been accepted by then and its
-    window begins at or before that bound.
+    A warm metric is partial in a row if its window begins at or before the metric's bound, and an event at or before
+    that bound has been accepted by then.
     """
     accepted = admitted.accepted[:n] != 0
     least_after = least_ms
@@ -58,7 +58,10 @@ def partials_of(
 
 
 def _rows_reaching_back(metric: LiveMetric, admitted: Admitted, n: int) -> int:
-    """How many rows from the first have a window that begins at or before the bound: the clock only grows."""
+    """Return how many rows, counted from the first one, have a window that begins at or before the bound.
+
+    These rows come first, because the clock only grows.
+    """
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
@@ -71,13 +74,17 @@ def _rows_reaching_back(metric: LiveMetric, admitted: Admitted, n: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Answers to n consecutive event records. Arrays are the task's own and hold until its next call.
+    """Answers to n consecutive event records. The arrays belong to the task and are valid until its next call.
 
-    first_offset: log position of the first record.  decoded: header columns of the records (status not 0: the
-    record could not be read and has no answer).  accepted, late (railgun.task.admission.LATE_...), duplicate: uint8[n].
-    out: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: results as the interpreter
-    wrote them, of the metrics `names` of `types`; warming ones are null.  partials: which metrics lack events up to
-    a bound, in which rows.  repeats: rows that get the reply of an earlier record, whatever the columns hold there.
+    first_offset: the offset of the first record in the log.
+    decoded: the header columns of the records. A record whose status is not 0 could not be read and has no answer.
+    accepted, late, duplicate: uint8[n]; `late` has railgun.task.admission.LATE_...
+    out: uint64[metrics, stride, 2]; results as the interpreter writes them, null for warming metrics.
+    nulls: uint8[metrics, stride].
+    heap: the bytes of string results.
+    names, types: the names and types of the metrics.
+    partials: which metrics lack events up to a bound, and in which rows.
+    repeats: rows that get the reply of an earlier record. Their values in the columns do not count.
     """
 
     first_offset: int
@@ -97,25 +104,25 @@ class Replies:
 
     @property
     def columns(self) -> list[MetricColumn]:
-        """The metrics' results, a column each."""
+        """The results as one column for each metric."""
         return [
             MetricColumn(name, type_, self.out[index, : self.n], self.nulls[index, : self.n], self.heap)
             for index, (name, type_) in enumerate(zip(self.names, self.types))
         ]
 
     def source(self, identity: TaskIdentity) -> ReplySource:
-        """The task and its metrics, as reply records describe them."""
+        """Return the task and its metrics, as reply records describe them."""
         metrics = tuple(
             _described(name, type_, name in self.warming) for name, type_ in zip(self.names, self.types)
         )
         return ReplySource(identity.stream, identity.partitioner, identity.partition, metrics)
 
     def metrics(self, row: int) -> dict[str, Value]:
-        """One record's results by metric name."""
+        """Return the results of one record, by the names of metrics."""
         return {column.name: column.value(row) for column in self.columns}
 
     def partial(self, row: int) -> dict[str, int]:
-        """By name the time (ms) up to and including which events are missing from one record's results."""
+        """Return for each partial metric of one record the time, in ms, up to and including which it lacks events."""
         return {self.names[p.metric]: p.bound_ms for p in self.partials if p.first_row <= row < p.after_row}
 
 
@@ -129,7 +136,7 @@ class ReplyWriter:
         self._whole: tuple[int, bytes] | None = None
 
     def records(self, replies: Replies) -> list[tuple[int, bytes]]:
-        """(front-end, record) for every front-end that waits for some of them."""
+        """Return a pair (front-end, reply record) for every front-end that waits for some of the replies."""
         decoded = replies.decoded
         whole, self._whole = self._whole, None
         if whole is not None and whole[0] == replies.first_offset:
@@ -137,7 +144,7 @@ class ReplyWriter:
             if destination is not None:
                 return [(destination, whole[1])]
         if decoded.exceptions:
-            # What stands there of who waits for an answer is of another record.
+            # The column `reply_to` is not valid for records that could not be read: it holds values of other records.
             decoded.reply_to[np.flatnonzero(decoded.status[: replies.n] != Status.OK)] = NO_REPLY
         repeated: list[tuple[int, bytes]] = []
         for row, repeat in replies.repeats.items():
@@ -149,15 +156,15 @@ class ReplyWriter:
         return self._ready(replies).encode(_of_batch(replies)) + repeated
 
     def rows(self, replies: Replies, rows: npt.NDArray[np.int64]) -> bytes:
-        """The record of some rows, int64[...] ascending, whoever waits for them."""
+        """Return one reply record for some rows (int64[...], ascending), whichever front-ends wait for them."""
         record = self._ready(replies).encode_rows(_of_batch(replies), rows)
         if len(rows) == replies.n:
-            # `records` of the same replies is this one, where one front-end waits for them all.
+            # If one front-end waits for all rows, `records` returns this same record.
             self._whole = replies.first_offset, record
         return record
 
     def _ready(self, replies: Replies) -> ReplyEncoder:
-        """The encoder of the metrics that they are of."""
+        """Return an encoder for the metrics of these replies."""
         metrics = replies.names, replies.types, replies.warming
         if self._encoder is None or metrics != self._metrics:
             self._encoder, self._metrics = ReplyEncoder(replies.source(self._identity)), metrics
@@ -178,4 +185,4 @@ def _described(name: str, type_: Type, warming: bool) -> ReplyMetric:
 
 
 def discard_replies(replies: Replies) -> None:
-    """Takes replies that nobody waits for."""
+    """Do nothing with replies. For records that nobody waits for."""

@@ -1,12 +1,12 @@
-"""Cells of dropped metrics: they stay in the row layouts until a sweep has let go of what they hold.
+"""Cells of dropped metrics. They stay in the row layouts until the sweep has freed what they refer to.
 
-A cell may refer to pages: trees, wide sums, strings held by count. Leaving it out of the layout at once would
-leave those to nobody. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
-updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout is without it.
-Sums of doubles are by far the most frequent of these cells, and their wide pages the rarest of all pages: a task that
-has made no page yet keeps nothing of them.
+A cell may refer to pages: trees, wide sums, strings with a reference count. If it left the layout at once, nothing
+    would free these. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
+    updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout leaves it out. Sums of
+    doubles are by far the most frequent of these cells, and their wide pages the rarest pages. So a task that has
+    never made a page does not keep cells for them.
 
-The kernel here empties some cells of many rows; each row is marked dirty first, so that its old image is kept.
+The kernel here empties some cells of many rows. It first marks each row as dirty, so that its old image is kept.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ from reservoir.native.jit import call_entry, jit, ld64, ldi64, sti64
 # A cell, int64 words.
 (RESET_OP, RESET_OFFSET, RESET_CELL_WORDS, RESET_TYPE) = range(4)
 RESET_WORDS = 4
-# Behind the arguments of `railgun.interpreter.rare`: the row at which it stopped.
+# After the arguments of `railgun.interpreter.rare`: the row at which it has stopped.
 BLOCK_AT_ROW = rare.CALL_WORDS
 BLOCK_WORDS = rare.CALL_WORDS + 1
 
@@ -43,9 +43,10 @@ def _is_clear(cell: int, words: int) -> Any:
 def reset_cells(
     table: int, pool: int, rows: int, n: int, cells: int, count: int, reset: int, block: int
 ) -> Any:
-    """Empty `count` cells (int64[count, 4]) of n rows (addresses, int64[n]), from the row in BLOCK_AT_ROW on.
+    """Empty `count` cells (int64[count, 4]) of n rows (addresses, int64[n]), starting at the row in BLOCK_AT_ROW.
 
-    reset: the entry point of `rare.reset_rare`.  0, or a status of the table or the pool: serve it, call again.
+    reset: the entry point of `rare.reset_rare`.
+    Returns 0, or a status of the table or the pool. The caller handles that status and calls again.
     """
     for i in range(ldi64(block + BLOCK_AT_ROW * 8), n):
         row = ldi64(rows + 8 * i)
@@ -75,24 +76,24 @@ _VALUES = (codes.LATEST, codes.EARLIEST, codes.LEAST, codes.GREATEST)
 
 
 class CellKind(NamedTuple):
-    """What a cell is: the op of its updates and the type of its values (railgun.aggregators.codes)."""
+    """The kind of a cell: the op of its updates and the type of its values (railgun.aggregators.codes)."""
 
     op: int
     type_code: int
 
     @property
     def has_pages(self) -> bool:
-        """May it refer to something outside the row?"""
+        """Whether such a cell may refer to something outside the row."""
         return self.has_string or self.op in _WIDE or self.op in _TREES
 
     @property
     def has_string(self) -> bool:
-        """May it refer to a string itself, without a page?"""
+        """Whether such a cell may refer to a string directly, without a page."""
         return self.op in _VALUES and self.type_code == codes.TYPE_STRING
 
 
 class HeldCell(NamedTuple):
-    """A cell that may refer to pages: its kind, the byte offset in the row, its size in words."""
+    """A cell that may refer to pages: its kind, its byte offset in the row, and its size in words."""
 
     kind: CellKind
     offset: int
@@ -100,7 +101,7 @@ class HeldCell(NamedTuple):
 
 
 def cell_kinds(program: Program) -> dict[tuple[int, int], CellKind]:
-    """By group and byte offset in the row, what the cells of a program are (buckets left out)."""
+    """Return the kinds of the cells of a program, by group and byte offset in the row. Buckets are left out."""
     found: dict[tuple[int, int], CellKind] = {}
     for node in program.nodes.tolist():
         for op in program.updates[node[at.NODE_UPDATES] : node[at.NODE_UPDATES_END]].tolist():
@@ -112,9 +113,10 @@ def cell_kinds(program: Program) -> dict[tuple[int, int], CellKind]:
 def retire(
     old: GroupLayout, new: GroupLayout, kinds: Mapping[tuple[int, int], CellKind], *, has_pages: bool
 ) -> list[tuple[int, int, int]]:
-    """Keep in `new` the cells of `old` that it lacks and that may hold pages; how cells move, as set_layout wants.
+    """Keep those cells of `old` in `new` that it lacks and that may refer to pages. Returns the moves of cells for
+    set_layout.
 
-    has_pages: whether the task has ever made a page that is no string.
+    has_pages: whether the task has ever made a page that is not a string.
     """
     if old.cells and old.cells.items() <= new.cells.items():
         return [(0, 0, old.words)]
@@ -136,12 +138,12 @@ def retire(
 
 
 def is_retired(name: str) -> bool:
-    """Is this the name of a retired cell?"""
+    """Whether this is the name of a retired cell."""
     return name.startswith(_RETIRED + "|")
 
 
 def retired_cells(layout: GroupLayout) -> list[HeldCell]:
-    """The retired cells of a layout."""
+    """Return the retired cells of a layout."""
     found: list[HeldCell] = []
     for name, (offset, words) in layout.cells.items():
         if is_retired(name):
@@ -151,7 +153,9 @@ def retired_cells(layout: GroupLayout) -> list[HeldCell]:
 
 
 def without_retired(layout: GroupLayout, names: Collection[str]) -> GroupLayout:
-    """The next version of a layout, without these retired cells. Those in use come first and stay where they are."""
+    """Return the next version of a layout without these retired cells. The cells in use come first, and
+    do not move.
+    """
     left = GroupLayout(layout.group, layout.fields, layout.version + 1)
     left.cells = {name: place for name, place in layout.cells.items() if not is_retired(name)}
     left.words = max((offset + words for offset, words in left.cells.values()), default=0)

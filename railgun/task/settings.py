@@ -1,4 +1,4 @@
-"""What a task is given: which task it is, its limits in memory and files, and how often it checkpoints."""
+"""What a task is given: its identity, its limits in memory and files, and how often it takes checkpoints."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TaskIdentity:
-    """Which task: a partition of a stream's partitioner. `key`: the stream's 16 secret bytes."""
+    """Identifies a task: a partition of a stream's partitioner. `key`: the stream's 16 secret bytes."""
 
     stream: str
     partitioner: str
@@ -20,19 +20,24 @@ class TaskIdentity:
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """Limits in bytes, events, seconds. None of them changes a result, only speed and memory.
+    """Limits in bytes, events and seconds. None of them changes a result, only speed and memory.
 
-    row_cache_bytes: entity rows in memory. page_cache_bytes: pages of trees, strings and wide sums in memory.
-    chunk_cache_bytes: decoded chunks in memory. block_cache_bytes: blocks of stored state in memory.
-    write_buffer_bytes: state written and not in tables yet. chunk_events, segment_bytes: of a task's events on disk;
-    a task that has some goes on with chunks as large as they were. batch_events_max: records run in one go.
-    crossings_max: crossing rows held at a time. checkpoint_interval_s: from the end of one checkpoint to the start of
-    the next. checkpoint_bytes: of state written after the end of one (rows that have no room in memory), at which the
-    next comes too: the old values of what they overwrite lie on disk until then.
-    replay_s: a checkpoint comes earlier where a recovery would take longer than this to do again what came, as far as
-    the process has time to spare. trickle_bytes: state written between two batches while a checkpoint is under way,
-    less where it takes long.
-    sweep_interval_s: between two slices of the sweep for rows that hold nothing any more.
+    row_cache_bytes: for rows of entities in memory.
+    page_cache_bytes: for pages of trees, strings and wide sums in memory.
+    chunk_cache_bytes: for decoded chunks in memory.
+    block_cache_bytes: for blocks of stored state in memory.
+    write_buffer_bytes: for written state that is not in tables yet.
+    chunk_events, segment_bytes: the size of chunks and segments on disk. A task that has chunks keeps their size.
+    batch_events_max: how many records are run at once.
+    crossings_max: how many crossing rows are held at a time.
+    checkpoint_interval_s: from the end of one checkpoint to the start of the next.
+    checkpoint_bytes: the next checkpoint also comes once this much state was written after the end of one (rows that
+        have no room in memory). The old values of what these writes overwrite stay on disk until then.
+    replay_s: a checkpoint comes earlier if a recovery would take longer than this to process the new records again,
+        as far as the process has time to spare.
+    trickle_bytes: how much state is written between two batches while a checkpoint is under way; less if that takes
+        long.
+    sweep_interval_s: between two slices of the sweep, which deletes rows that hold nothing any more.
     """
 
     row_cache_bytes: int = 512 * MIB

@@ -1,8 +1,8 @@
-"""The slow sweep of a task's rows: empty ones go, and retired cells let go of what they hold.
+"""The slow sweep over a task's rows. It deletes empty rows, and empties retired cells.
 
-A row is empty when the cells of its sliding and infinite windows are zeros and its tumbling buckets are past: an
-entity not heard of for long costs nothing. What the sweep does changes no result, so it may run at any time
-between batches; it runs a slice now and then (`TaskSettings.sweep_interval_s`).
+A row is empty when the cells of its sliding and infinite windows are zero and its tumbling buckets are past. So an
+entity without events for long costs nothing. The sweep changes no result, so it may run at any time between batches.
+It runs a slice now and then (`TaskSettings.sweep_interval_s`).
 """
 
 import numpy as np
@@ -23,18 +23,19 @@ from railgun.task.view import TaskView
 from reservoir.distinct import distinct
 from reservoir.native.jit import address, entry_address
 
-# Rows looked at in a slice. Where an eighth of them goes, the next slice comes soon.
+# How many rows a slice looks at. If an eighth of them is deleted, the next slice comes soon.
 _ROWS_MAX = 128
 _WORTHWHILE = 8
 _HASTE = 16
-# Of a slice in shares, no further one begins after so long: looking is cheap, deleting is not.
+# After this time, no further share of a slice begins. Looking at rows is cheap, but deleting them is not.
 _SHARES_S, _SHARES_HASTE = 0.0003, 2
-# Steps that copies keep waiting until more of them are written in one; at most so many times as many.
+# After this many steps that had to wait for copies, a step writes more of them, up to the second number times as
+# many.
 _WAITS, _WAY_TIMES = 16, 4
 
 
 class SweepWork:
-    """The sweeps of one task. `deleted`: rows; `rounds`: times that all rows were looked at."""
+    """The sweep of one task. `deleted`: how many rows it has deleted."""
 
     def __init__(self, task: TaskView) -> None:
         self._task = task
@@ -57,11 +58,13 @@ class SweepWork:
 
     @property
     def rounds(self) -> int:
-        """How often all rows were looked at."""
+        """How often all rows have been looked at."""
         return self._rows.rounds
 
     def rebuilt(self) -> None:
-        """The program has changed: what an empty row is, and what is retired, is worked out before the next slice."""
+        """Note that the program has changed. The next slice first works out again which rows are empty and which
+        cells are retired.
+        """
         self._is_told, self._changed_in = False, self._task.table.epoch
 
     def _learn(self) -> None:
@@ -70,15 +73,18 @@ class SweepWork:
         machine = self._task.machine
         self._retired = machine.retired()
         if not self._emptying:
-            # Cells that retire while rows are gone through wait for the next time: where metrics come and go one after
-            # another, beginning anew for each would never come to an end, and rows grow with each of them.
+            # Cells that are retired during a pass wait for the next one. If metrics come and go often, a pass that
+            # started again for each of them would never end, and rows would grow with each metric.
             self._emptying = machine.retired_names()
             self._left = [keys.group_range(group) for group in sorted(self._retired)]
             self._stored_by = self._changed_in
 
     def step(self, shares: int = 1) -> bool:
-        """A slice of the sweep, where one is due and deleting rows means no long writing first; of so many shares
-        those that are done in well under a millisecond. True: the next is due soon.
+        """Do a slice of the sweep, if one is due and deleting rows would not first cause long writes.
+
+        shares: with more than 1, a slice is divided into so many shares, and as many of them are done as fit into
+            well under a millisecond.
+        Returns whether the next slice is due soon.
         """
         task, begun_s = self._task, self._task.now()
         if begun_s < self._next_s:
@@ -112,9 +118,10 @@ class SweepWork:
         return self._goes_on
 
     def _flush_old_copies(self) -> bool:
-        """Are no copies left of a checkpoint under way, all of which would be written before a row is deleted?
+        """Write some of the old copies of rows that a checkpoint under way still needs. Returns whether none is left.
 
-        Where events make more of them than a step writes, steps write more, or no row would go before its end.
+        All of these copies would have to be written before a row may be deleted. If events make more copies than a
+        step writes, later steps write more. Otherwise no row could be deleted before the checkpoint ends.
         """
         is_free = self._task.table.flush_some_copies(1 + self._kept_waiting // _WAITS)
         most = _WAITS * _WAY_TIMES - 1
@@ -127,7 +134,7 @@ class SweepWork:
         machine, program = self._task.machine, self._task.machine.program
         self._zeros, self._buckets, self._held = {}, {}, {}
         for group in program.groups:
-            # As it is by now: the program's own still has cells that were released meanwhile.
+            # The machine's layouts are used here: the program's own still have cells that were released meanwhile.
             layout = machine.layouts[group.group]
             tumbling: set[int] = set()
             words = {ROW_HEAD_BYTES + 8 * offset: size for offset, size in layout.cells.values()}
@@ -153,7 +160,7 @@ class SweepWork:
             ]
 
     def _rules(self) -> dict[int, EmptyRule]:
-        """By group, when a row is empty by now."""
+        """Return for each group when a row counts as empty now."""
         clock_ms = self._task.admission.clock_ms
         return {
             group: EmptyRule(
@@ -168,7 +175,7 @@ class SweepWork:
         }
 
     def _delete_empty(self, rules: dict[int, EmptyRule], rows_max: int) -> int:
-        """Look at some rows; how many were deleted."""
+        """Look at some rows, and delete those that are empty. Returns how many were deleted."""
         task = self._task
         rows = self._rows.step(rules, rows_max)
         if not len(rows):
@@ -183,10 +190,10 @@ class SweepWork:
     # --- retired cells -----------------------------------------------------------------------------
 
     def _empty_retired(self, rows_max: int) -> bool:
-        """A slice of the way through all stored rows of groups with retired cells. Is that the end of it?
+        """Empty retired cells in a slice of the stored rows. Returns whether all rows are done.
 
-        By now every row that was there when the cells retired has been stored, whether it is resident or not; in
-        rows that came later they have always been empty.
+        By now every row that existed when the cells were retired has been stored, whether it is in memory or not. In
+        later rows these cells have always been empty.
         """
         task = self._task
         if not self._left:
@@ -212,7 +219,7 @@ class SweepWork:
         return False
 
     def _empty(self, rows: npt.NDArray[np.int64], cells: list[HeldCell]) -> None:
-        """Empty cells of resident rows of one group."""
+        """Empty cells of rows of one group. The rows are in memory."""
         if not cells:
             return
         task = self._task

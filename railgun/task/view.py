@@ -1,4 +1,4 @@
-"""What the works of a task (checkpoints, fills, sweep, digest) see of it: its parts, and where it stands."""
+"""The interface through which background work of a task (checkpoints, fills, sweep, digest) sees the task."""
 
 from collections.abc import Callable
 from typing import Protocol

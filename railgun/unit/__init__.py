@@ -1,1 +1,1 @@
-"""Processor units: processes that own tasks, read their topics and send their replies."""
+"""Processor units: processes that run tasks, read the topics of these tasks and send their replies."""

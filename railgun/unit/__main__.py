@@ -1,4 +1,4 @@
-"""`python -m railgun.unit`: one unit, as the supervisor of its node starts it."""
+"""`python -m railgun.unit`: runs one unit, as the supervisor of its node starts it."""
 
 import argparse
 import logging
@@ -34,13 +34,18 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def settings_of(config: str | None, broker: str | None) -> Settings:
-    """The settings of a node: its file, the environment, the broker of the command line. Raises ConfigError."""
+    """Load the settings of a node: from its file, from the environment, and the broker from the command line.
+
+    Raises ConfigError.
+    """
     flags = flags_given({"--broker": ("cluster.broker", broker)})
     return load_settings(config, os.environ, flags)
 
 
 def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -> int:
-    """Run until asked to stop; 1 where it has to be started again."""
+    """Run a unit until it is asked to stop. Returns 0; or 1 after an error, when the supervisor starts the unit
+    again.
+    """
     arguments = _arguments(words)
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()

@@ -21,9 +21,11 @@ CLOCK = Clock()
 
 
 class IdleMeter:
-    """Told when the loop of a unit may wait; one thread calls all of it.
+    """Measures idle time. The unit's loop tells it when it may wait. One thread calls all methods.
 
-    now: a clock.  cpu_s: the processor time that this thread used.  waited_s: for so long it had nothing to do.
+    now: returns the time of a clock, in seconds.
+    cpu_s: returns the processor time that this thread has used, in seconds.
+    waited_s: for how many seconds the unit had nothing to do.
     """
 
     def __init__(
@@ -33,12 +35,15 @@ class IdleMeter:
         self.waited_s = 0.0
 
     def used_s(self) -> float:
-        """Seconds that it had something to do, waiting for a processor included; only differences mean anything."""
+        """Return for how many seconds the unit had something to do, including time spent waiting for a processor.
+
+        The value counts from an arbitrary start, so only differences have a meaning.
+        """
         return self._now() - self.waited_s
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
-        """What the block does not use of a processor is waiting."""
+        """Count the time in which the block uses no processor as idle."""
         started_s, begun_cpu_s = self._now(), self._cpu_s()
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the configuration says of tasks and of Kafka, as the rooms below want it."""
+"""Makes the settings of tasks and of the Kafka clients from the configuration."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from railgun.unit.spread import Spread
 
 
 def task_settings(settings: EngineSettings) -> TaskSettings:
-    """The most that each task gets."""
+    """Return the settings with the most that each task gets."""
     return TaskSettings(
         row_cache_bytes=settings.row_cache_bytes,
         page_cache_bytes=settings.page_cache_bytes,
@@ -23,7 +23,9 @@ def task_settings(settings: EngineSettings) -> TaskSettings:
 
 
 def kafka_settings(settings: Settings) -> KafkaSettings:
-    """How to reach the cluster's broker. Raises ConfigError for a setting that cannot be passed through."""
+    """Return the settings for reaching the cluster's broker. Raises ConfigError for a setting that cannot be passed
+    through.
+    """
     cluster = settings.cluster
     try:
         return KafkaSettings(cluster.broker, cluster.replication, settings.kafka)
@@ -32,17 +34,21 @@ def kafka_settings(settings: Settings) -> KafkaSettings:
         raise ConfigError(place, message) from None
 
 
-# What a task with much to do has fetched ahead, the others wait for: a tenth of a second's work, not more.
+# A task with much to do makes the others wait for everything that was fetched ahead for it. So at most about a tenth
+# of a second's work is fetched ahead.
 _FAIR = {"queued.min.messages": 10_000, "fetch.message.max.bytes": 1 << 20}
 
 
 def for_shared_consumer(settings: KafkaSettings) -> KafkaSettings:
-    """The same for a consumer that many tasks share."""
+    """Return these settings for a consumer that many tasks share."""
     return replace(settings, pass_through={**_FAIR, **settings.pass_through})
 
 
 def units_of(cluster: ClusterSettings) -> int:
-    """How many processes a node has. Raises ConfigError where nodes could not agree on who runs what."""
+    """Return how many processes a node has.
+
+    Raises ConfigError if nodes could disagree about which unit runs which task.
+    """
     if cluster.node_index >= cluster.node_count:
         raise ConfigError(
             "cluster.node_index",
@@ -57,5 +63,5 @@ def units_of(cluster: ClusterSettings) -> int:
 
 
 def share_of(cluster: ClusterSettings, index: int, units: int) -> Spread:
-    """What unit `index` of a node's `units` runs: tasks are dealt out over the units of all nodes."""
+    """Return which tasks unit `index` of a node's `units` runs. Tasks are dealt out over the units of all nodes."""
     return Spread(cluster.node_index * units + index, cluster.node_count * units)

@@ -1,6 +1,7 @@
-"""The end of a unit that was asked to stop: by when it gives up waiting, and by when it is over whatever holds it up.
+"""Bounds the time that a unit takes to stop: first it gives up waiting, and in the end the process is ended.
 
-Both lie within the time that the node gives it (`supervisor.STOP_S`): it ends by itself and says what was left.
+Both limits are shorter than the time that the node gives a unit (`supervisor.STOP_S`). So the unit ends by itself and
+can log what was left.
 """
 
 import logging
@@ -16,8 +17,9 @@ _log = logging.getLogger("railgun.unit")
 class Deadlines:
     """How long a unit that was asked to stop waits, in seconds.
 
-    acknowledged_s: for replies that are on their way to the broker.  closed_s: for what is still on its way to a
-    broker that was given up.  over_s: until the process is ended, whatever holds it up.
+    acknowledged_s: for replies that are on their way to the broker.
+    closed_s: for what is still on its way to a broker that is lost.
+    over_s: until the process is ended, whatever it still waits for.
     """
 
     acknowledged_s: float = 20.0
@@ -26,12 +28,15 @@ class Deadlines:
 
 
 DEADLINES = Deadlines()
-"""The ones in use; tests hand in shorter ones."""
+"""The deadlines in use. Tests pass shorter ones."""
 
 
 class Ending:
-    """Ends the process where it is not `over` so long after it was asked to stop: a call to a broker that is away can
-    take longer than there is. That is no worse than being killed: the next start goes on from the last checkpoints."""
+    """A watchdog: ends the process if it is still running some time after it was asked to stop.
+
+    A call to a broker that is away can take longer than a unit has. Ending the process is no worse than killing it,
+    as the next start goes on from the last checkpoints.
+    """
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class Ending:
         threading.Thread(target=self._watch, name="ending", daemon=True).start()
 
     def over(self) -> None:
-        """It has come to its end."""
+        """Note that the unit has stopped, so that the process is not ended."""
         self._over.set()
 
     def _watch(self) -> None:

@@ -1,4 +1,6 @@
-"""What a unit notes as it happens: records taken, where the time of a batch goes, how often its share has changed."""
+"""What a unit counts: the records taken, where the time of a batch goes, and how often its share of tasks has
+changed.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,13 +8,18 @@ from dataclasses import dataclass, field
 from railgun.telemetry.recording import BATCH_BOUNDS, SECONDS_BOUNDS, Buckets
 
 UNIT_STAGES = ("waiting", "process", "reply")
-"""From the broker's clock at the first record of a batch until it is taken; through its task, replies encoded and
-handed over; until the broker has acknowledged a reply record."""
+"""The stages that are timed. "waiting": from when the broker got the first record of a batch until the unit takes it.
+"process": until the task has processed the batch and its replies are encoded and handed over. "reply": until the
+broker has acknowledged a reply record."""
 
 
 @dataclass(slots=True, eq=False)
 class StreamFigures:
-    """Of one stream. records: taken, by partitioner.  batches: records taken together."""
+    """The figures of one stream.
+
+    records: how many records were taken, by partitioner.
+    batches: a distribution of how many records were taken together.
+    """
 
     records: Counter[str] = field(default_factory=Counter)
     batches: Buckets = field(default_factory=lambda: Buckets(BATCH_BOUNDS))
@@ -22,7 +29,7 @@ class StreamFigures:
 
 
 class UnitFigures:
-    """Of one unit. Each figure is written by one thread; reading needs no lock."""
+    """The figures of one unit. Each figure is written by one thread, and reading needs no lock."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamFigures] = {}
@@ -30,10 +37,10 @@ class UnitFigures:
         self.replies, self.dropped = 0, 0
 
     def stream(self, name: str) -> StreamFigures:
-        """The notes of a stream, made when they are first asked for."""
+        """Return the figures of a stream. They are created on the first call."""
         found = self._streams.get(name)
         return self._streams.setdefault(name, StreamFigures()) if found is None else found
 
     def streams(self) -> list[tuple[str, StreamFigures]]:
-        """All of them, by name, as they are now."""
+        """Return the present figures of all streams, by name."""
         return sorted(self._streams.copy().items(), key=lambda each: each[0])

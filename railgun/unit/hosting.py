@@ -1,6 +1,7 @@
-"""What a unit gives to the host of a task: a sink that sends its replies, and a writer of its `warm` records.
+"""Makes the hosts of a unit's tasks, with a sink that sends replies and a writer of `warm` records.
 
-Replies are counted until they are acknowledged. A unit writes each `warm` record once; tasks meet them in their logs.
+The sink counts replies until they are acknowledged. The writer writes each `warm` record once; tasks read it from
+their logs.
 """
 
 import math
@@ -29,7 +30,9 @@ from railgun.wire.records import Records
 
 
 class WarmRecords:
-    """Called for one host: as long as a record is due, and was not written yet."""
+    """Writes the `warm` records of one host's task. A record is written once, and again only if writing it has
+    failed.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -43,12 +46,12 @@ class WarmRecords:
                 self._written[warm] = self._transport.submit([Entry(place.where, records)])
 
 
-# Replies that are not acknowledged for so long are given up: the unit starts again.
+# If replies are not acknowledged within this time, the unit gives up and starts again.
 ACKNOWLEDGED_S = 180.0
 
 
 class TaskReplies:
-    """A `ReplySink` over the unit's producer."""
+    """A `ReplySink` that sends replies through the unit's producer."""
 
     def __init__(self, place: Place, sending: Sending) -> None:
         self._place, self._sending = place, sending
@@ -90,8 +93,12 @@ class TaskReplies:
 
 
 class Hosting:
-    """environment: of the tasks.  lanes: for what takes long.  copy: tells this unit from others that share a folder of
-    built history."""
+    """Makes hosts.
+
+    environment: clocks, randomness and executor for the tasks.
+    lanes: run long operations.
+    copy: distinguishes this unit from others that share a folder of built history.
+    """
 
     def __init__(
         self,
@@ -105,7 +112,7 @@ class Hosting:
         self._lanes, self._copy = lanes, copy
 
     def host(self, place: Place, settings: TaskSettings) -> TaskHost:
-        """The host of a task, which is not open yet."""
+        """Return a host for a task. It is not open yet."""
         offer = place.history.parents[2] / OFFER
         return TaskHost(
             place,

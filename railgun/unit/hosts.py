@@ -1,4 +1,4 @@
-"""The hosts of a unit's tasks: opened and closed in lanes, beside the loop; one that fails stops alone."""
+"""The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,10 +16,12 @@ _LOCKED_S = 0.5
 
 
 class UnitHosts:
-    """One thread uses it.
+    """Opens and closes the hosts of a unit's tasks. One thread uses it.
 
-    make: the host of a task, one of so many that are made together.  closed: told of each that was let go while the
-    unit goes on.  Raises what stops the whole unit: TransportError, and errors of the disk.
+    make: makes the host of a task. Its second argument numbers the hosts that one call of `assign` makes, from 1.
+    closed: is called with each host that was closed while the unit goes on.
+    by_key: the hosts of the unit's tasks.
+    Raises what stops the whole unit: TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class UnitHosts:
 
     @property
     def are_open(self) -> bool:
-        """Whether no host is still to be opened."""
+        """Whether no host is waiting to be opened or being opened."""
         return not self._opening and not self._locked
 
     def assign(self, places: Sequence[Place]) -> bool:
-        """From now on the unit runs the tasks of these places; whether that is a change."""
+        """Set which tasks the unit runs: close the hosts of others, and open those that are new. Returns whether that
+        is a change.
+        """
         needed = {place.key: place for place in places}
         dropped = [key for key in self.by_key if key not in needed]
         for key in dropped:
@@ -53,7 +57,9 @@ class UnitHosts:
         return bool(new or dropped)
 
     def advance(self) -> None:
-        """Take note of what has been opened and closed since; try again what was locked."""
+        """Note which hosts have been opened or closed since the last call, and open hosts again whose folder was
+        locked.
+        """
         for key, opening in list(self._opening.items()):
             if opening.done():
                 del self._opening[key]
@@ -69,12 +75,14 @@ class UnitHosts:
                 self._closed(host)
 
     def wait(self) -> None:
-        """Return once nothing is being opened or closed."""
+        """Wait until no host is being opened or closed."""
         for future in (*self._opening.values(), *(closing for _, closing in self._closing.values())):
             future.exception()
 
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
-        """Do something with a host that runs. An error of its task alone stops that task. True: as `do` said."""
+        """Run a function on a host, and return its result. An error that concerns only the host's task stops this
+        task.
+        """
         try:
             return bool(do())
         except OF_ONE_TASK as error:
@@ -83,7 +91,7 @@ class UnitHosts:
 
     def _open(self, key: TaskKey) -> None:
         if key in self._closing:
-            # The unit had the task before: it is looked at again.
+            # The unit had this task before, and its old host is still closing. `advance` tries again.
             self._locked[key] = 0.0
             return
         host = self.by_key[key]
@@ -94,7 +102,7 @@ class UnitHosts:
         try:
             opening.result()
         except StoreLockedError:
-            # Another process holds its folder for now.
+            # Another process still holds the folder.
             self._locked[key] = self._clock.now() + _LOCKED_S
         except TopicMissingError as error:
             stop_task(host, LogGapError(str(host.place.where), error.reason))
@@ -105,12 +113,12 @@ class UnitHosts:
         host = self.by_key.pop(key)
         self._opening.pop(key, None)
         self._locked.pop(key, None)
-        # In its lane: behind its opening.
+        # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)
 
 
 def stop_task(host: TaskHost, error: Exception) -> None:
-    """Stop a task for an error of its own. Where the disk failed it is raised: the unit starts again."""
+    """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
     host.fail(error)

@@ -1,4 +1,6 @@
-"""The loop of a processor unit: everything that has come, task by task, in turns; what else is due in between."""
+"""The loop of a processor unit. Each round processes what was read from the log, task by task, and does what else is
+due.
+"""
 
 import contextlib
 import logging
@@ -31,24 +33,26 @@ from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Assignments
 
-# Of each task in each round: one with much to do keeps the others waiting for no longer than this takes.
+# How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
+# takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
-# Longer a round goes on for no more than the batch that it is at: what else is due waits for it.
+# After this time a round ends with the batch that it is processing, because other work waits.
 ROUND_S = 0.05
 _IDLE_S, _AWAY_S = 0.05, 0.5
-# A topic that is not there for so long is gone: a broker that starts may not know all of its own at once.
+# A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
 GONE_S = 5.0
 
 _log = logging.getLogger("railgun.unit")
 
 
 class UnitLoop:
-    """Runs the tasks that `assignments` gives it of the newest catalogue. `follow` may come from any thread; all
-    else is for one.
+    """Runs the tasks that `assignments` gives this unit in the newest catalogue.
 
-    hosts: of its tasks.  removes: whether this unit deletes the folders of dropped streams, `grace_s` after it
-    hears of the drop.  waiting: is told when there may be nothing to do.  Raises what stops the whole unit:
-    TransportError, and errors of the disk.
+    Threads: any thread may call `follow`. One thread calls everything else.
+    hosts: the hosts of the unit's tasks.
+    removes: whether this unit deletes the folders of dropped streams, `grace_s` seconds after it hears of the drop.
+    waiting: measures when the loop may have nothing to do.
+    Raises what stops the whole unit: TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -81,13 +85,13 @@ class UnitLoop:
         self.records = 0
 
     def follow(self, snapshot: Snapshot) -> None:
-        """The catalogue has changed."""
+        """Receive a new snapshot of the catalogue. The next round applies it."""
         self._newest = snapshot
         self._changed = True
 
     @property
     def hosts(self) -> Mapping[TaskKey, TaskHost]:
-        """The hosts of its tasks."""
+        """The hosts of the unit's tasks, by key."""
         return self._hosts.by_key
 
     @property
@@ -102,12 +106,17 @@ class UnitLoop:
         )
 
     def _has_all(self) -> bool:
-        """Whether the newest catalogue has no task for this unit that is not here: a change of metrics makes none."""
+        """Whether the unit already has a host for each of its tasks in the newest catalogue.
+
+        A change of metrics adds no task.
+        """
         newest = self._newest
         return newest is None or all(key in self.hosts for key in self._assignments.mine(newest.catalog))
 
     def round(self) -> None:
-        """Once around: changes of the catalogue, what has come, what else is due."""
+        """Do one round: apply changes of the catalogue, process what was read from the log, and do what
+        else is due.
+        """
         if self._changed:
             self._changed = False
             self._reassign()
@@ -119,8 +128,11 @@ class UnitLoop:
         self._remove_doomed()
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
-        """Wait for the replies, all in all for so long, take a checkpoint of every task, let them go. Whatever fails,
-        all are let go; the first failure is raised."""
+        """Wait for the replies, take a checkpoint of every task, and close all tasks.
+
+        An error does not keep the other tasks open; the first error is raised.
+        within_s: how many seconds it may wait for all replies together.
+        """
         failures: list[Exception] = []
         until_s = self._clock.now() + within_s
         self._hosts.wait()
@@ -140,7 +152,7 @@ class UnitLoop:
             raise failures[0]
 
     def abandon(self) -> None:
-        """Let every task go as it is: the next start goes on from its last checkpoint."""
+        """Close every task without a checkpoint. The next start goes on from the last checkpoints."""
         self._hosts.wait()
         for host in self.hosts.values():
             try:
@@ -178,7 +190,7 @@ class UnitLoop:
             self._find_fault(running, error)
 
     def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
-        """Stop the tasks whose logs do not have what they want next; the others go on."""
+        """Stop the tasks whose logs lack the records that they need next. The other tasks go on."""
         _log.warning("something is wrong with a log: %s", error)
         try:
             for where, host in running.items():
@@ -186,11 +198,11 @@ class UnitLoop:
                 if reason is not None:
                     stop_task(host, LogGapError(str(where), reason))
         except TransportUnavailableError:
-            # It will be asked again.
+            # The logs are checked again in the next round.
             self._clock.sleep(_AWAY_S)
 
     def _fault(self, where: TopicPartition, host: TaskHost) -> str | None:
-        """Why a log cannot go on giving what its task wants; None where it can, or may yet."""
+        """Return why a log cannot give its task the next record; None if it can, or may be able to in a moment."""
         try:
             start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
         except TopicMissingError as missing:
@@ -221,7 +233,7 @@ class UnitLoop:
         return Place(key, identity, where, folder, ready_folder(self._folder, key.stream) / below)
 
     def _doom(self, snapshot: Snapshot) -> None:
-        """Note which folders belong to streams that are no more."""
+        """Note which folders belong to streams that were dropped."""
         if not self._removes:
             return
         living, due_s = _living(snapshot), self._clock.now() + self._grace_s

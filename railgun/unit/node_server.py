@@ -19,14 +19,14 @@ ROUTES = Routes(
         Route("GET", "/readyz", "ready", _NODE),
     )
 )
-"""All that a node answers; `frontend/routes.py` has those of the service."""
+"""All routes that a node answers. Those of the service are in `frontend/http/routes.py`."""
 _TEXT = "text/plain; charset=utf-8"
 
 
 class _Handler(BaseHTTPRequestHandler):
     registry: CollectorRegistry
     waits_for: Callable[[], str | None]
-    # A client that says nothing is let go.
+    # Clients that send nothing for this long are disconnected.
     timeout = 30
 
     def do_GET(self) -> None:
@@ -38,7 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._handlers[route](self)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as http.server names it
-        """Requests are not logged."""
+        """Do nothing: requests are not logged."""
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
         self.send_response(status)
@@ -66,8 +66,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(host: str, port: int, collector: Collector, waits_for: Callable[[], str | None]) -> Iterator[str]:
-    """Serve while the block runs; the URL. port: 0 lets the system choose.  waits_for: what keeps the node from being
-    ready, for people; None where nothing does. Raises OSError where the port is in use.
+    """Run the server while the block runs. Gives the server's URL.
+
+    port: 0 lets the system choose.
+    waits_for: returns in words what keeps the node from being ready; None if nothing does.
+    Raises OSError if the port is in use.
     """
     registry = CollectorRegistry()
     registry.register(collector)

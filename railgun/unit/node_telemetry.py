@@ -1,4 +1,6 @@
-"""What a node says of itself to Prometheus: what its units say, each sample with its unit, and how they fare."""
+"""The Prometheus metrics of a node: those of its units, each sample with its unit, and the state of the units
+themselves.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,14 +17,18 @@ from railgun.telemetry.families import ON_NODE
 from railgun.telemetry.reading import DiskReading
 from railgun.unit.supervisor import UnitProcess
 
-# A unit in the middle of a batch answers between two steps of it.
+# A unit that is processing a batch answers only between two steps of it.
 ANSWER_S = 5.0
 _DISK_S = 10.0
 
 
 class NodeCollector(Collector):
-    """units: asked at each scrape.  folder: of the node, looked at once in ten seconds at most.  version: of this
-    program."""
+    """Collects the metrics of a node.
+
+    units: are asked at each scrape.
+    folder: the node's folder. It is measured at most once in ten seconds.
+    version: the version of this program.
+    """
 
     def __init__(
         self,
@@ -36,11 +42,11 @@ class NodeCollector(Collector):
         self._disk: tuple[float, DiskReading] | None = None
 
     def describe(self) -> Iterable[Metric]:
-        """The families without samples."""
+        """Return the metric families without samples."""
         return metrics_of(ON_NODE, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The node's own families, then those of its units."""
+        """Return the node's own metric families, and then those of its units."""
         samples = none_of(ON_NODE)
         samples["railgun_build_info"].append(((self._version,), 1.0))
         if self._folder.is_dir():

@@ -1,4 +1,4 @@
-"""Replies of one task that are on their way, and how far it has been answered for good."""
+"""Tracks the replies of one task that are not acknowledged, and up to which offset everything is answered."""
 
 import math
 import threading
@@ -11,26 +11,29 @@ from railgun.unit.clock import CLOCK, Clock
 
 
 class Outstanding:
-    """One thread adds; another may wait."""
+    """The replies of one task that are not acknowledged yet. One thread adds them; another may wait for them."""
 
     def __init__(self, place: str, clock: Clock = CLOCK) -> None:
         self._place, self._clock = place, clock
         self._sent: deque[tuple[int, Future[list[int]]]] = deque()
         self._lock = threading.Lock()
-        # By the monotonic clock.
+        # In seconds of the monotonic clock.
         self._given_up_s = math.inf
 
     def __len__(self) -> int:
         return len(self._sent)
 
     def add(self, first_offset: int, future: "Future[list[int]]") -> None:
-        """Replies to records from an offset on were handed over."""
+        """Note replies to records from an offset on, which the producer was given."""
         with self._lock:
             self._sent.append((first_offset, future))
 
     def replied(self, processed: int) -> int:
-        """The offset before which everything is answered, of a task that has processed so far. Raises
-        TransportError where an answer could not be given."""
+        """Return the offset before which everything is answered.
+
+        processed: the offset up to which the task has processed its log.
+        Raises TransportError if a reply could not be sent.
+        """
         while self._sent and self._sent[0][1].done():
             _settled(self._sent[0][1], None)
             with self._lock:
@@ -51,7 +54,7 @@ class Outstanding:
                     )
 
     def give_up(self, at_s: float = -math.inf) -> None:
-        """Whoever waits is told so, from a time on (monotonic)."""
+        """Let `wait` fail from a time on, in seconds of the monotonic clock."""
         self._given_up_s = min(self._given_up_s, at_s)
 
 
@@ -59,7 +62,10 @@ _LOOK_S = 0.1
 
 
 def _settled(future: "Future[list[int]]", timeout_s: float | None) -> bool:
-    """Whether replies have arrived, or nobody is there for them any more. Raises TransportError."""
+    """Wait for replies, up to a timeout. Returns whether they are acknowledged, or their front-end is gone.
+
+    Raises TransportError.
+    """
     try:
         future.result(timeout_s)
     except FutureTimeoutError:

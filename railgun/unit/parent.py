@@ -1,4 +1,8 @@
-"""Whoever started a unit or a node: asks on standard input, whose end is its own; answers go to standard output."""
+"""The connection of a unit or a node to the process that started it.
+
+The parent process asks on standard input; answers go to standard output. When standard input ends, this process
+stops.
+"""
 
 import contextlib
 import os
@@ -9,14 +13,18 @@ from collections.abc import Callable
 import msgspec
 
 METRICS = b"metrics\n"
-"""What asks for the unit's metrics."""
+"""The line with which the parent process asks for the metrics."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Parent:
-    """Listens in a thread of its own. stopped: is set with the end of what it reads, the file that is open as `reads`.
-    metrics: answers METRICS."""
+    """Reads requests of the parent process in a thread of its own.
+
+    stopped: is set when the input ends.
+    reads: the file descriptor of the input; standard input by default.
+    metrics: returns the text that answers METRICS.
+    """
 
     def __init__(self, stopped: threading.Event, reads: int = 0) -> None:
         self._stopped, self._reads = stopped, reads
@@ -25,7 +33,9 @@ class Parent:
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
 
     def write(self, line: bytes) -> None:
-        """Tell it. That it listens no more will be noticed by the end of standard input."""
+        """Send a line to the parent process. If it does not read any more, nothing is raised: the end of standard
+        input will tell.
+        """
         with self._writing, contextlib.suppress(BrokenPipeError):
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""How the tasks of a unit stand, told to everybody: the topic of positions. See FORMAT.md."""
+"""Reports the state of a unit's tasks to all processes of the cluster, in the topic of positions. See FORMAT.md."""
 
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -17,9 +17,9 @@ from railgun.unit.clock import CLOCK, Clock
 from railgun.wire.records import Records
 
 VERSION = 1
-# Everything is said again so often, moved or not: who is silent for longer does not run.
+# All states are written again after this time, changed or not. A unit that writes nothing for longer is not running.
 AGAIN_S = 5.0
-# Also where time is over: a broker that is there has answered by then.
+# Wait at least this long, even when the time is over. A broker that is reachable has answered by then.
 _LEAST_S = 0.5
 
 _REPORTED = {HostState.FAILED: "failed", HostState.ANSWERING: "running"}
@@ -28,8 +28,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Positions:
-    """Writes what has changed, at most every `interval_s`, and everything every `again_s`. node, unit: who says so;
-    generation: ms at its start."""
+    """Writes status records of tasks: those that have changed, at most every `interval_s`, and all of them every
+    `again_s`.
+
+    node, unit: the name of the node and the index of the unit, which each record names.
+    generation: when the unit started, in ms since 1970. Each record names it.
+    """
 
     def __init__(
         self,
@@ -51,8 +55,10 @@ class Positions:
         self._sent: Future[list[int]] | None = None
 
     def note(self, hosts: Iterable[TaskHost]) -> None:
-        """Say how tasks stand where that has changed and it is time to. Raises TransportError where replies or what
-        was said could not be delivered."""
+        """Write the state of tasks if it has changed and the interval is over.
+
+        Raises TransportError if replies or the last status records could not be delivered.
+        """
         time_s = self._clock.now()
         if time_s < self._due_s:
             return
@@ -64,7 +70,11 @@ class Positions:
         self._say(hosts, last=False)
 
     def say_last(self, hosts: Iterable[TaskHost], until_s: float) -> None:
-        """Say how tasks stand that are let go; wait for that until a time (monotonic). Raises TransportError."""
+        """Write the state of tasks that are being closed, and wait until the records are acknowledged.
+
+        until_s: when to stop waiting, in seconds of the monotonic clock.
+        Raises TransportError.
+        """
         self._settle(until_s)
         self._say(hosts, last=True)
         self._settle(until_s)
@@ -116,11 +126,13 @@ class Positions:
 
 
 def reported(host: TaskHost) -> str:
-    """What others are told of a host that is not at its end: failed, running, or recovering until it has come to where
-    its log ended when it was opened."""
+    """Return the state of an open host as other processes see it: failed, running, or recovering.
+
+    A task recovers until it has processed its log up to where it ended at opening.
+    """
     return _REPORTED.get(host.state, "recovering")
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    """In steps that people see: not every record of progress is written."""
+    """Round shares to steps that people can see, so that not every bit of progress is written."""
     return {name: round(share, 2) for name, share in shares.items()}

@@ -1,4 +1,4 @@
-"""The process of one unit: what it is made of, what it reports to its supervisor (FORMAT.md), how it ends."""
+"""Runs the process of one unit: builds its parts, sends its heartbeats to the supervisor (FORMAT.md), and ends it."""
 
 import gc
 import logging
@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Heartbeat:
-    """Says at once what becomes ready, and otherwise how it stands every second."""
+    """Sends the unit's state to the supervisor: at once when the unit becomes ready, and otherwise every second."""
 
     def __init__(self, loop: UnitLoop, write: Callable[[bytes], object], telemetry: UnitTelemetry) -> None:
         self._loop, self._write, self._telemetry = loop, write, telemetry
@@ -49,7 +49,7 @@ class Heartbeat:
         self._was_ready = False
 
     def beat(self) -> bool:
-        """Called in every round. Whether it has just become ready."""
+        """Send a heartbeat if one is due. Called in every round. Returns whether the unit has just become ready."""
         now_s, is_ready = time.monotonic(), self._loop.is_ready
         becomes_ready = is_ready and not self._was_ready
         if now_s >= self._due_s or is_ready != self._was_ready:
@@ -69,7 +69,7 @@ class Heartbeat:
         }
 
 
-# Tasks that are opened or closed at a time.
+# How many tasks are opened or closed at the same time.
 _AT_ONCE = 4
 
 _log = logging.getLogger("railgun.unit")
@@ -77,7 +77,7 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(frozen=True, slots=True)
 class UnitPlace:
-    """Which unit of which node: unit `index` of `units`, in the node's folder."""
+    """The identity of a unit: `index` of `units` in the node whose folder is `folder`."""
 
     folder: Path
     index: int
@@ -85,7 +85,7 @@ class UnitPlace:
 
 
 def node_name(settings: Settings) -> str:
-    """What the node is called in reports."""
+    """Return the node's name in reports."""
     cluster = settings.cluster
     if cluster.node_name != "auto":
         return cluster.node_name
@@ -100,8 +100,11 @@ def run_unit(
     parent: Parent,
     deadlines: Deadlines = DEADLINES,
 ) -> None:
-    """Run tasks until asked to stop; then every reply is sent and every task checkpointed. Raises TransportError,
-    RegistryError, OSError and what a failing disk makes of tasks: the process is to end, and to be started again."""
+    """Run tasks until asked to stop. Then wait until every reply is sent, and take a checkpoint of every task.
+
+    Raises TransportError, RegistryError, OSError, and what tasks raise after an error of the disk. The process then
+    has to end and to be started again.
+    """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
         KafkaTransport(for_shared_consumer(kafka)) as transport,
@@ -118,14 +121,15 @@ def run_unit(
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
-        # It has to be over in time then, as where it is asked to stop.
+        # When a client has lost its broker, the unit stops as if it were asked to, within the same time limits.
         watchdog = ClientWatchdog(kafka, registry.topics.catalog, on_lost=stopped.set)
         watchdog.start()
         try:
             while not stopped.is_set():
                 loop.round()
                 if heartbeat.beat():
-                    # What is there by now stays: collections, which hold everything up, need not look at it again.
+                    # Objects that exist by now stay. They are excluded from garbage collections, which block
+                    # everything.
                     gc.collect()
                     gc.freeze()
                 if follower.error is not None:
@@ -185,13 +189,17 @@ def _made(
 
 
 def stop_when_asked(stopped: threading.Event) -> None:
-    """By SIGTERM or SIGINT: at once, also where the main thread waits for a broker, which runs no handlers."""
+    """Set `stopped` on SIGTERM or SIGINT.
+
+    A thread reads the signal from a pipe. So this works at once, even while the main thread waits for a broker and
+    runs no Python signal handlers.
+    """
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
     def ignore(signal_number: int, frame: FrameType | None) -> None:
-        """Its number lies in the pipe."""
+        """Do nothing: the signal's number is written to the pipe by `set_wakeup_fd`."""
 
     def await_one() -> None:
         os.read(reads, 1)

@@ -1,4 +1,6 @@
-"""What a unit writes: reply records to front-ends, what it cannot read to the stream's topic for that."""
+"""Sends what a unit writes: reply records go to front-ends, and records that cannot be read to the stream's
+dead-letter topic.
+"""
 
 import contextlib
 import logging
@@ -18,7 +20,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.wire.records import Records
 
 _FULL_S = 0.002
-# A front-end whose topic is gone is asked for again so often.
+# After this time the unit tries again to send to a front-end whose topic was missing.
 _ABSENT_S = 5.0
 
 _log = logging.getLogger("railgun.unit")
@@ -26,7 +28,7 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that could not be read: where it was, its bytes, and why."""
+    """A record that could not be read: its offset, its bytes and the reason."""
 
     offset: int
     record: bytes
@@ -34,7 +36,11 @@ class DeadLetter:
 
 
 class Sending:
-    """Waits while the transport is full, which is how a slow broker slows a unit down. Raises TransportError."""
+    """Sends records through the unit's producer. If the transport is full it waits, so a slow broker slows the unit
+    down.
+
+    Raises TransportError.
+    """
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
         self._transport, self._topics, self._clock = transport, topics, clock
@@ -44,7 +50,11 @@ class Sending:
     def answer(
         self, outstanding: Outstanding, stream: str, first: int, records: Sequence[tuple[int, bytes]]
     ) -> None:
-        """Send (front-end, reply record) pairs, of records of a stream from the offset `first` on."""
+        """Send reply records.
+
+        first: the offset of the first record of the log that they answer.
+        records: pairs of (front-end, reply record).
+        """
         acknowledged = self.figures.stream(stream).stages["reply"]
         for front_end, record in records:
             if self._absent_until and self._is_absent(front_end):
@@ -63,10 +73,12 @@ class Sending:
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
     ) -> None:
-        """Keep records that could not be read, with the place and the reason in headers."""
+        """Write records that could not be read to the dead-letter topic. Headers tell where each was,
+        and the reason.
+        """
         topic = self._topics.dead(stream)
         if topic not in self._transport.topics():
-            # Made with more partitions by a front-end a moment ago: any of them will do.
+            # A front-end may just have created it with more partitions. Any of them can take the records.
             with contextlib.suppress(TopicExistsError):
                 self._transport.create_topic(topic, 1)
         headers = [
@@ -106,6 +118,6 @@ class Sending:
 
 
 def _note(stage: Buckets, started_s: float, sent: Future[list[int]]) -> None:
-    """In the producer's thread."""
+    """Count the time until an acknowledgement. Runs in the producer's thread."""
     if sent.exception() is None:
         stage.add(perf_counter() - started_s)

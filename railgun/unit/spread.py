@@ -1,4 +1,4 @@
-"""Which unit runs which task: a pure function of the catalogue, until nodes agree on it among themselves."""
+"""Decides which unit runs which task, as a pure function of the catalogue. Nodes do not negotiate about it yet."""
 
 from typing import Protocol
 
@@ -7,16 +7,17 @@ from railgun.host.place import TaskKey
 
 
 class Assignments(Protocol):
-    """What one unit is to run."""
+    """Decides which tasks one unit runs."""
 
     def mine(self, catalog: Catalog) -> list[TaskKey]:
-        """This unit's tasks, in the order to open them."""
+        """Return this unit's tasks, in the order in which to open them."""
 
 
 def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
-    """The unit, 0 to units - 1, of every task: tasks are dealt out in turn, beginning at their stream's place.
+    """Return the unit of every task, 0 to units - 1. The tasks of a stream go to successive units.
 
-    A stream that comes or goes moves no task of another one.
+    The first unit follows from the stream's place in the catalogue. So a stream that is added or dropped moves no
+    task of another stream.
     """
     dealt: dict[TaskKey, int] = {}
     for entry in catalog.streams.values():
@@ -27,7 +28,7 @@ def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
 
 
 class Spread:
-    """The share of unit `index` of `units`."""
+    """The tasks of unit `index` of `units`."""
 
     def __init__(self, index: int, units: int) -> None:
         self._index, self._units = index, units

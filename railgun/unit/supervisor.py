@@ -1,4 +1,4 @@
-"""The units of one node: started, watched, started again when they die, stopped together."""
+"""Supervises the units of one node: starts them, restarts those that die, and stops them together."""
 
 import fcntl
 import logging
@@ -16,13 +16,16 @@ import msgspec
 
 from railgun.unit.parent import METRICS
 
-# From a unit's death to its next start: doubled each time, and as at first after a while of health.
+# The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
+# starts at the first value again.
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
-# A unit that does not come to its end within this time after it was asked is killed: its log has everything.
+# A unit that has not ended this long after it was asked to stop is killed. Nothing is lost, as its log has
+# everything.
 STOP_S = 60.0
 _LOCK = "node.lock"
 _PID_BYTES_MAX = 32
-# What a node's folder may hold before a node has run there: what a backfill made ready, what file systems put there.
+# A node's folder may hold these before a node has run there: what a backfill has built, and what file systems put
+# there.
 _OWN = {"backfill", "lost+found"}
 NODE_READY = "ready"
 """What a node prints whenever all its units have caught up."""
@@ -36,7 +39,11 @@ class NodeFolderError(Exception):
 
 
 class UnitProcess:
-    """One unit. heartbeat: what it said last, empty until it has.  starts: how often it was started."""
+    """The process of one unit.
+
+    heartbeat: its last heartbeat; empty before the first one.
+    starts: how often it was started.
+    """
 
     def __init__(self, index: int, command: Sequence[str]) -> None:
         self.index, self._command = index, list(command)
@@ -50,16 +57,16 @@ class UnitProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while it runs."""
+        """The id of the process; None while it does not run."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs and has caught up."""
+        """Whether it runs, and has caught up with its logs."""
         return self._process is not None and bool(self.heartbeat.get("ready"))
 
     def watch(self) -> None:
-        """Start it where it is due; notice where it has died."""
+        """Start the process if that is due, and notice if it has died."""
         if self._process is None:
             if time.monotonic() >= self._due_s:
                 self._start()
@@ -67,7 +74,9 @@ class UnitProcess:
             self._died(self._process.returncode)
 
     def metrics(self, timeout_s: float) -> str:
-        """What it says of itself, in Prometheus' format; nothing where it does not in time. From any thread."""
+        """Ask the unit for its metrics in Prometheus' format; empty if it does not answer in time. Any thread may
+        call this.
+        """
         process = self._process
         if process is None or process.stdin is None or not self.heartbeat:
             return ""
@@ -80,12 +89,15 @@ class UnitProcess:
             return self._metrics if self._answered.wait(timeout_s) else ""
 
     def ask_to_stop(self) -> None:
-        """Without waiting."""
+        """Ask the process to stop. Does not wait."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
     def end(self, deadline_s: float) -> int:
-        """Wait for it until a time (monotonic), then kill it; its exit code."""
+        """Wait for the process to end, and kill it at a deadline. Returns its exit code.
+
+        deadline_s: in seconds of the monotonic clock.
+        """
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -142,7 +154,9 @@ class UnitProcess:
 
 
 class Supervisor:
-    """The units of a node's folder, which it holds alone. Raises NodeFolderError where another one does."""
+    """Supervises the units of a node's folder, which it locks. Raises NodeFolderError if another node
+    has locked it.
+    """
 
     def __init__(self, folder: Path, units: int, extra: Sequence[str] = ()) -> None:
         self._folder = folder
@@ -150,7 +164,7 @@ class Supervisor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all units have caught up."""
+        """Whether all units have caught up with their logs."""
         return all(unit.is_ready for unit in self.units)
 
     def run(
@@ -159,7 +173,11 @@ class Supervisor:
         on_ready: Callable[[], object] = lambda: None,
         interval_s: float = 0.05,
     ) -> bool:
-        """Until asked to stop. Whether every unit ended well then. on_ready: called whenever all have caught up."""
+        """Run the units until asked to stop. Returns whether every unit then ended without an error.
+
+        on_ready: called whenever all units have caught up.
+        interval_s: how often the units are watched, in seconds.
+        """
         with _held(self._folder):
             was_ready = False
             try:
@@ -184,7 +202,7 @@ def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list
 
 
 def _check_folder(folder: Path) -> None:
-    """Make the folder, or see that it is a node's, or empty."""
+    """Create the folder, or check that it is empty or a node's. Raises NodeFolderError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in folder.iterdir()}
@@ -215,7 +233,8 @@ def _held(folder: Path) -> Iterator[None]:
                 "own"
             ) from None
         with suppress(OSError):
-            # For the message above alone: a full disk refuses it, and the node may start.
+            # The process id is needed only for the message above. If a full disk refuses it, the node may still
+            # start.
             os.truncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode("ascii"), 0)
         yield

@@ -1,4 +1,4 @@
-"""What a unit says of itself to Prometheus: read by its own thread once a second, formatted by whoever asks."""
+"""The Prometheus metrics of a unit. Its loop's thread reads the state once a second; any thread may format it."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,11 @@ from railgun.unit.positions import reported
 
 @dataclass(frozen=True, slots=True)
 class UnitReading:
-    """How a unit stood at one moment. hosted: of each task its labels, state, lag, and how far it is answered."""
+    """A unit's state at one moment.
+
+    hosted: for each task its labels, its state, its lag in records, and the offset before which everything is
+        answered.
+    """
 
     is_ready: bool
     tasks: EngineReading
@@ -27,7 +31,7 @@ class UnitReading:
 
 
 class UnitTelemetry(Collector):
-    """`read` is for the unit's thread, all else for any."""
+    """Collects the metrics of a unit. Only the unit's thread calls `read`; any thread may call the other methods."""
 
     def __init__(self, figures: UnitFigures, now_s: Callable[[], float] = time.monotonic) -> None:
         self._figures, self._now_s = figures, now_s
@@ -38,7 +42,7 @@ class UnitTelemetry(Collector):
         GCCollector(registry=self._registry)
 
     def read(self, hosts: Iterable[TaskHost], *, is_ready: bool) -> None:
-        """Note how tasks stand now. Raises TransportError where replies could not be given."""
+        """Read the present state of the tasks. Raises TransportError if replies could not be sent."""
         hosts = list(hosts)
         self._reading = UnitReading(
             is_ready,
@@ -47,15 +51,15 @@ class UnitTelemetry(Collector):
         )
 
     def text(self) -> str:
-        """In Prometheus' format."""
+        """Return all metrics in Prometheus' format."""
         return generate_latest(self._registry).decode()
 
     def describe(self) -> Iterable[Metric]:
-        """The families without samples."""
+        """Return the metric families without samples."""
         return metrics_of(IN_UNIT, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The families, with samples once the unit's thread has read any."""
+        """Return the metric families. They have samples of tasks once `read` was called."""
         samples, reading, figures = none_of(IN_UNIT), self._reading, self._figures
         samples["railgun_ready"].append(((), float(reading is not None and reading.is_ready)))
         samples["railgun_rebalances_total"].append(((), float(figures.rebalances)))

@@ -1,1 +1,3 @@
-"""The bytes of records and replies, and the compiled code that reads and writes them."""
+"""The bytes of records and replies, and the compiled code that reads and writes them. FORMAT.md
+describes the bytes.
+"""

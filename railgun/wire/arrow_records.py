@@ -1,4 +1,4 @@
-"""Records as binary values of one Arrow array, and back."""
+"""Converts records to the binary values of one Arrow array, and back."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +7,7 @@ from railgun.wire.records import Records
 
 
 def array_of(records: Records) -> pa.Array:
-    """One value of large binary for each; the buffer is shared."""
+    """Return an array with a large binary value for each record. It shares the buffer of the records."""
     places = pa.py_buffer(np.ascontiguousarray(records.offsets))
     return pa.Array.from_buffers(
         pa.large_binary(), len(records), [None, places, pa.py_buffer(records.buffer)]
@@ -15,7 +15,7 @@ def array_of(records: Records) -> pa.Array:
 
 
 def records_of(column: pa.Array) -> Records:
-    """The values of an array of binary or large binary, without a copy."""
+    """Return the values of an array of binary or large binary as records, without a copy."""
     column = column.cast(pa.large_binary()) if not pa.types.is_large_binary(column.type) else column
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, np.int64)[column.offset : column.offset + len(column) + 1]

@@ -1,4 +1,6 @@
-"""Which Arrow types can hold values of a field's type: asked of whole columns, before any value is looked at."""
+"""Decides whether a column of an Arrow type can hold values of a field's type. This looks at types only, not at
+values.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -14,11 +16,11 @@ TAKEN: Mapping[Kind, str] = {
     Kind.DECIMAL: "decimals, whole numbers or text",
     Kind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
 }
-"""What a field takes, for people."""
+"""What a field of each kind takes, in words for error messages."""
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether it is one of Arrow's string types."""
+    """Whether a type is one of Arrow's string types."""
     return bool(
         pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
     )
@@ -35,16 +37,16 @@ _HOLDS: Mapping[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
 
 
 def holds(found: pa.DataType, type_: FieldType) -> bool:
-    """Whether a column of an Arrow type can have a value that a field takes, or has nulls alone."""
+    """Whether a column of an Arrow type can have values for a field's type. A column of the null type always can."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     return pa.types.is_null(found) or any(is_one(found) for is_one in _HOLDS[type_.kind])
 
 
 def column_type_errors(found: pa.Schema, requested: Schema) -> str | None:
-    """What to say of columns no value of which can be their field's; None where there are none.
+    """Return an error message about the columns whose type cannot hold their field's values; None if there are none.
 
-    found: has each of the fields once; other columns do not matter.
+    found: must have each of the fields once. Other columns are ignored.
     """
     wrong = [
         f"column {field.name} is {found.field(field.name).type} and cannot be {field.type}, "

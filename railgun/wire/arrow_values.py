@@ -1,4 +1,6 @@
-"""Arrow arrays to typed columns by the rules of single values; row by row only where one is bad."""
+"""Converts Arrow arrays to typed columns by the rules for single values. It goes row by row only if a
+value is bad.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,9 +25,12 @@ _PLAIN_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
 
 
 class Typed:
-    """A column under way: its words, which rows are null, and which rows' values are bad.
+    """A column that is being converted.
 
-    words uint64[n]; nulls, bad uint8[n]; heap uint8[...] for strings.  Bad rows have word 0.
+    words: uint64[n]; 0 in bad rows.
+    nulls: uint8[n]; 1 where null.
+    bad: uint8[n]; 1 where the value is bad.
+    heap: uint8[...]; for strings.
     """
 
     def __init__(self, array: pa.Array, type_: FieldType, read: Reader | None = None) -> None:
@@ -43,20 +48,20 @@ class Typed:
         self.bad = np.zeros(n, np.uint8)
 
     def mark(self, wrong: NDArray[np.bool_]) -> None:
-        """Note rows whose values are bad, unless they are null."""
+        """Mark rows as bad, except those that are null."""
         self.bad |= wrong.view(np.uint8) & (self.nulls ^ 1)
 
     def finish(self) -> None:
-        """Words of null and bad rows become 0."""
+        """Set the words of null and bad rows to 0."""
         if self.has_nulls or self.bad.any():
             self.words[(self.nulls | self.bad) != 0] = 0
 
     def column(self) -> Column:
-        """The finished column."""
+        """Return the finished column."""
         return Column(self.type, self.words, self.nulls if self.has_nulls else None, self.heap)
 
     def explain(self, row: int) -> str:
-        """Why the value of a bad row is bad."""
+        """Return why the value of a bad row is bad."""
         if pa.types.is_timestamp(self.array.type) and self.type.kind is Kind.TIMESTAMP:
             return "milliseconds beyond 64 bits"
         try:
@@ -66,12 +71,12 @@ class Typed:
         except UnicodeDecodeError:
             return "a string that is not UTF-8"
         except ValueError:
-            # Arrow has values that Python's own types cannot hold.
+            # Arrow has values for which Python's own types have no equivalent.
             pass
         return f"a value of Arrow type {self.array.type} cannot be {self.type}"
 
     def by_row(self, dtype: type[np.int64 | np.float64] = np.int64) -> None:
-        """Read every row by itself: for columns that hold a value which cannot be converted."""
+        """Read each row by itself. This is for columns with a value that cannot be converted."""
         words: NDArray[Any] = np.zeros(len(self.array), dtype)
         for row, value in enumerate(self.sound().to_pylist()):
             if value is not None:
@@ -82,14 +87,16 @@ class Typed:
         self.words = words.view(np.uint64)
 
     def sound(self) -> pa.Array:
-        """The array with null in the place of what is known to be bad."""
+        """Return the array with null in place of the values that are known to be bad."""
         if not self.bad.any():
             return self.array
         return pc.if_else(pa.array(self.bad != 0), pa.scalar(None, self.array.type), self.array)
 
 
 def read_array(array: pa.Array, type_: FieldType) -> Typed:
-    """The column of an Arrow array. What cannot be of the type is marked bad, never converted in silence."""
+    """Convert an Arrow array to a column. Values that are not of the field's type are marked as bad, and never
+    converted silently.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     typed = Typed(array, type_)
@@ -104,7 +111,7 @@ def read_array(array: pa.Array, type_: FieldType) -> Typed:
 
 
 def _integers(typed: Typed) -> NDArray[np.int64]:
-    """An integer array's values; those beyond 64 bits with a sign are marked."""
+    """Return the values of an integer array. Values outside the range of int64 are marked as bad."""
     array = typed.array.fill_null(0) if typed.has_nulls else typed.array
     if pa.types.is_uint64(array.type):
         unsigned: NDArray[np.uint64] = array.to_numpy()
@@ -165,7 +172,7 @@ def _timestamp(typed: Typed) -> None:
 
 
 def timestamp_of_text(typed: Typed) -> None:
-    """Timestamps from RFC 3339 text; rows that are bad already keep their words."""
+    """Read timestamps from RFC 3339 text. Rows that are bad already keep their words."""
     heap, refs = string_refs(typed)
     skip = typed.nulls | typed.bad
     before = skip.copy()
@@ -174,12 +181,12 @@ def timestamp_of_text(typed: Typed) -> None:
 
 
 def string(typed: Typed) -> None:
-    """Strings, whose words refer to the array's own bytes."""
+    """Read strings. Their words refer to the array's own bytes."""
     typed.heap, typed.words = string_refs(typed)
 
 
 def string_refs(typed: Typed) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """(heap, references) of a string array; strings too long or not UTF-8 are marked."""
+    """Return (heap, references) of a string array. Strings that are too long or not UTF-8 are marked as bad."""
     array = typed.array
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
@@ -189,7 +196,8 @@ def string_refs(typed: Typed) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
     heap = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     if places is None or not places.size:
         return heap, np.zeros(n, np.uint64)
-    # Only what is counted is looked at: a buffer read from a file may be longer, and by no whole number.
+    # Only the counted bytes are read: a buffer from a file may be longer, and its size need not be a multiple of the
+    # item size.
     ends = np.frombuffer(places, dtype, array.offset + n + 1)[array.offset :].astype(np.int64)
     refs = np.zeros(n, np.uint64)
     _check_strings(
@@ -228,7 +236,7 @@ def _decimal(typed: Typed) -> None:
 
 
 def decimal_of_text(typed: Typed) -> None:
-    """Decimals from strings in plain notation."""
+    """Read decimals from strings in plain notation."""
     string_refs(typed)
     array = typed.sound()
     if all_match(array, _PLAIN_DECIMAL):
@@ -243,7 +251,7 @@ def all_match(array: pa.Array, pattern: str) -> bool:
 
 
 def _decimal_of(typed: Typed, array: pa.Array) -> None:
-    """By Arrow's own exact conversion where it can do all rows, else one by one."""
+    """Convert decimals: by Arrow's exact conversion if it can do all rows, otherwise one by one."""
     try:
         converted = array.cast(pa.decimal128(_WIDEST_DECIMAL, typed.type.scale))
     except pa.ArrowInvalid:

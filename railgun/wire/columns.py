@@ -1,4 +1,4 @@
-"""Typed columns of many events, in memory: what the columnar validator makes and the columnar encoder takes."""
+"""Typed columns of many events in memory. The columnar validator makes them, and the columnar encoder reads them."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,12 @@ REF_LENGTH_MASK = (1 << REF_LENGTH_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field of n events, C-contiguous.
+    """One field of n events. Arrays are C-contiguous.
 
-    words uint64[n]: int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
-    offset << 24 | length in bytes into `heap` (string).  nulls uint8[n], 1 where null; None: no nulls.
-    heap uint8[...]: UTF-8; None for other types.
+    words: uint64[n]. For long, timestamp and unscaled decimal: the bits of an int64. For double: IEEE bits. For
+        boolean: 0 or 1. For string: offset << 24 | length, in bytes of `heap`.
+    nulls: uint8[n], 1 where null; None if there are no nulls.
+    heap: uint8[...], UTF-8; None for other types than string.
     """
 
     type: FieldType
@@ -26,22 +27,26 @@ class Column:
     heap: NDArray[np.uint8] | None = None
 
     def string(self, row: int) -> str:
-        """The text of one row of a string column that is not null there."""
+        """Return the text in one row of a string column. The row must not be null."""
         assert self.heap is not None
         ref = int(self.words[row])
         start = ref >> REF_LENGTH_BITS
         return self.heap[start : start + (ref & REF_LENGTH_MASK)].tobytes().decode()
 
     def take(self, rows: NDArray[np.int64]) -> "Column":
-        """The same column with only these rows; the heap is shared."""
+        """Return the column with only these rows. The heap is shared."""
         nulls = None if self.nulls is None else self.nulls[rows]
         return Column(self.type, self.words[rows], nulls, self.heap)
 
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """n events that passed the validator: ids (a string column without nulls), times int64[n] in ms since 1970
-    UTC, and one column per field, in schema order."""
+    """n events that passed the validator.
+
+    ids: a string column without nulls.
+    times: int64[n], in ms since 1970 UTC.
+    fields: one column for each field, in schema order.
+    """
 
     ids: Column
     times: NDArray[np.int64]
@@ -51,7 +56,7 @@ class EventColumns:
         return len(self.times)
 
     def take(self, rows: NDArray[np.int64]) -> "EventColumns":
-        """Only these rows, in this order."""
+        """Return only these rows, in this order."""
         return EventColumns(
             self.ids.take(rows), self.times[rows], tuple(field.take(rows) for field in self.fields)
         )

@@ -1,7 +1,7 @@
-"""Raw event records to columns: the Python side of the compiled decoder.
+"""The Python side of the compiled decoder, which turns raw event records into columns.
 
-One `Decoder` serves one set of schemas and one list of wanted fields; it is made anew when either changes.
-Its columns are reused by the next call, so what must outlive a batch is copied by the caller.
+One `Decoder` serves one set of schemas and one list of wanted fields. A new one is made when either changes. The next
+call overwrites its columns, so a caller copies what must outlive a batch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -116,16 +116,16 @@ class Decoded:
         self.nulls = np.ones((wanted, capacity), np.uint8)
 
     def record(self, row: int) -> bytes:
-        """The bytes of one record."""
+        """Return the bytes of one record."""
         return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes()
 
     def id(self, row: int) -> str:
-        """The id of one event; its status must be OK."""
+        """Return the id of one event. The status of its record must be OK."""
         start = int(self.id_offset[row])
         return self.buffer[start : start + int(self.id_length[row])].tobytes().decode()
 
     def describe(self, row: int) -> str:
-        """Why a record could not be decoded, for a dead letter's header."""
+        """Return why a record could not be decoded, for the header of a dead letter."""
         status = Status(int(self.status[row]))
         return f"{status.name}: at byte {int(self.fault_at[row])} of the record: {_REASONS[status]}"
 
@@ -193,7 +193,9 @@ _TABLE_PLACES = (
 
 
 def _schema_tables(schemas: list[Schema], wanted: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-    """What the kernel knows of schemas: by version the place of its first field, and by field what to do."""
+    """Return the kernel's tables of schemas: for each version the index of its first field, and for each field what
+    to do.
+    """
     slot_by_name = {name: slot for slot, name in enumerate(wanted)}
     if len(slot_by_name) != len(wanted):
         raise ValueError("a field is wanted twice")

@@ -1,4 +1,4 @@
-"""The compiled loop that takes event records apart into header and field columns."""
+"""The compiled loop that splits event records into header columns and field columns."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _word(context: Any, index: Any) -> Any:
 
 @jit
 def _array_count(p: Any, end: Any, limit: Any) -> Any:
-    """(next, items, status) of an array's head."""
+    """Return (next, items, status) of the head of an array."""
     if p >= end:
         return p, np.int64(0), TRUNCATED
     tag = np.int64(ld8(p))
@@ -68,7 +68,7 @@ def _array_count(p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def _field(p: Any, end: Any, limit: Any, kind: Any, greatest: Any, data: Any) -> Any:
-    """(next, word, null, status) of one field's value, which must be of its type or nil."""
+    """Return (next, word, null, status) of one field's value, which must be of the field's type or nil."""
     zero = np.uint64(0)
     if p >= end:
         return p, zero, 1, TRUNCATED
@@ -103,7 +103,7 @@ def _field(p: Any, end: Any, limit: Any, kind: Any, greatest: Any, data: Any) ->
 
 @jit
 def _source(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
-    """(next, status) of the source position: nil, or [partition, offset, committed]."""
+    """Return (next, status) of the source position, which is nil or [partition, offset, committed]."""
     partition, offset, committed = np.int64(-1), np.int64(-1), np.int64(-1)
     if p < end and np.int64(ld8(p)) == NIL:
         p += 1
@@ -129,7 +129,7 @@ def _source(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def _header(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
-    """(next, number of field values, schema version, status): fills the header columns of one row."""
+    """Fill the header columns of one row. Returns (next, number of field values, schema version, status)."""
     p, items, status = _array_count(p, end, limit)
     if status == OK and items < HEADER_ITEMS:
         status = _WRONG_COUNT
@@ -163,7 +163,7 @@ def _header(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def _record(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
-    """(address reached, status) of one event record: all its values are checked, the wanted ones kept."""
+    """Decode one event record: check all its values, and store the wanted ones. Returns (address reached, status)."""
     if p >= end:
         return p, TRUNCATED
     if np.int64(ld8(p)) != EVENT:
@@ -195,7 +195,7 @@ def _record(context: Any, row: Any, p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def _clear(context: Any, first: Any, after: Any) -> None:
-    """Make the wanted fields of rows first..after-1 null."""
+    """Set the wanted fields of rows first to after - 1 to null."""
     capacity = _word(context, CAPACITY)
     for slot in range(_word(context, WANTED)):
         words = _word(context, WORDS) + 8 * slot * capacity

@@ -11,15 +11,16 @@ from railgun.wire.records import EVENT
 from railgun.wire.schema import Kind
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
 
-# Words of the context array (int64). FIELDS: address of int64[fields, 4], by field the kind and the addresses
-# of words, nulls (0: none) and heap (0: none).
+# Words of the context array (int64). FIELDS is the address of int64[fields, 4]: for each field its kind, and the
+# addresses of its words, nulls (0: none) and heap (0: none).
 (N, SCHEMA, REPLY_TO, INCARNATION, FIRST_SEQUENCE) = range(5)
 (SOURCE_PARTITION, SOURCE_OFFSETS, TIMES, ID_WORDS, ID_HEAP) = range(5, 10)
 (FIELDS, FIELD_COUNT, OUT, OUT_OFFSETS, SOURCE_COMMITTED) = range(10, 15)
 CONTEXT_WORDS = 15
 FIELD_WORDS = 4
 
-# The most bytes of a record's header and of a value, strings' own bytes apart; and what stores may overrun.
+# The most bytes of a record's header, and of a value, both without the bytes of strings. OVERRUN_BYTES: how far a
+# store may write beyond the end.
 HEADER_LIMIT_BYTES = 1 + 5 + 5 + 5 + 4 * 9 + 1 + 5 + 9 + 9
 VALUE_LIMIT_BYTES = 9
 OVERRUN_BYTES = 16
@@ -34,7 +35,9 @@ def _word(context: Any, index: Any) -> Any:
 
 @jit
 def _tagged(p: Any, tag: Any, value: Any, size: Any) -> Any:
-    """Write a tag and the lowest `size` bytes of an int64; may overrun by 8 bytes."""
+    """Write a tag and the lowest `size` bytes of an int64. May write up to 8 bytes beyond them. Returns the address
+    after them.
+    """
     st8(p, np.uint8(tag))
     store_be64(p + 1, np.uint64(value) << np.uint64(64 - 8 * size))
     return p + 1 + size
@@ -42,7 +45,7 @@ def _tagged(p: Any, tag: Any, value: Any, size: Any) -> Any:
 
 @jit
 def write_int(p: Any, value: Any) -> Any:
-    """Write an int64 in its shortest form; returns the address after it."""
+    """Write an int64 in its shortest form. Returns the address after it."""
     if -32 <= value < 128:
         st8(p, np.uint8(value & 0xFF))
         return p + 1
@@ -91,7 +94,7 @@ def _write_array(p: Any, items: Any) -> Any:
 
 @jit
 def _write_value(p: Any, field: Any, row: Any) -> Any:
-    """Write one value of the field whose description is at address `field`."""
+    """Write one value of the field whose description is at address `field`. Returns the address after it."""
     nulls = ldi64(field + 16)
     if nulls != 0 and ld8(nulls + row) != np.uint8(0):
         st8(p, np.uint8(NIL))
@@ -112,9 +115,10 @@ def _write_value(p: Any, field: Any, row: Any) -> Any:
 
 @jit
 def encode_records(context: Any) -> Any:
-    """Write n event records one after another; returns the bytes written.
+    """Write n event records one after another. Returns how many bytes were written.
 
-    OUT has room for the worst case; OUT_OFFSETS int64[n + 1] gets where each record starts.
+    OUT: must have room for the worst case.
+    OUT_OFFSETS: int64[n + 1]; is set to where each record starts, and where the last one ends.
     """
     out, offsets = _word(context, OUT), _word(context, OUT_OFFSETS)
     fields, field_count = _word(context, FIELDS), _word(context, FIELD_COUNT)

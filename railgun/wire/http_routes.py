@@ -1,6 +1,6 @@
-"""A table of HTTP routes, and the lookup that says which row of it a request is for.
+"""A table of HTTP routes. A lookup finds the row for a request.
 
-The rows are in `frontend/routes.py` for the service and in `railgun/unit/node_server.py` for a node.
+The rows of the service are in `frontend/http/routes.py`, those of a node in `railgun/unit/node_server.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +10,11 @@ Handler = TypeVar("Handler")
 
 
 class Route(NamedTuple):
-    """A row: requests of one method for one path.
+    """A row of the table: the requests of one method for one path.
 
-    path: a part in braces stands for any text between two slashes, or after the last one.  handler: the name of the
-    function that answers.  served_by: the part of the server that has this function; rows of one path have the same.
+    path: a part in braces stands for any text between two slashes, or after the last one.
+    handler: the name of the function that answers.
+    served_by: the part of the server that has this function. All rows of one path have the same part.
     """
 
     method: str
@@ -23,10 +24,11 @@ class Route(NamedTuple):
 
 
 class RouteMatch(NamedTuple):
-    """What a table says of a request.
+    """The result of a lookup.
 
-    route: the row, or None if the table has none for this method and path.  rows: those of the path, by method; empty
-    if the table does not have the path.  parameters: the texts that stand for the parts in braces, by name.
+    route: the row; None if the table has none for this method and path.
+    rows: the rows of the path, by method; empty if the table does not have the path.
+    parameters: the texts that stand for the parts in braces, by name.
     """
 
     route: Route | None
@@ -45,8 +47,10 @@ _NOT_FOUND = RouteMatch(None, {}, {})
 class _Node:
     """A node of the tree of all paths. An edge is the text between two slashes.
 
-    fixed: the next nodes, by text.  braces: the next node for any text; a node has only one of the two.
-    parameters: the names in braces on the way from the root.  rows: those of the path that ends here, by method.
+    fixed: the next nodes, by text.
+    braces: the next node for any text. A node has either `fixed` or `braces`.
+    parameters: the names in braces on the way from the root.
+    rows: the rows of the path that ends here, by method.
     """
 
     __slots__ = ("braces", "fixed", "parameters", "rows")
@@ -58,7 +62,7 @@ class _Node:
         self.rows: dict[str, Route] = {}
 
     def add(self, part: str) -> "_Node":
-        """The next node for a part of a row's path, made if it is missing."""
+        """Return the next node for a part of a row's path, and create it if it is missing."""
         if part.startswith("{"):
             self.braces = following = self.braces or _Node((*self.parameters, part[1:-1]))
         else:
@@ -69,7 +73,9 @@ class _Node:
 
 
 class Routes:
-    """A table. Raises ValueError if one request could be for two of its rows, or if rows contradict each other."""
+    """A table of routes. Raises ValueError if a request could match two of its rows, or if rows contradict each
+    other.
+    """
 
     def __init__(self, rows: Iterable[Route]) -> None:
         self._rows = tuple(rows)
@@ -81,13 +87,13 @@ class Routes:
         return iter(self._rows)
 
     def rows_of(self, part: str) -> tuple[Route, ...]:
-        """The rows that a part of the server answers, in order."""
+        """Return the rows that a part of the server answers, in order."""
         return tuple(row for row in self._rows if row.served_by == part)
 
     def bind(self, part: str, handlers: Mapping[str, Handler]) -> dict[Route, Handler]:
-        """The rows that a part of the server answers, in order, each with its handler. handlers: by name.
+        """Return the rows that a part of the server answers, in order, each with its handler. handlers: by name.
 
-        Raises ValueError if a row has no handler, or a handler no row.
+        Raises ValueError if a row has no handler, or a handler has no row.
         """
         rows = self.rows_of(part)
         unbound = {row.handler for row in rows} ^ handlers.keys()
@@ -96,7 +102,7 @@ class Routes:
         return {row: handlers[row.handler] for row in rows}
 
     def find(self, method: str, path: str) -> RouteMatch:
-        """The row for a request. path: decoded, without the query."""
+        """Find the row for a request. path: decoded, without the query."""
         node = self._root
         texts: list[str] = []
         for text in path.split("/"):

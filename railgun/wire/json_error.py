@@ -1,4 +1,4 @@
-"""What is said of a text that is no JSON: what is wrong, where, and what to send instead."""
+"""Explains why a text is not JSON: what is wrong, where, and what to send instead."""
 
 import json
 import re
@@ -9,11 +9,11 @@ import msgspec
 
 from railgun.wire.validator import FieldError, Location
 
-_TRUNCATED = "Input data was truncated"  # of what msgspec says, the one thing without a place
+_TRUNCATED = "Input data was truncated"  # the only message of msgspec that names no place
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# What JSON writers of other languages are known to write though it is no JSON.
+# JSON writers of other languages are known to write these, which are not JSON.
 _KNOWN = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
-# A longer text is not read again, for the sake of those who wait: it is told in the decoder's words.
+# A longer text is not parsed again, because other requests wait meanwhile. Its error is the decoder's own message.
 _READ_AGAIN_BYTES = 1 << 16
 
 
@@ -23,12 +23,12 @@ class _Constant(NamedTuple):
     name: str
 
 
-# It takes what is looked for here; numbers are of no interest, and no number is too long for a double.
+# This decoder accepts the faults that are searched for here. Numbers do not matter, and as floats none is too long.
 _decode = json.JSONDecoder(parse_constant=_Constant, parse_int=float).decode
 
 
 def json_error(text: bytes | msgspec.Raw, error: Exception) -> FieldError:
-    """What is said of a text. error: what a decoder of msgspec's raised for it."""
+    """Return the error for a text that is not JSON. error: what msgspec's decoder raised for the text."""
     whole = bytes(text)
     if not whole:
         return FieldError((), "no JSON: it is empty (byte 0)")
@@ -50,7 +50,7 @@ def json_error(text: bytes | msgspec.Raw, error: Exception) -> FieldError:
 
 
 def _faults(value: Any, loc: Location) -> Iterator[FieldError]:
-    """Of what Python's own decoder made of a text."""
+    """Yield the errors in what Python's own decoder made of a text."""
     if isinstance(value, _Constant):
         yield FieldError(loc, f"{value.name} is no JSON; send null, or leave the field out")
     elif isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Longs as text, by columns: the ids and partition keys that longs stand for."""
+"""Converts columns of longs to text, for longs that serve as ids or partition keys."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ _NOTHING, _TEN, _ZERO = np.uint64(0), np.uint64(10), np.uint64(48)
 
 @jit
 def _write_longs(words: Any, n: Any, heap: Any, refs: Any) -> None:
-    """Write n longs in decimal, each right-aligned in its 20 bytes of the heap, and references to them."""
+    """Write n longs in decimal into the heap, each right-aligned in 20 bytes, and write references to them."""
     for row in range(n):
         value = ldi64(words + 8 * row)
-        # The magnitude of the least long is right too, as an unsigned word.
+        # This is also right for the least long: as an unsigned word its negation is its magnitude.
         rest = np.uint64(-value) if value < 0 else np.uint64(value)
         end = (row + 1) * _LONGEST
         at = end
@@ -35,7 +35,7 @@ def _write_longs(words: Any, n: Any, heap: Any, refs: Any) -> None:
 
 
 def longs_as_text(column: Column) -> Column:
-    """A long column as a string column of ASCII decimals, with the same nulls."""
+    """Return a long column as a string column of ASCII decimals, with the same nulls."""
     n = len(column.words)
     heap = np.empty(max(n, 1) * _LONGEST, np.uint8)
     refs = np.empty(n, np.uint64)

@@ -16,7 +16,9 @@ from reservoir.native.jit import jit, ld8, load_be64
 
 
 class Status(IntEnum):
-    """What became of a record. All but OK and UNKNOWN_SCHEMA are reasons to dead-letter it."""
+    """The result of decoding a record. A record with another status than OK and UNKNOWN_SCHEMA is written to the dead
+    letters.
+    """
 
     OK = 0
     UNKNOWN_SCHEMA = 1
@@ -48,7 +50,7 @@ _EIGHT = np.uint64(8)
 
 @jit
 def load_be(p: Any, size: Any, limit: Any) -> Any:
-    """The uint64 in `size` (1 to 8) big-endian bytes."""
+    """Return the uint64 in `size` (1 to 8) big-endian bytes."""
     if p + 8 <= limit:
         return load_be64(p) >> np.uint64(64 - 8 * size)
     word = np.uint64(0)
@@ -59,7 +61,7 @@ def load_be(p: Any, size: Any, limit: Any) -> Any:
 
 @jit
 def read_int(p: Any, end: Any, limit: Any) -> Any:
-    """(next, int64, status): any integer format that fits 64 bits with a sign."""
+    """Return (next, int64, status). Any integer format is read whose value fits into int64."""
     if p >= end:
         return p, np.int64(0), TRUNCATED
     tag = np.int64(ld8(p))
@@ -84,7 +86,9 @@ def read_int(p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def read_str(p: Any, end: Any, limit: Any) -> Any:
-    """(start, length in bytes, status): next is start + length. UTF-8 checked, at most STRING_LIMIT_BYTES."""
+    """Return (start, length in bytes, status). The next value is at start + length. The text must be UTF-8 and have
+    at most STRING_LIMIT_BYTES.
+    """
     if p >= end:
         return p, np.int64(0), TRUNCATED
     tag = np.int64(ld8(p))
@@ -122,7 +126,7 @@ def is_ascii(p: Any, n: Any, limit: Any) -> Any:
 
 @jit
 def is_utf8(p: Any, n: Any) -> Any:
-    """Whether the n bytes at p are UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF."""
+    """Whether the n bytes at p are UTF-8: only shortest forms, no surrogates, nothing above U+10FFFF."""
     i = 0
     while i < n:
         lead = np.int64(ld8(p + i))

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: murmur2 of its bytes, as Kafka's default partitioner computes it."""
+"""Maps keys to partitions by the murmur2 hash of their bytes, as Kafka's default partitioner does."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _word32(p: Any) -> Any:
 
 @jit
 def murmur2(p: Any, n: Any) -> Any:
-    """Kafka's murmur2 (uint32) of the n bytes at address p."""
+    """Return Kafka's murmur2 (uint32) of the n bytes at address p."""
     h = np.uint32(_SEED ^ np.uint32(n))
     for i in range(n >> 2):
         k = np.uint32(_word32(p + 4 * i) * _M)
@@ -64,17 +64,17 @@ def _partitions(refs: Any, nulls: Any, heap: Any, n: Any, partitions: Any, out: 
 
 
 def partition_key(value: str | int) -> bytes:
-    """The bytes that a partitioner's value is told apart by: UTF-8, or the ASCII decimal of a long."""
+    """Return the bytes that are hashed for a partitioner's value: its UTF-8, or the ASCII decimal of a long."""
     return str(value).encode()
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key among so many."""
+    """Return the partition of a key, for a number of partitions."""
     return int(_partition(bytes_address(key), len(key), partitions))
 
 
 def partition_column(column: Column, partitions: int) -> NDArray[np.int64]:
-    """The partition of each row of a string or long column: int64[n], NOT_SENT where it is null."""
+    """Return the partition of each row of a string or long column: int64[n], NOT_SENT where the value is null."""
     keys = longs_as_text(column) if column.type.kind is Kind.LONG else column
     assert keys.heap is not None
     nulls = 0 if keys.nulls is None else address(keys.nulls)

@@ -1,4 +1,4 @@
-"""One row of a reply record as a record of its own, for whoever asks again."""
+"""Copies one row of a reply record into a record of its own, for a request that is repeated."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from railgun.wire.reply import ReplyBatch, Shape, decode_reply, describe
 
 
 def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> bytes:
-    """The reply in a row of a record, under another correlation; all else as it was.
+    """Return the reply in a row of a record as a new record with another correlation. All other values stay the same.
 
     Raises ReplyRecordError.
     """
@@ -46,7 +46,7 @@ def _cut(heap: bytes, ref: int) -> bytes:
 
 
 def _values(batch: ReplyBatch, row: int) -> tuple[NDArray[np.uint64], bytes]:
-    """The words of one row, its strings moved to a heap of their own."""
+    """Return the words of one row. Its strings are moved to a heap of their own."""
     words, used = batch.planes[:, row].copy(), b""
     for metric, first in enumerate(batch.layout.low.tolist()):
         if batch.source.metrics[metric].shape is Shape.STRING and not batch.nulls[metric, row]:

@@ -1,4 +1,4 @@
-"""Reply records: the results of a batch for one front-end, by columns. FORMAT.md has the bytes."""
+"""Reply records: the results of a batch for one front-end, as columns. FORMAT.md describes the bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _EMPTY = np.zeros(8, np.uint8)
 
 
 class Shape(IntEnum):
-    """How a metric's result lies in memory: one word, two (128-bit integer), or a reference to a string."""
+    """How a metric's result is stored: as one word, as two (128-bit integer), or as a reference to a string."""
 
     WORD = kernel.WORD
     WIDE = kernel.WIDE
@@ -31,7 +31,7 @@ class Shape(IntEnum):
 
 
 class ReplyFlag(IntFlag):
-    """What a task says of one event."""
+    """A task's statements about one event."""
 
     REWRITTEN = 1
     DISCARDED = 2
@@ -39,12 +39,12 @@ class ReplyFlag(IntFlag):
 
 
 class ReplyRecordError(ValueError):
-    """Bytes that are no reply record, or not a whole one; says why."""
+    """The bytes are not a reply record, or not a complete one. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyMetric:
-    """A metric in a reply: its type is that of the metric language, by its parts."""
+    """A metric in a reply. Its type is given by the parts of a type of the metric language."""
 
     name: str
     kind: str
@@ -65,7 +65,7 @@ class ReplySource:
 
 
 class Partial(NamedTuple):
-    """A metric covers only what is later than `bound_ms`, in replies to rows first_row..after_row - 1."""
+    """A metric covers only events later than `bound_ms` in the replies to rows first_row to after_row - 1."""
 
     metric: int
     bound_ms: int
@@ -74,12 +74,16 @@ class Partial(NamedTuple):
 
 
 class BatchReplies(NamedTuple):
-    """What a task says of a batch of n records.
+    """A task's replies to a batch of n records.
 
-    decoded: the batch; its `reply_to` says who waits (negative: nobody).  flags uint8[n] (`ReplyFlag`), offsets
-    int64[n] in the task's log.  results uint64[metrics, stride, 2], nulls uint8[metrics, stride], heap uint8[...]: as
-    the interpreter writes them, C-contiguous, strings as references into the heap.  partials: by rows of the batch.
-    generation: of the task's owner; place: of the newest change of the catalogue in force.
+    decoded: the batch. Its `reply_to` names the front-end that waits; it is negative if none does.
+    flags: uint8[n] (`ReplyFlag`).
+    offsets: int64[n] in the task's log.
+    results: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: uint8[...]. The interpreter has written
+        them. They are C-contiguous, and strings are references into the heap.
+    partials: by rows of the batch.
+    generation: of the task's owner.
+    place: the place in the catalogue of the newest change in force.
     """
 
     decoded: Decoded
@@ -97,7 +101,9 @@ _INPUTS = (kernel.OFFSETS, kernel.FLAGS, kernel.RESULTS, kernel.RESULT_NULLS, ke
 
 
 class _Pointer:
-    """A word of a context that points at an array; finding an address anew would cost more than most rows."""
+    """A word of a context that points at an array. Finding an address again would cost more than
+    encoding most rows.
+    """
 
     def __init__(self, context: NDArray[np.int64], place: int) -> None:
         self._context = context
@@ -112,7 +118,7 @@ class _Pointer:
 
 
 class ReplyEncoder:
-    """Writes reply records of one task while its set of metrics lasts. Not to be shared between threads."""
+    """Writes reply records of one task, as long as its set of metrics stays the same. Not thread-safe."""
 
     def __init__(self, source: ReplySource) -> None:
         self._description = np.frombuffer(describe(source), np.uint8)
@@ -130,7 +136,7 @@ class ReplyEncoder:
         context[kernel.OUT], context[kernel.CAPACITY] = address(self._out), len(self._out)
 
     def encode(self, replies: BatchReplies) -> list[tuple[int, bytes]]:
-        """(destination, record) for every front-end that waits for rows of a batch."""
+        """Return (destination, record) for every front-end that waits for rows of a batch."""
         self._bind(replies)
         decoded = replies.decoded
         records: list[tuple[int, bytes]] = []
@@ -141,7 +147,7 @@ class ReplyEncoder:
         return records
 
     def encode_rows(self, replies: BatchReplies, rows: NDArray[np.int64]) -> bytes:
-        """One record of some rows, int64[...] ascending, whoever waits for them."""
+        """Return one record of some rows (int64[...], ascending), whichever front-ends wait for them."""
         self._bind(replies)
         self._rows[: len(rows)] = rows
         self._context[kernel.N] = len(rows)
@@ -174,7 +180,7 @@ class ReplyEncoder:
 
 
 def describe(source: ReplySource) -> bytes:
-    """The description of a record: what all of its rows share."""
+    """Return the description in a record, which all of its rows share."""
     metrics = [[m.name, m.kind, m.precision, m.scale, int(m.shape), m.warming] for m in source.metrics]
     return msgspec.msgpack.encode([source.stream, source.partitioner, source.partition, metrics])
 
@@ -187,7 +193,7 @@ def _destinations(reply_to: NDArray[np.int64], n: int) -> list[int]:
 
 
 def only_destination(reply_to: NDArray[np.int64], n: int) -> int | None:
-    """Who waits for all rows of a batch; None where nobody does for some, or not the same for all."""
+    """Return the front-end that waits for all rows of a batch; None if there is no such front-end."""
     first = int(reply_to[0]) if n else NO_REPLY
     if first <= NO_REPLY or (n > 1 and (reply_to[1:n] != first).any()):
         return None
@@ -198,7 +204,7 @@ _NO_PARTIALS = np.zeros((0, kernel.PARTIAL_WORDS), np.int64)
 
 
 def _chosen_partials(partials: Sequence[Partial], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Partials by place among the chosen rows, which ascend."""
+    """Return the partials of some rows, which ascend. Their row numbers are places among the chosen rows."""
     if not partials:
         return _NO_PARTIALS
     chosen = np.array(partials, np.int64)
@@ -208,10 +214,11 @@ def _chosen_partials(partials: Sequence[Partial], rows: NDArray[np.int64]) -> ND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaneLayout:
-    """Where the words of metrics lie among the planes of a record. count: of planes.
+    """Where the words of metrics are among the planes of a record.
 
-    low int64[metrics]: the plane of each metric's low word.  wide int64[...]: the metrics that have a high word, in the
-    plane behind.
+    count: how many planes there are.
+    low: int64[metrics]; the plane of each metric's low word.
+    wide: int64[...]; the metrics that have a high word, which is in the next plane.
     """
 
     count: int
@@ -220,24 +227,26 @@ class PlaneLayout:
 
     @classmethod
     def of_shapes(cls, shapes: Sequence[Shape]) -> "PlaneLayout":
-        """One plane for each metric, two for wide ones."""
+        """Return a layout with one plane for each metric, and two for wide ones."""
         is_wide = np.array([shape is Shape.WIDE for shape in shapes], np.int64)
         after = np.cumsum(1 + is_wide)
         return cls(int(after[-1]) if shapes else 0, after - 1 - is_wide, np.flatnonzero(is_wide))
 
     def of(self, metric: int) -> slice:
-        """A metric's planes."""
+        """Return the planes of a metric."""
         first = int(self.low[metric])
         return slice(first, int(self.low[metric + 1]) if metric + 1 < len(self.low) else self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyBatch:
-    """One reply record, by columns; arrays are views of its bytes and cannot be written to.
+    """One reply record as columns. The arrays are read-only views of its bytes.
 
-    incarnation, sequence, time, offset int64[n]; flags uint8[n] (`ReplyFlag`).  nulls uint8[metrics, n].
-    planes uint64[p, n]: where metrics' words lie among them says `layout`.  heap
-    uint8[...]: what the words of strings (offset << 24 | length) point at.
+    incarnation, sequence, time, offset: int64[n].
+    flags: uint8[n] (`ReplyFlag`).
+    nulls: uint8[metrics, n].
+    planes: uint64[p, n]; `layout` says which planes a metric has.
+    heap: uint8[...]; the bytes to which words of strings (offset << 24 | length) refer.
     """
 
     source: ReplySource
@@ -260,24 +269,24 @@ class ReplyBatch:
         return len(self.time)
 
     def ids(self) -> list[str]:
-        """The events' ids."""
+        """Return the ids of the events."""
         heap = self.id_heap
         places = ((ref >> REF_LENGTH_BITS, ref & REF_LENGTH_MASK) for ref in self.id_refs.tolist())
         return [heap[start : start + length].decode() for start, length in places]
 
     def words(self, metric: int) -> NDArray[np.uint64]:
-        """A metric's results: uint64[n, 1], or [n, 2] for wide ones, the low word first."""
+        """Return a metric's results: uint64[n, 1]; uint64[n, 2] for wide ones, with the low word first."""
         return self.planes[self.layout.of(metric)].T
 
-    # Of chosen rows alone: a record may answer thousands of requests, each of which takes its own.
+    # Only of chosen rows: a record may answer thousands of requests, each of which reads its own rows.
 
     def low(self, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Every metric's low word in some rows: uint64[metrics, ...]."""
+        """Return every metric's low word in some rows: uint64[metrics, ...]."""
         chosen = self.planes[:, rows]
         return chosen[self.layout.low] if len(self.layout.wide) else chosen
 
     def high(self, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The high word of those that have one, in order: uint64[wide, ...]."""
+        """Return the high words of the metrics that have one, in order: uint64[wide, ...]."""
         return self.planes[:, rows][self.layout.low[self.layout.wide] + 1]
 
 
@@ -296,7 +305,7 @@ def _read_description(described: bytes) -> tuple[ReplySource, PlaneLayout]:
 
 
 class _Reader:
-    """Takes sections off a record, each padded to whole words."""
+    """Reads the sections of a record. Each is padded to whole words."""
 
     def __init__(self, record: bytes) -> None:
         self.record = record
@@ -316,7 +325,7 @@ class _Reader:
 
 
 def decode_reply(record: bytes) -> ReplyBatch:
-    """The columns of a reply record. Raises ReplyRecordError."""
+    """Decode a reply record. Raises ReplyRecordError."""
     if len(record) < 8 * kernel.HEAD_WORDS or record[0] != kernel.REPLY:
         raise ReplyRecordError(
             f"no reply record: {len(record)} bytes that begin with {record[:1].hex() or 'none'}"

@@ -1,4 +1,4 @@
-"""The compiled gather that writes one reply record from the results of a batch."""
+"""The compiled loop that gathers the results of a batch into one reply record."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, st64, sti64
 
 REPLY = 0x03
-# int64 words of a record's head, the first of which holds the kind in its lowest byte.
+# Indexes of the int64 words of a record's head. The lowest byte of the first word is the kind.
 (HEAD_KIND, HEAD_N, HEAD_METRICS, HEAD_PLANES, HEAD_DESCRIPTION, HEAD_IDS, HEAD_HEAP, HEAD_PARTIALS) = range(
     8
 )
@@ -34,13 +34,13 @@ def _word(context: Any, index: Any) -> Any:
 
 @jit
 def padded(size_bytes: Any) -> Any:
-    """A size rounded up to whole words."""
+    """Return a size rounded up to whole words."""
     return (size_bytes + 7) & ~7
 
 
 @jit
 def _sizes(context: Any) -> Any:
-    """(planes, bytes of ids, bytes of strings) of the chosen rows."""
+    """Return (planes, bytes of ids, bytes of strings) of the chosen rows."""
     n, rows, stride = _word(context, N), _word(context, ROWS), _word(context, STRIDE)
     planes, ids, heap = np.int64(0), np.int64(0), np.int64(0)
     id_length = _word(_word(context, DECODED), decoded.ID_LENGTH)
@@ -63,7 +63,7 @@ def _sizes(context: Any) -> Any:
 def record_bytes(
     n: Any, metrics: Any, planes: Any, description: Any, ids: Any, heap: Any, partials: Any
 ) -> Any:
-    """The size of a reply record with these counts and byte sizes."""
+    """Return the size of a reply record with these counts and byte sizes."""
     fixed = 8 * HEAD_WORDS + padded(description) + 8 * PARTIAL_WORDS * partials
     rows = 8 * 4 * n + padded(n) + 8 * n + padded(ids)
     return fixed + rows + metrics * padded((n + 7) >> 3) + 8 * planes * n + padded(heap)
@@ -78,7 +78,7 @@ def _gather_words(source: Any, rows: Any, n: Any, p: Any) -> Any:
 
 @jit
 def _gather_rows(context: Any, p: Any, ids_bytes: Any) -> Any:
-    """Write correlations, times, offsets, flags and ids; returns the address after them."""
+    """Write correlations, times, offsets, flags and ids. Returns the address after them."""
     n, rows, batch = _word(context, N), _word(context, ROWS), _word(context, DECODED)
     p = _gather_words(_word(batch, decoded.INCARNATION), rows, n, p)
     p = _gather_words(_word(batch, decoded.SEQUENCE), rows, n, p)
@@ -113,7 +113,7 @@ def _gather_metric(
     heap: Any,
     used: Any,
 ) -> Any:
-    """Write one metric's null bits, planes and strings; returns how many bytes of the heap are used."""
+    """Write one metric's null bits, planes and strings. Returns how many bytes of the heap are used."""
     for i in range(n):
         row = ldi64(rows + 8 * i)
         if ld8(nulls + row) != np.uint8(0):
@@ -149,7 +149,7 @@ def _gather_results(context: Any, bits: Any, plane: Any, heap: Any) -> None:
 
 @jit
 def encode_reply(context: Any) -> Any:
-    """Write one reply record at OUT; returns its size, or minus its size where CAPACITY is too small."""
+    """Write one reply record at OUT. Returns its size; if CAPACITY is too small, minus its size."""
     n, metrics = _word(context, N), _word(context, METRICS)
     planes, ids, heap = _sizes(context)
     description, partials = _word(context, DESCRIPTION_BYTES), _word(context, PARTIAL_COUNT)
@@ -181,7 +181,7 @@ def encode_reply(context: Any) -> Any:
 
 @jit
 def select_rows(context: Any, n: Any, destination: Any) -> Any:
-    """Choose the rows of the first n that wait at a destination: fills ROWS, sets N and returns it."""
+    """Choose those of the first n rows for which a destination waits. Fills ROWS, sets N and returns it."""
     reply_to, rows, count = (
         _word(_word(context, DECODED), decoded.REPLY_TO),
         _word(context, ROWS),

@@ -1,7 +1,8 @@
-"""RFC 3339 text to milliseconds, compiled: `2026-01-31T23:59:59.123Z`, with an offset always; and back, for people.
+"""Converts RFC 3339 text to milliseconds, in compiled code: `2026-01-31T23:59:59.123Z`, always with an offset. Also
+formats times for people.
 
-`T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999; a second of
-60 is refused, since the line of integers has no place for it.  Parts finer than a millisecond are floored.
+`T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999. A second of 60 is
+refused, since it has no integer of its own. Parts finer than a millisecond are floored.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_text(time_ms: int) -> str:
-    """`2024-01-31T12:00:00.250Z`; the plain number outside the years 1 to 9999."""
+    """Return a time as `2024-01-31T12:00:00.250Z`, without a fraction for whole seconds; in ms outside the years 1 to
+    9999.
+    """
     try:
         time = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -30,7 +33,7 @@ _DAY_MS = 86_400_000
 
 @jit
 def _digits(p: Any, count: Any) -> Any:
-    """The number in `count` ASCII digits, -1 where there is anything else."""
+    """Return the number in `count` ASCII digits; -1 if there is any other character."""
     number = np.int64(0)
     for i in range(count):
         digit = np.int64(ld8(p + i)) - 48
@@ -42,7 +45,7 @@ def _digits(p: Any, count: Any) -> Any:
 
 @jit
 def days_from_civil(year: Any, month: Any, day: Any) -> Any:
-    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
+    """Return the days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 
     Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
     """
@@ -64,7 +67,7 @@ def _month_days(year: Any, month: Any) -> Any:
 
 @jit
 def _fraction(p: Any, at: Any, n: Any) -> Any:
-    """(place after, milliseconds) of a fraction whose point is before `at`; place -1 without any digit."""
+    """Return (place after, milliseconds) of a fraction whose point is before `at`; place -1 if it has no digit."""
     number, scale, first = np.int64(0), np.int64(100), at
     while at < n:
         digit = np.int64(ld8(p + at)) - 48
@@ -78,7 +81,7 @@ def _fraction(p: Any, at: Any, n: Any) -> Any:
 
 @jit
 def _offset_minutes(p: Any, at: Any, n: Any) -> Any:
-    """(whether it is one, minutes) of the offset that fills the text from `at` on."""
+    """Return (whether it is one, minutes) of the offset that fills the text from `at` on."""
     if at >= n:
         return False, np.int64(0)
     sign = np.int64(ld8(p + at))
@@ -95,7 +98,7 @@ def _offset_minutes(p: Any, at: Any, n: Any) -> Any:
 
 @jit
 def parse_rfc3339(p: Any, n: Any) -> Any:
-    """(whether it is one, ms since 1970-01-01 UTC) of the n bytes at address p."""
+    """Return (whether it is one, ms since 1970-01-01 UTC) of the n bytes at address p."""
     no = np.int64(0)
     if n < _SHORTEST:
         return False, no
@@ -121,7 +124,7 @@ def parse_rfc3339(p: Any, n: Any) -> Any:
     if not valid:
         return False, no
     seconds = hour * 3_600 + (minute - offset_minutes) * 60 + second
-    # A fraction only ever adds, so cutting its digits floors the whole, before 1970 too.
+    # A fraction only adds to the time, so cutting its digits floors the whole time, also before 1970.
     return True, days_from_civil(year, month, day) * _DAY_MS + seconds * 1_000 + fraction_ms
 
 
@@ -129,8 +132,8 @@ def parse_rfc3339(p: Any, n: Any) -> Any:
 def parse_column(refs: Any, heap: Any, n: Any, times: Any, bad: Any) -> Any:
     """Parse n strings (references into a heap) to int64 ms at `times`.
 
-    Rows whose bad (uint8[n]) is set are left alone; it becomes 1 where a string is no such time. Returns how
-    often that was.
+    Rows whose `bad` (uint8[n]) is set are skipped. `bad` is set to 1 for a string that is not such a time. Returns
+    how many these are.
     """
     count = np.int64(0)
     for row in range(n):
@@ -147,7 +150,7 @@ def parse_column(refs: Any, heap: Any, n: Any, times: Any, bad: Any) -> Any:
 
 
 def read_rfc3339(text: str) -> int | None:
-    """Milliseconds since 1970-01-01 UTC, or None where the text is no such time."""
+    """Return the milliseconds since 1970-01-01 UTC; None if the text is not such a time."""
     if not text.isascii() or not _SHORTEST <= len(text) <= 64 * 1024:
         return None
     data = text.encode("ascii")

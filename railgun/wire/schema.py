@@ -1,4 +1,4 @@
-"""Field types and schemas as the wire knows them: an ordered list of typed fields under a version number."""
+"""Field types and schemas of records: an ordered list of typed fields under a version number."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -7,12 +7,14 @@ PRECISION_LIMIT = 18
 STRING_LIMIT_BYTES = 65_535  # what state can hold: its lengths have 16 bits
 FIELDS_LIMIT = 4096
 VERSION_LIMIT = 1 << 16
-# The least 64-bit integer stands for minus infinity: a clock before its first event. No event has that time.
+# The least int64 stands for minus infinity, which is the clock before the first event. No event has that time.
 EVENT_TIME_MIN_MS = -(1 << 63) + 1
 
 
 class Kind(IntEnum):
-    """What a field holds. The numbers are the kernels' own; bytes on the wire carry msgpack's types."""
+    """The kinds of values that a field can hold. Only the kernels use these numbers; records carry
+    msgpack's types.
+    """
 
     STRING = 1
     LONG = 2
@@ -23,7 +25,7 @@ class Kind(IntEnum):
 
 
 class FieldTypeError(ValueError):
-    """A decimal outside its limits; says which they are."""
+    """A decimal type is outside its limits. The message says which they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class FieldType:
 
     @property
     def unscaled_limit(self) -> int:
-        """The greatest absolute value of the 64-bit word: 10^precision - 1 for decimals, else 2^63 - 1."""
+        """The greatest absolute value of the 64-bit word: 10^precision - 1 for decimals, otherwise 2^63 - 1."""
         return int(10**self.precision - 1) if self.kind is Kind.DECIMAL else (1 << 63) - 1
 
 
@@ -87,7 +89,7 @@ class Schema:
             raise ValueError(f"schema version {self.version} names a field twice")
 
     def index(self, name: str) -> int:
-        """The place of a field among the values of a record, -1 where the schema lacks it."""
+        """Return the index of a field among the values of a record; -1 if the schema lacks it."""
         for i, field in enumerate(self.fields):
             if field.name == name:
                 return i

@@ -1,4 +1,4 @@
-"""The validator of many events at once: Arrow columns, by the rules of the validator of single events."""
+"""Validates many events at once, as Arrow columns, by the rules of the validator of single events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from railgun.wire.validator import NO_ID, NO_TIME, Roles, no_time_of_an_event
 
 
 class TableError(ValueError):
-    """A table that lacks a column of its stream, has one twice, or one of a type that its field cannot be."""
+    """The table lacks a column of its stream, has one twice, or has one whose type cannot hold its field's values."""
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be taken: its place in the batch, the field, and why."""
+    """A row that is refused: its index in the batch, the field, and the reason."""
 
     row: int
     field: str
@@ -33,7 +33,11 @@ class BadRow(NamedTuple):
 
 
 class Complaint(NamedTuple):
-    """Rows with the same thing wrong in the same field. rows uint8[n], 1 where it is; first: the first of them."""
+    """An error that some rows have in the same field.
+
+    rows: uint8[n], 1 where a row has it.
+    first: the first of these rows.
+    """
 
     what: str
     rows: NDArray[np.uint8]
@@ -42,10 +46,12 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AdmittedTable:
-    """events: one for each row, also for those that are bad; take the good ones with `good`.
+    """The result of validating n rows.
 
-    bad uint8[n], 1 where a row cannot be taken; first_bad: the first of them, None where all are good.
-    complaints: all that is wrong, in the order of fields; a row may be in several.
+    events: one event for each row, also for bad ones. `good` returns the good ones.
+    bad: uint8[n], 1 where a row is refused.
+    first_bad: the first bad row; None if all are good.
+    complaints: all errors, in the order of fields. A row may be in several.
     """
 
     events: EventColumns
@@ -54,16 +60,17 @@ class AdmittedTable:
     complaints: tuple[Complaint, ...] = ()
 
     def good(self) -> EventColumns:
-        """The events that can be taken, in order."""
+        """Return the events that can be accepted, in order."""
         if self.first_bad is None:
             return self.events
         return self.events.take(np.flatnonzero(self.bad == 0))
 
 
 class TableValidator:
-    """Checks batches of events of one stream under one schema.
+    """Validates batches of events of one stream under one schema.
 
-    read: how a column is read; `read_array`, or for files where all is text (CSV) `read_text_array`.
+    read: the function that reads a column: `read_array`; or `read_text_array` for files in which all values are text
+        (CSV).
     """
 
     def __init__(self, roles: Roles, read: Callable[[pa.Array, FieldType], Typed] = read_array) -> None:
@@ -71,7 +78,9 @@ class TableValidator:
         self._read = read
 
     def check_types(self, found: pa.Schema) -> None:
-        """Raise TableError for a column that is missing or there twice, or no value of which can be its field's."""
+        """Raise TableError if a column is missing, is there twice, or has a type that cannot hold its
+        field's values.
+        """
         schema = self.roles.schema
         for field in schema.fields:
             _place(found, field.name)
@@ -86,10 +95,11 @@ class TableValidator:
         ids: Column | None = None,
         times: NDArray[np.int64] | None = None,
     ) -> AdmittedTable:
-        """Check n rows. Columns that the schema lacks are ignored.
+        """Validate n rows. Columns that the schema lacks are ignored.
 
-        ids: of the rows where the stream has no id field, a string column without nulls (`row_number_ids`).
-        times: int64[n] ms where it has no time field.  latest_ms: the latest time taken, None for no limit.
+        ids: a string column without nulls (`row_number_ids`), if the stream has no id field.
+        times: int64[n] in ms, if the stream has no time field.
+        latest_ms: the latest time that is accepted; None for no limit.
         Raises TableError for a column that is missing or there twice.
         """
         schema, roles = self.roles.schema, self.roles
@@ -125,7 +135,9 @@ class TableValidator:
     def _ahead(
         self, times: NDArray[np.int64], bad: NDArray[np.uint8], latest_ms: int | None
     ) -> Complaint | None:
-        """Mark the rows from the future, and from before all time; the first of them."""
+        """Mark the rows whose time is after `latest_ms` or below the least time of an event. Returns a complaint;
+        None if all are good.
+        """
         latest = np.iinfo(np.int64).max if latest_ms is None else latest_ms
         if not len(times) or (int(times.max()) <= latest and int(times.min()) >= EVENT_TIME_MIN_MS):
             return None
@@ -140,7 +152,7 @@ class TableValidator:
 
 
 def row_number_ids(first: int, n: int) -> Column:
-    """The ids of n rows that have none: their numbers, from `first` on."""
+    """Return ids for n rows that have none: their numbers, counted from `first`."""
     return longs_as_text(Column(LONG, np.arange(first, first + n, dtype=np.int64).view(np.uint64)))
 
 

@@ -1,7 +1,7 @@
-"""Columns of text to typed columns: for CSV, where there is nothing but text.
+"""Converts columns of text to typed columns. This is for CSV, where all values are text.
 
-A long is `-12`, a double `1.5`, `.5` or `1e-3`, a boolean `true` or `false` in any case, a decimal `-12.50`,
-a timestamp whole milliseconds or RFC 3339.
+A long is `-12`, a double `1.5`, `.5` or `1e-3`, a boolean `true` or `false` in any case, a decimal `-12.50`, a
+timestamp whole milliseconds or RFC 3339.
 """
 
 import re
@@ -39,7 +39,7 @@ _BOOLEAN = r"^(?i:true|false)$"
 
 
 def read_text_array(array: pa.Array, type_: FieldType) -> Typed:
-    """The column of an Arrow string array. What cannot be of the type is marked bad.
+    """Convert an Arrow string array to a column. Values that are not of the field's type are marked as bad.
 
     Raises TypeError for an array of another type.
     """
@@ -53,7 +53,9 @@ def read_text_array(array: pa.Array, type_: FieldType) -> Typed:
 
 
 def text_reader(type_: FieldType) -> Reader:
-    """What reads one text of a type, as `railgun.wire.values.reader` reads one JSON value."""
+    """Return a function that reads one text as a value of a type, as `railgun.wire.values.reader` does for JSON
+    values.
+    """
     if type_.kind is Kind.DECIMAL:
         return lambda text: read_decimal(text, type_)
     return _TEXT_READERS[type_.kind]
@@ -117,7 +119,9 @@ def _timestamp(typed: Typed) -> None:
 
 
 def _cast(typed: Typed, pattern: str, type_: Any) -> None:
-    """By Arrow's own conversion where all rows have the form that it reads alike, else one by one."""
+    """Convert a column: by Arrow's own conversion if all rows have a form that it reads in the same way, otherwise
+    one by one.
+    """
     string_refs(typed)
     array = typed.sound()
     try:

@@ -1,6 +1,6 @@
-"""The validator of single events: from a client's JSON object to values that can be recorded, or clear errors.
+"""Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors.
 
-JSON text whose values all have their fields' types is read in one call, in a third of the time.
+JSON text in which all values have their fields' types is read in a single call, which takes a third of the time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +21,14 @@ _KEYS = (Kind.STRING, Kind.LONG)
 
 
 class FieldError(NamedTuple):
-    """What is wrong with an event: where (the field; nothing for the event itself) and what."""
+    """An error in an event: where it is (the field; empty for the event itself), and what is wrong."""
 
     loc: Location
     msg: str
 
 
 class EventRefusedError(ValueError):
-    """An event that cannot be taken, with everything that is wrong with it."""
+    """The event is refused. `errors` holds everything that is wrong with it."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         self.errors = tuple(errors)
@@ -41,7 +41,8 @@ class EventRefusedError(ValueError):
 class Admitted(NamedTuple):
     """An event that can be recorded.
 
-    id: its text; None where the stream has no id field.  time_ms: None where it has no time field.
+    id: its text; None if the stream has no id field.
+    time_ms: in ms since 1970; None if the stream has no time field.
     values: in schema order, as `encode_event` takes them.
     """
 
@@ -52,7 +53,7 @@ class Admitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which fields of a schema have a meaning of their own; raises ValueError where they cannot."""
+    """Which fields of a schema have a special meaning. Raises ValueError for fields that cannot have it."""
 
     schema: Schema
     time: str | None = None
@@ -72,9 +73,9 @@ class Roles:
 
 
 class EventValidator:
-    """Checks events of one stream under one schema.
+    """Validates events of one stream under one schema.
 
-    ignored_values: how many values of unknown fields it has met and left out.
+    ignored_values: how many values of unknown fields were left out so far.
     """
 
     def __init__(self, roles: Roles) -> None:
@@ -86,7 +87,7 @@ class EventValidator:
         self._id = -1 if roles.id is None else schema.index(roles.id)
 
     def admit_json(self, body: bytes, latest_ms: int | None = None) -> Admitted:
-        """`admit` of a JSON object's text."""
+        """Do the same as `admit` for the text of a JSON object."""
         try:
             event = decode_json(body)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -94,9 +95,9 @@ class EventValidator:
         return self.admit(event, latest_ms)
 
     def admit(self, event: Any, latest_ms: int | None = None) -> Admitted:
-        """Check an event: a mapping of field names to JSON values (`decode_json`) or their Python equals.
+        """Validate an event: a mapping of field names to JSON values (`decode_json`) or their Python equivalents.
 
-        latest_ms: the latest time taken, None for no limit.  Raises EventRefusedError.
+        latest_ms: the latest time that is accepted; None for no limit. Raises EventRefusedError.
         """
         if not isinstance(event, Mapping):
             raise EventRefusedError([FieldError((), "an event is a JSON object")])
@@ -122,7 +123,7 @@ class EventValidator:
         return Admitted(None if event_id is None else str(event_id), time_ms, values)
 
     def _refused(self, event: Mapping[str, Any], latest_ms: int | None) -> EventRefusedError:
-        """Everything that is wrong with an event."""
+        """Return the error with everything that is wrong with an event."""
         errors: list[FieldError] = []
         for i, (name, read) in enumerate(self._fields):
             value = event.get(name)
@@ -141,21 +142,21 @@ class EventValidator:
 
 
 def is_time(time_ms: int | None, latest_ms: int | None) -> bool:
-    """May an event have this time? latest_ms: the latest one taken, None for no limit."""
+    """Whether an event may have this time. latest_ms: the latest time that is accepted; None for no limit."""
     if time_ms is None or time_ms < EVENT_TIME_MIN_MS:
         return False
     return latest_ms is None or time_ms <= latest_ms
 
 
 def no_time_of_an_event(time_ms: Any, latest_ms: int | None) -> str:
-    """Why a time is refused that its field could hold."""
+    """Return why a time is refused that its field could hold."""
     if latest_ms is None or time_ms < EVENT_TIME_MIN_MS:
         return f"{time_ms} stands for minus infinity; the least time of an event is {EVENT_TIME_MIN_MS}"
     ahead = f"{time_ms} is {time_ms - latest_ms} ms further ahead than the stream's max_future allows"
     return f"{ahead}; is the sender's clock right, and is it in ms?"
 
 
-# Every integer between them has a double of its own, so that none is rounded in silence.
+# Every integer between these limits has a double of its own, so none is rounded silently.
 _EXACT_MIN, _EXACT_MAX = -(2.0**53), 2.0**53
 _Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
 _SHAPES: dict[Kind, tuple[Any, Any]] = {
@@ -166,13 +167,14 @@ _SHAPES: dict[Kind, tuple[Any, Any]] = {
     Kind.TIMESTAMP: (_Long | str | None, None),
     Kind.DECIMAL: (msgspec.Raw, msgspec.Raw(b"null")),
 }
-# After so many misses in a row, so many texts go by untried: where all have a field too many, trying is in vain.
+# After this many misses in a row, this many texts are not tried. If all texts have an unknown field, trying is
+# useless.
 _UNTRIED_MAX = 63
 _MINUS = b"-"
 
 
 class TypedValidator:
-    """Takes what `EventValidator` takes and makes the same of it, or leaves it to that. One thread uses it."""
+    """A faster validator of JSON texts. It gives the same result as `EventValidator`, or None. One thread uses it."""
 
     def __init__(self, roles: Roles) -> None:
         schema = roles.schema
@@ -196,7 +198,7 @@ class TypedValidator:
         self._misses = self._untried = 0
 
     def admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> Admitted | None:
-        """What `EventValidator.admit` gives for a JSON text; None where that one has to look at it."""
+        """Return what `EventValidator.admit` would return for a JSON text; None if that validator has to check it."""
         if self._untried:
             self._untried -= 1
             return None
@@ -240,7 +242,9 @@ class TypedValidator:
 
 
 def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
-    """Tuples of plain values are nothing to look into for who collects garbage; lists are."""
+    """Return the values with another one at a place. They stay a tuple: the garbage collector does not track tuples
+    of plain values.
+    """
     return (*values[:place], value, *values[place + 1 :])
 
 

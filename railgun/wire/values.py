@@ -1,7 +1,7 @@
-"""One value of an event from JSON or Python to its field's type: nothing converts in silence.
+"""Reads one value of an event, from JSON or Python, as its field's type. Nothing is converted silently.
 
-A JSON number with a point or an exponent comes as its own text (`JsonNumber`), so that a decimal is read from
-the digits that were sent and a double is rounded once.
+A JSON number with a point or an exponent is kept as its own text (`JsonNumber`). So a decimal is read from the digits
+that were sent, and a double is rounded once.
 """
 
 import re
@@ -27,13 +27,13 @@ Reader = Callable[[Any], Any]
 
 
 class JsonNumber(str):
-    """A JSON number that has a point or an exponent: its digits as they were sent."""
+    """The digits of a JSON number with a point or an exponent, as they were sent."""
 
     __slots__ = ()
 
 
 class MisfitError(ValueError):
-    """A value that is not of its field's type; the message is for whoever sent it."""
+    """A value is not of its field's type. The message is for the sender of the event."""
 
 
 decode_json = msgspec.json.Decoder(float_hook=JsonNumber).decode
@@ -41,9 +41,9 @@ decode_json = msgspec.json.Decoder(float_hook=JsonNumber).decode
 
 
 def reader(type_: FieldType) -> Reader:
-    """What reads values of a type that are not null, and raises MisfitError.
+    """Return a function that reads values of a type that are not null, and raises MisfitError.
 
-    It gives what `encode_event` takes: str, int (long, timestamp, unscaled decimal), float or bool.
+    The function returns what `encode_event` takes: str, int (long, timestamp, unscaled decimal), float or bool.
     """
     if type_.kind is Kind.DECIMAL:
         return lambda value: read_decimal(value, type_)
@@ -124,7 +124,9 @@ def read_timestamp(value: Any) -> int:
 
 
 def read_decimal(value: Any, type_: FieldType) -> int:
-    """The value times 10^scale. From an integer, a JSON number, a string in plain notation or a Decimal."""
+    """Return the value times 10^scale. It is read from an integer, a JSON number, a string in plain notation or a
+    Decimal.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return _unscaled(str(value) if abs(value) < 10**40 else "9" * 41, _PLAIN, value, type_)
     if isinstance(value, JsonNumber):

@@ -140,7 +140,7 @@ class ReadOnlyLog:
             return log.read([], from_offset, start, min(end, known_end), max(max_records, 1), max_bytes)
 
     def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
-        """Do nothing where the topic exists with so many partitions; otherwise refuse."""
+        """Do nothing if the topic exists with this number of partitions; otherwise refuse."""
         if self.topics().get(topic) != partitions:
             self._refuse()
 

@@ -1,4 +1,6 @@
-"""Shares one admin client, with its threads and connections, among all transports of a process with its settings."""
+"""Shares one admin client among all transports of a process that have the same settings. So they share its threads
+and connections.
+"""
 
 import os
 import threading
@@ -26,7 +28,7 @@ _lock = threading.Lock()
 
 
 def shared_admin(settings: KafkaSettings) -> KafkaAdmin:
-    """Return the process's admin client for these settings. Raises TransportRefusedError where they are wrong."""
+    """Return the process's admin client for these settings. Raises TransportRefusedError if a setting is wrong."""
     # A forked process inherits the client, but none of its threads, so it gets its own.
     key = f"{os.getpid()} {sorted(settings.admin().items(), key=str)}"
     with _lock:

@@ -187,8 +187,11 @@ class BatchingProducer:
             return sum(each.in_flight + sum(one.records for one in each.waiting) for each in partitions)
 
     def close(self, timeout_s: float) -> None:
-        """Send what waits and wait for all reports. What is left after the timeout is given up: its submissions fail.
-        A thread that does not return from librdkafka is left behind, with the producers."""
+        """Send what waits, and wait for all reports. What is left after the timeout is given up, and its submissions
+        fail.
+
+        A thread that does not return from librdkafka is left behind, with the producers.
+        """
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
             self._is_closing = True

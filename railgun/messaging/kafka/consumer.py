@@ -25,10 +25,12 @@ _POLL_S = 0.1
 class KafkaConsumer:
     """The reading half of a KafkaTransport.
 
-    A partition is assigned to the consumer when it is first read, and from then on fetched ahead into its buffer.
+    A partition is assigned to the consumer when it is first read. From then on its records are fetched ahead into its
+    buffer.
 
-    Threads: any may call every method. Of those that wait for records, one polls for all: it puts what comes into the
-    buffers and wakes the others. `_changed` guards the buffers; it is not held during a poll.
+    Threads: any thread may call every method. Among the threads that wait for records, one polls for all of them: it
+        puts the records into the buffers and wakes the others. `_changed` guards the buffers; it is not held during a
+        poll.
     """
 
     def __init__(self, settings: KafkaSettings, topics: KafkaTopics) -> None:
@@ -42,14 +44,14 @@ class KafkaConsumer:
         self._changed = threading.Condition()
         self._is_polling = False
         self._waiting_to_seek = 0
-        # Partitions in a call of `read`: no other thread moves their buffers.
+        # Partitions that a thread is reading in `read`. No other thread moves their buffers.
         self._reading: set[TopicPartition] = set()
         # Partitions that `fetch` or `wait` were called for.
         self._followed: set[TopicPartition] = set()
         self._closed = False
 
     def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Fetched:
-        """As `Transport.read`. One thread at a time reads a partition; a `fetch` of it waits until then."""
+        """As `Transport.read`. Only one thread at a time reads a partition; a `fetch` of it waits until then."""
         with self._changed:
             self._await_readers(where)
             self._reading.add(where)
@@ -63,7 +65,7 @@ class KafkaConsumer:
     def _read(self, buffer: PartitionBuffer, offset: int, max_records: int, max_bytes: int) -> Fetched:
         where = buffer.where
         if not buffer.is_ready:
-            # The buffer may lag behind an end that the broker has reported to another process.
+            # The broker may have reported an end to another process that the buffer has not reached yet.
             start, end = self._topics.bounds(where)
             if not start <= offset <= end:
                 raise OffsetOutOfRangeError(str(where), offset, start, end)
@@ -109,7 +111,8 @@ class KafkaConsumer:
         return where in self._reading or buffer.position != offset or self._buffers.get(where) is not buffer
 
     def _any_due(self, followed: list[tuple[PartitionBuffer, int]]) -> bool:
-        # All are checked, as `_due` raises a partition's error, which must not wait until the others have no records.
+        # All are checked, because `_due` raises a partition's error. The error must not wait until the other
+        # partitions have no records.
         due = [self._has_moved(*each) or self._due(each[0]) for each in followed]
         return any(due)
 
@@ -164,8 +167,8 @@ class KafkaConsumer:
     def _buffer_at(self, where: TopicPartition, offset: int, is_reader: bool = False) -> PartitionBuffer:
         """Return the buffer of a partition, moved to an offset and being fetched.
 
-        is_reader: this thread is the one that is in `read`. A thread that is not, and meets one, gets a buffer that
-        nothing comes into: `_has_moved` is true of it.
+        is_reader: whether this thread is the one in `read`. While one thread is in `read`, any other thread gets a
+            buffer that nothing is put into: `_has_moved` is true of it.
         """
         self._check_open()
         self._topics.check(where)
@@ -193,7 +196,7 @@ class KafkaConsumer:
         return buffer
 
     def _await_poll(self) -> None:
-        """Wait until no thread polls. None starts to while `_changed` is held."""
+        """Wait until no thread polls. No thread starts to poll while `_changed` is held."""
         self._waiting_to_seek += 1
         try:
             while self._is_polling:

@@ -98,7 +98,7 @@ def is_fenced(error: KafkaError) -> bool:
 
 
 def _remedy(error: KafkaError) -> str | None:
-    """What the operator can do about an error; None for one that a retry may mend."""
+    """Return what the operator can do about an error; None if a retry may help."""
     return None if is_fenced(error) else _REFUSED.get(error.code())
 
 

@@ -22,7 +22,7 @@ from railgun.messaging.transport import Entry, checked_bytes
 PENDING_LIMIT_BYTES = 64 << 20
 """Back-pressure: a submission that would make more than this unacknowledged is refused."""
 
-# What a record costs librdkafka and this process in memory, beyond its bytes.
+# The memory that a record takes in librdkafka and in this process, beyond its bytes.
 _RECORD_OVERHEAD_BYTES = 128
 
 

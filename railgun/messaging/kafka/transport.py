@@ -143,7 +143,7 @@ class KafkaTransport:
         where = TopicPartition(topic, partition)
         if self._consumer.followed_at(where) in (None, from_offset):
             return self._consumer.read(where, from_offset, max_records, max_bytes)
-        # Through the first consumer, each such read would drop what was fetched ahead for the thread that follows.
+        # If such reads used the first consumer, each would drop what was fetched ahead for the thread that follows.
         second = self._opened_second_consumer()
         found = second.read(where, from_offset, max_records, max_bytes)
         followed_at = self._consumer.followed_at(where)
