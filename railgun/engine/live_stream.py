@@ -63,7 +63,7 @@ _BRIEF_EVENTS = 16
 
 
 class LiveStream:
-    """Not to be shared between threads. An error that leaves `hosts.is_whole` False makes it unusable."""
+    """Not to be shared between threads. An error that leaves `hosts.is_usable` False makes it unusable."""
 
     def __init__(self, entry: StreamEntry, hosts: StreamHosts, threads: int, record: StreamRecord) -> None:
         self._entry, self.hosts, self._record = entry, hosts, record

@@ -18,7 +18,7 @@ _LOCKED_S = 0.5
 class UnitHosts:
     """Opens and closes the hosts of a unit's tasks. One thread uses it.
 
-    make: makes the host of a task. Its second argument numbers the hosts that one call of `assign` makes, from 1.
+    make: makes the hosts of tasks that begin together, in their order.
     closed: is called with each host that was closed while the unit goes on.
     by_key: the hosts of the unit's tasks.
     Raises what stops the whole unit: TransportError, and errors of the disk.
@@ -26,7 +26,7 @@ class UnitHosts:
 
     def __init__(
         self,
-        make: Callable[[Place, int], TaskHost],
+        make: Callable[[Sequence[Place]], Sequence[TaskHost]],
         closed: Callable[[TaskHost], None],
         clock: Clock = CLOCK,
     ) -> None:
@@ -50,8 +50,8 @@ class UnitHosts:
         for key in dropped:
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
-        for left, place in enumerate(reversed(new), 1):
-            self.by_key[place.key] = self._make(place, left)
+        if new:
+            self.by_key |= {host.place.key: host for host in self._make(new)}
         for place in new:
             self._open(place.key)
         return bool(new or dropped)

@@ -7,7 +7,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,8 @@ import msgspec
 from railgun.config.settings import Settings
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
+from railgun.host.place import Place
+from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
@@ -170,10 +172,12 @@ def _made(
     positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
     hosting = Hosting(transport, sending, environment, lanes, f".{place.index}")
-    hosts = UnitHosts(
-        lambda of, tasks: hosting.host(of, memory.take(tasks)),
-        lambda closed: memory.give_back([closed.settings]),
-    )
+
+    def make(places: Sequence[Place]) -> list[TaskHost]:
+        share = memory.take(len(places))
+        return [hosting.host(each, share) for each in places]
+
+    hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]))
     return UnitLoop(
         transport,
         topics,

@@ -59,7 +59,9 @@ class DeepenedHost:
         environment = TaskEnvironment()
         self.lanes = HostLanes(environment.executor, 2)
         hosting = Hosting(self.log, Sending(self.log, TOPICS), environment, self.lanes)
-        self.hosts = UnitHosts(lambda place, tasks: hosting.host(place, SETTINGS), lambda host: None)
+        self.hosts = UnitHosts(
+            lambda places: [hosting.host(each, SETTINGS) for each in places], lambda host: None
+        )
         self.hosts.assign([self.place])
         self.hosts.wait()
         self.hosts.advance()

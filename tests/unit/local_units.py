@@ -72,7 +72,7 @@ class LocalUnit:
             Spread(index, units),
             Positions(self.transport, topics, "test", index, 1, 0.01, SAID_AGAIN_S),
             self.sending.figures,
-            UnitHosts(lambda place, tasks: hosting.host(place, settings), lambda host: None),
+            UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             folder,
             removes=index == 0,
             grace_s=grace_s,

@@ -1,7 +1,7 @@
 """When a unit's loop says that it is ready (nothing is left to open or to catch up with), and when it waits."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +11,13 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
-from railgun.host.place import Place
+from railgun.host.memory import MemoryShares, cache_bytes
+from railgun.host.place import Place, TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
+from railgun.task.settings import TaskSettings
 from railgun.unit.clock import IdleMeter
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
@@ -102,14 +104,16 @@ def _loop(
     host_of: Callable[[Place], StillHost] = StillHost,
     waiting: IdleMeter | None = None,
 ) -> UnitLoop:
-    host = cast(Callable[[Place, int], TaskHost], lambda place, tasks: host_of(place))
+    hosts = cast(
+        Callable[[Sequence[Place]], list[TaskHost]], lambda places: [host_of(each) for each in places]
+    )
     return UnitLoop(
         cast(Transport, EmptyLog()),
         Topics(),
         Spread(0, 1),
         cast(Positions, SilentPositions()),
         UnitFigures(),
-        UnitHosts(host, lambda closed: None),
+        UnitHosts(hosts, lambda closed: None),
         folder,
         removes=removes,
         grace_s=0.0,
@@ -184,3 +188,26 @@ def test_what_it_waits_for_records_is_told_and_only_that(tmp_path: Path) -> None
         host.has_more = False
     loop.round()
     assert waiting.waited_s > waited_s
+
+
+def test_hosts_that_begin_together_share_the_memory_evenly(tmp_path: Path) -> None:
+    memory, most = MemoryShares(TaskSettings(), 2 << 30), TaskSettings()
+    given: dict[TaskKey, TaskSettings] = {}
+
+    def make(places: Sequence[Place]) -> list[TaskHost]:
+        given.update(dict.fromkeys((place.key for place in places), memory.take(len(places))))
+        return [cast(TaskHost, StillHost(place)) for place in places]
+
+    def places(first: int, after: int) -> list[Place]:
+        keys = [TaskKey("s", 1, "card", number) for number in range(first, after)]
+        return [cast(Place, SimpleNamespace(key=key)) for key in keys]
+
+    hosts = UnitHosts(make, lambda closed: None)
+    assert hosts.assign(places(0, 10))
+    assert not hosts.assign(places(0, 10))
+    assert list(hosts.by_key) == list(given)
+    (each,) = {cache_bytes(settings) for settings in given.values()}
+    assert each < cache_bytes(most)
+    assert 2 << 30 > 10 * each > 1 << 30
+    assert hosts.assign(places(0, 11))
+    assert 0 < cache_bytes(given[TaskKey("s", 1, "card", 10)]) < 2 << 29
