@@ -1,19 +1,36 @@
 """The hot columns of a plan: what is computed once per event on arrival and kept beside it in chunks.
 
 Predicates and arguments are evaluated once, entities hashed once; whatever later removes the event from a
-window reads the same words (docs/decisions/0002).  Names are stored with the columns and never change.
+window reads the same words (docs/decisions/0002).
+
+The name of a column is the canonical text of its typed expression. Two expressions have one text exactly when they
+have equal values on every event: the text spells the tree with every type and conversion in it. It is stored with the
+column, so it never changes for a given tree.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
-from railgun.language.typed import Field, TypedExpression, fields_of
+from railgun.language.typed import Apply, Constant, Field, TypedExpression, fields_of
 from railgun.language.types import Kind, Type
-from railgun.plan.texts import text_of
 from reservoir.columns import HotColumn
 from reservoir.columns import Kind as ColumnKind
+
+
+def text_of(expression: TypedExpression) -> str:
+    """`amount`, `(> amount 0:long)`: prefix form, constants with their types."""
+    match expression:
+        case Field(name=name):
+            return name
+        case Constant(type=type_, value=value):
+            return f"{json.dumps(value)}:{type_}"
+        case Apply(type=type_, operation=operation, arguments=arguments):
+            inner = " ".join(text_of(argument) for argument in arguments)
+            return f"({operation}:{type_} {inner})"
+    raise TypeError(f"no text for {type(expression).__name__}")
 
 
 @dataclass(slots=True)

@@ -19,10 +19,9 @@ from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
 from railgun.plan.dag import build_plan
-from railgun.plan.hot import HotPlan, fields_needed
+from railgun.plan.hot import HotPlan, fields_needed, text_of
 from railgun.plan.layout import GroupLayout
 from railgun.plan.plain import note_plain
-from railgun.plan.texts import text_of
 
 _QUICK_OPS = {codes.COUNT, codes.SUM_DOUBLE, codes.SUM_LONG}
 _QUICK_RESULTS = {
