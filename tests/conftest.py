@@ -1,7 +1,9 @@
 """What every test shares: how hard Hypothesis looks, that a failure can be run again, an end to what hangs,
-one Kafka broker."""
+one Kafka broker, a folder for what is temporary."""
 
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,10 +11,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from railgun.broker.local import LocalBroker
+from tests import temporary
 from tests.broker import shared_broker
 from tests.broker.quick_broker import quick_broker
 from tests.scheduling import GroupStealing
 from tests.watchdog import Teller, Watchdog
+
+# Kept whatever the environment says: each worker, and each of a hundred processes, would compile all sources anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "test", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
@@ -36,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config))
     if _is_the_run(config):
         config.pluginmanager.register(Teller(config))
+        temporary.begin_run()
         shared_broker.begin_run()
 
 
@@ -54,6 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStea
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _is_the_run(config):
         shared_broker.end_run()
+        temporary.end_run()
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ def spark(java: None) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.log.level": "ERROR",
+        "spark.python.daemon.module": "tests.spark.daemon",
         **FEW_KEPT,
         **{name: value for name, (value, _) in _TINY.items()},
     }
