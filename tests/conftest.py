@@ -14,6 +14,7 @@ from railgun.broker.local import LocalBroker
 from tests import temporary
 from tests.broker import shared_broker
 from tests.broker.quick_broker import quick_broker
+from tests.counts import examples
 from tests.scheduling import GroupStealing
 from tests.watchdog import Teller, Watchdog
 
@@ -22,7 +23,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
-    "test", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+    "test",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(40, 100),
 )
 settings.register_profile("torture", parent=settings.get_profile("test"), max_examples=5_000)
 settings.load_profile("test")

@@ -248,7 +248,7 @@ def killed_again_and_again(kafka: str, folder: Path, event: Event, times: int, s
 
 @pytest.mark.timeout(900)
 def test_front_ends_that_are_killed_under_load(kafka: str, tmp_path: Path, event: Event) -> None:
-    killed_again_and_again(kafka, tmp_path, event, 10, seed=1)
+    killed_again_and_again(kafka, tmp_path, event, 4, seed=1)
 
 
 @pytest.mark.torture
