@@ -1,6 +1,7 @@
 """What every test shares: how hard Hypothesis looks, that a failure can be run again, an end to what hangs,
 one Kafka broker, a folder for what is temporary."""
 
+import gc
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ from tests.watchdog import Teller, Watchdog
 # Kept whatever the environment says: each worker, and each of a hundred processes, would compile all sources anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What is made of modules and tests stays: to look for garbage in it, again and again, is a fifth of their loading.
+gc.disable()
 
 settings.register_profile(
     "test",
@@ -58,6 +62,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Before the marks of its module, so that this one counts.
             item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
     items[:] = arranged(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """No items of functions that are left out altogether: the torture run has as many as all others together."""
+    if collector.config.getoption("markexpr") != "not torture":
+        return None
+    marks = getattr(obj, "pytestmark", ())
+    return [] if any(mark.name == "torture" for mark in marks) else None
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStealing | None:
