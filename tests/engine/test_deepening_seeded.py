@@ -10,12 +10,13 @@ import pytest
 from railgun.engine.engine import Engine
 from railgun.registry import catalog_log
 from railgun.task.replies import unanswered
+from tests.counts import seeds
 from tests.engine.deepened import Row, build_deepening, records_of, rows_of_tasks
 from tests.engine.histories import chunks, state
 from tests.engine.test_deepening import scored
 from tests.engine.test_history import METRICS, SETTINGS, START_MS, STREAM, engine, rows, tasks
 
-SEEDS = [*range(1, 5), *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(5, 60))]
+SEEDS = seeds(range(1, 4), range(1, 60))
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from railgun.aggregators.codes import COUNT
 from railgun.task.retirement import cell_kinds
 from railgun.task.settings import TaskSettings
 from reservoir.native.jit import array_at
+from tests.counts import seeds
 from tests.reliability.campaign import played
 from tests.reliability.volume import ordered
 from tests.strategies.case import Case, replies
@@ -50,7 +51,7 @@ def fed(
         player.task.close()
 
 
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(8, 208))]
+SEEDS = seeds(range(3), range(208))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
