@@ -46,7 +46,7 @@ test: kernels  ## every test (the long reliability runs apart)
 
 torture: kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build
-	@$(BIN)/python -m pytest -m torture --junit-xml=build/torture.xml; code=$$?; \
+	@RAILGUN_TEST_COUNTS=full $(BIN)/python -m pytest -m "torture or hypothesis" --junit-xml=build/torture.xml; code=$$?; \
 	  $(BIN)/python -m bench.torture_summary build/torture.xml; exit $$code
 
 check: setup  ## format, lint, types, import rules, tidiness

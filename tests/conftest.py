@@ -1,7 +1,10 @@
 """What every test shares: how hard Hypothesis looks, that a failure can be run again, an end to what hangs,
-one Kafka broker."""
+one Kafka broker, a folder for what is temporary."""
 
+import gc
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,13 +12,26 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from railgun.broker.local import LocalBroker
+from tests import temporary
 from tests.broker import shared_broker
 from tests.broker.quick_broker import quick_broker
-from tests.scheduling import GroupStealing
+from tests.counts import examples
+from tests.scheduling import GroupStealing, arranged
 from tests.watchdog import Teller, Watchdog
 
+# Kept whatever the environment says: each worker, and each of a hundred processes, would compile all sources anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What is made of modules and tests stays: to look for garbage in it, again and again, is a fifth of their loading.
+gc.disable()
+
 settings.register_profile(
-    "test", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+    "test",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(40, 100),
 )
 settings.register_profile("torture", parent=settings.get_profile("test"), max_examples=5_000)
 settings.load_profile("test")
@@ -36,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config))
     if _is_the_run(config):
         config.pluginmanager.register(Teller(config))
+        temporary.begin_run()
         shared_broker.begin_run()
 
 
@@ -44,7 +61,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("torture"):
             # Before the marks of its module, so that this one counts.
             item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
-    items.sort(key=lambda item: item.get_closest_marker("real_time") is None)
+    items[:] = arranged(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """No items of functions that are left out altogether: the torture run has as many as all others together."""
+    if collector.config.getoption("markexpr") != "not torture":
+        return None
+    marks = getattr(obj, "pytestmark", ())
+    return [] if any(mark.name == "torture" for mark in marks) else None
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStealing | None:
@@ -54,6 +84,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupStea
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _is_the_run(config):
         shared_broker.end_run()
+        temporary.end_run()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 from railgun.broker.artifacts import KAFKA_VERSION
 from railgun.broker.commands import QUICK_COMPILER, Ports, find_java, format_command, properties
 from railgun.broker.installation import cache_folder, install
-from railgun.broker.local import LocalBroker
+from railgun.broker.local import LocalBroker, Status
 from railgun.exclusive import exclusive
 
 # Java takes its classes from an archive that another broker has left, and does without it where it does not fit.
@@ -22,6 +22,11 @@ def quick_broker(folder: Path) -> LocalBroker:
     if not (folder / "logs").exists():
         shutil.copytree(prepared / "formatted", folder / "logs")
     return LocalBroker(folder, _options(prepared))
+
+
+def running(broker: LocalBroker) -> Status:
+    """How a broker is that several tests use one after another: started where it is not running."""
+    return broker.status() or broker.start(0, unheard)
 
 
 def unheard(line: str) -> None:

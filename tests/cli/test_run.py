@@ -160,7 +160,7 @@ def test_the_data_folder_is_the_engines(folder: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_nothing(number: int, code: int, folder: Path) -> None:
-    (folder / "a.csv").write_text(HEADER + "".join(f"a{n},{n},x\n" for n in range(4_000_000)))
+    (folder / "a.csv").write_text(HEADER + "".join(f"a{n},{n},x\n" for n in range(400_000)))
     command = [sys.executable, "-m", "tests.cli.interrupted", "run", "d.toml", "a.csv", "--out", "o.csv"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(

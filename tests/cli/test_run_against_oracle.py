@@ -17,6 +17,7 @@ from railgun.catalog.definitions import load_definitions
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.cli.main import main
 from railgun.language.types import Kind
+from tests.counts import seeds
 from tests.oracle.compare import same_value
 from tests.oracle.steps import Reply, Score
 from tests.oracle.types import Type
@@ -32,7 +33,7 @@ INPUTS = (".csv", ".ndjson", ".parquet", ".avro", ".arrow")
 OUTPUTS = (".ndjson", ".parquet", ".arrow")
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(range(6), range(15)))
 def test_files_give_what_the_oracle_gives(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     drawn = case(seed, 150, EVENTS_ONLY)

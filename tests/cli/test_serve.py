@@ -14,8 +14,8 @@ from railgun import __version__
 from railgun.client.client import Client
 from railgun.demo.server import Server
 from tests.client.relay import bound, leading_to
+from tests.forked import ROOT, Forked, run
 
-ROOT = Path(__file__).parents[2]
 DEFINITIONS = """
 [streams.{name}]
 time = "ts"
@@ -42,13 +42,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def railgun(
     *words: str | Path, url: str = "", sent: str = "", **environment: str
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "railgun", *map(str, words)]
     own = {name: value for name, value in os.environ.items() if "__" not in name and name != "RAILGUN_URL"}
     if url:
         environment["RAILGUN_URL"] = url
-    return subprocess.run(
-        command, cwd=ROOT, input=sent, env={**own, **environment}, capture_output=True, text=True, timeout=120
-    )
+    return run("railgun", words, sent=sent, env={**own, **environment})
 
 
 def definitions(
@@ -162,8 +159,8 @@ def test_what_cannot_be_asked_is_one_line(server: Server, tmp_path: Path) -> Non
 def test_a_server_that_does_not_listen_yet_is_waited_for(server: Server, tmp_path: Path) -> None:
     with bound() as address:
         url = f"http://127.0.0.1:{address.getsockname()[1]}"
-        command = [sys.executable, "-m", "railgun", "apply", str(definitions(tmp_path, "w")), "--url", url]
-        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as applying:
+        words = ["apply", definitions(tmp_path, "w"), "--url", url]
+        with Forked("railgun", words, stderr=subprocess.PIPE, text=True) as applying:
             assert applying.stderr is not None
             refused = f"{url}: connection refused; is `railgun serve` running?"
             assert applying.stderr.readline() == f"railgun apply: waiting, up to 300 s: {refused}\n"

@@ -1,8 +1,12 @@
 """Deepening a live stream: until its tasks take over all replies are as they were, from then on as if the history had
 come through the log."""
 
+import atexit
+import shutil
+import tempfile
 import threading
 import time
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -82,13 +86,24 @@ def built(folder: Path, opened: Engine, cut_ms: int | None = CUT_MS, history: pa
     build_deepening(folder / "backfill" / "s" / "tasks", plan, table, SETTINGS)
 
 
-def live(folder: Path, table: pa.Table) -> None:
-    """A stream that has taken events, its log trimmed."""
-    with engine(folder) as opened:
-        opened.apply(definitions())
-        scored(opened, table)
-    with engine(folder) as opened:
-        assert any(member.log.start > 0 for member in opened._streams.live("s").hosts)
+def live(folder: Path) -> None:
+    """A stream that has taken the events from BEGIN to NOW, its log trimmed: a copy of one that was made once."""
+    shutil.copytree(_made_once(), folder, dirs_exist_ok=True)
+
+
+@cache
+def _made_once() -> Path:
+    holder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, holder, ignore_errors=True)
+    folder = holder / "live"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog_log, "os", SimpleNamespace(urandom=bytes))
+        with engine(folder) as opened:
+            opened.apply(definitions())
+            scored(opened, live_rows(BEGIN, NOW))
+        with engine(folder) as opened:
+            assert any(member.log.start > 0 for member in opened._streams.live("s").hosts)
+    return folder
 
 
 def reference(folder: Path, table: pa.Table, text: str = "") -> Engine:
@@ -100,7 +115,7 @@ def reference(folder: Path, table: pa.Table, text: str = "") -> Engine:
 
 def test_its_tasks_are_as_if_history_had_come_through_the_log(tmp_path: Path) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
     with (
         reference(tmp_path / "log", through_the_log(history_rows(), accepted_rows(own))) as wanted,
         engine(tmp_path / "live") as opened,
@@ -126,8 +141,8 @@ def test_its_tasks_are_as_if_history_had_come_through_the_log(tmp_path: Path) ->
 
 def test_replies_are_the_old_ones_until_then_and_the_new_ones_after(tmp_path: Path) -> None:
     own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, SWAP), live_rows(SWAP, END)
-    live(tmp_path / "live", own)
-    live(tmp_path / "old", own)
+    live(tmp_path / "live")
+    live(tmp_path / "old")
     everything = pa.concat_tables([through_the_log(history_rows(), accepted_rows(own)), meanwhile])
     with (
         reference(tmp_path / "log", everything) as wanted,
@@ -143,7 +158,7 @@ def test_replies_are_the_old_ones_until_then_and_the_new_ones_after(tmp_path: Pa
 
 
 def test_the_cut_is_found_and_a_hole_is_refused(tmp_path: Path) -> None:
-    live(tmp_path, live_rows(BEGIN, NOW))
+    live(tmp_path)
     with engine(tmp_path) as opened:
         with pytest.raises(HistoryRefusedError, match="what came in between would be missing"):
             opened.begin_deepening("s", START_MS + BEGIN * 500 - 1)
@@ -263,7 +278,7 @@ def with_extra(table: pa.Table) -> pa.Table:
 
 def test_metrics_come_and_go_while_it_is_under_way(tmp_path: Path) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
     late = "SELECT sum(shop) AS sum_late FROM s GROUP BY card OVER SLIDING 1 DAY"
     with (
         reference(tmp_path / "log", through_the_log(history_rows(), accepted_rows(own))) as wanted,
@@ -284,7 +299,7 @@ def test_metrics_come_and_go_while_it_is_under_way(tmp_path: Path) -> None:
 
 def test_a_second_one(tmp_path: Path) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
     first = history_rows().filter(pc.greater_equal(history_rows().column("ts"), START_MS + 200 * 500))
     order = through_the_log(history_rows(), through_the_log(first, accepted_rows(own)), START_MS + 210 * 500)
     with (
@@ -312,7 +327,7 @@ def test_a_second_one(tmp_path: Path) -> None:
 
 def test_a_restart_in_between(tmp_path: Path) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
     with engine(tmp_path / "live") as opened:
         plan = opened.begin_deepening("s", CUT_MS)
         scored(opened, rows(NOW, 4000))
@@ -331,7 +346,7 @@ def test_a_restart_in_between(tmp_path: Path) -> None:
 
 
 def test_given_up_it_leaves_nothing(tmp_path: Path) -> None:
-    live(tmp_path, live_rows(BEGIN, NOW))
+    live(tmp_path)
     with engine(tmp_path) as opened:
         assert not opened.give_up_deepening("s")
         built(tmp_path, opened)
@@ -349,7 +364,7 @@ def test_given_up_it_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["reservoir/*.seg", "state/*.sst", "history/tail.arrow"])
 def test_damage_is_told_before_anything_changes(tmp_path: Path, what: str) -> None:
-    live(tmp_path, live_rows(BEGIN, NOW))
+    live(tmp_path)
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
         place = next(iter(sorted((tmp_path / "backfill" / "s" / "tasks" / "all" / "0").glob(what))))
@@ -367,7 +382,7 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
     tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
 
     def crash(*_: object) -> None:
         raise OSError("the power is gone")
@@ -417,7 +432,7 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
 def test_it_may_be_begun_again_and_status_asked_while_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live(tmp_path, live_rows(BEGIN, NOW))
+    live(tmp_path)
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
         plan = opened.begin_deepening("s")
@@ -443,7 +458,7 @@ def test_it_may_be_begun_again_and_status_asked_while_it_is_installed(
 
 
 def test_a_stream_dropped_meanwhile_leaves_nothing(tmp_path: Path) -> None:
-    live(tmp_path, live_rows(BEGIN, NOW))
+    live(tmp_path)
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
         opened.drop_stream("s")

@@ -17,7 +17,7 @@ from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.topics import topic_of
 from tests.engine.deepened import build_deepening
-from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live_rows, scored
+from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live, scored
 from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
 
 
@@ -84,9 +84,8 @@ def test_a_log_that_lost_what_a_deepening_was_made_of(tmp_path: Path) -> None:
 def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    live(tmp_path)
     with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
         history = opened.begin_deepening("s").history
         with monkeypatch.context() as patch:
@@ -113,9 +112,8 @@ def test_the_next_one_may_begin_while_what_is_left_of_one_is_deleted(
 ) -> None:
     remove = LiveBackfill.remove
     begun: list[str] = []
+    live(tmp_path)
     with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
 
         def slow(ended: LiveBackfill) -> None:
@@ -142,10 +140,9 @@ def test_a_plan_damaged_after_the_take_over_is_not_needed(
         "appended": (stream_hosts, "catch_up"),
         "taken over": (take_over, "move_to"),
     }
+    live(tmp_path)
     opened = engine(tmp_path)
     try:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
         history = opened.begin_deepening("s").history
         with monkeypatch.context() as patch:
@@ -168,9 +165,8 @@ def test_a_plan_damaged_after_the_take_over_is_not_needed(
 def test_a_damaged_plan_keeps_no_stream_from_opening(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    live(tmp_path)
     with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
     damage(tmp_path / "backfill" / "s" / "deepening.json")
     with engine(tmp_path) as opened:
@@ -195,9 +191,8 @@ def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """What has its name by then is another's, whose tasks are in no folder that was built."""
+    live(tmp_path)
     with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
         real = getattr(EngineStreams, step)
         dropped: list[bool] = []
@@ -223,9 +218,8 @@ def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
 def test_one_that_cannot_be_closed_keeps_no_other_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    live(tmp_path)
     with engine(tmp_path) as opened:
-        opened.apply(definitions())
-        scored(opened, live_rows(BEGIN, NOW))
         built(tmp_path, opened)
 
         def given_up(streams: EngineStreams, _: LiveBackfill) -> bool:

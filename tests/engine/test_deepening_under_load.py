@@ -75,7 +75,7 @@ class Caller:
 
 def test_it_ends_under_a_caller_that_never_pauses(tmp_path: Path) -> None:
     own = live_rows(BEGIN, NOW)
-    live(tmp_path / "live", own)
+    live(tmp_path / "live")
     with engine(tmp_path / "live") as opened:
         caller = Caller(opened)
         with caller.calling():

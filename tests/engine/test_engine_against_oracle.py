@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.counts import seeds
 from tests.engine.campaign import run
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(range(6), range(12)))
 def test_a_case(seed: int, tmp_path: Path) -> None:
     assert run(seed, 120, tmp_path / "data") == []
 

@@ -137,7 +137,7 @@ def test_ids_and_times_are_made(engine: Engine) -> None:
 
 @pytest.mark.usefixtures("worth_columns")
 def test_all_refused_and_none_at_all(engine: Engine) -> None:
-    assert len(engine.score_each("s", BAD).taken.refused) == len(BAD)
+    assert len(engine.score_each("s", BAD).accepted.refused) == len(BAD)
     assert replies(engine, "s", []) == []
 
 

@@ -10,6 +10,7 @@ from railgun.explain.explanation import EdgePlan, PartitionerPlan
 from railgun.plan.dag import build_plan
 from railgun.plan.program import Generation, Program, ProgramBuilder
 from railgun.state.rows.context import LINE_WORDS
+from tests.counts import examples
 from tests.explain.explained import by_card, explained
 from tests.strategies.case import Case
 from tests.strategies.drawn import cases
@@ -107,7 +108,7 @@ def test_expressions_of_equal_meaning_are_one(text: str) -> None:
     assert [cell.metrics for cell in group.cells] == [("a", "b")] * 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(cases(max_steps=1))
 def test_the_explanation_agrees_with_the_program(case: Case) -> None:
     definitions = parse_definitions(case.definitions)

@@ -11,6 +11,7 @@ from railgun.explain.dot import render_dot
 from railgun.explain.explanation import render_json
 from railgun.explain.svg import render_svg
 from railgun.explain.tree import render_tree
+from tests.counts import examples
 from tests.explain.explained import DEFINITIONS, explained
 from tests.strategies.case import Case
 from tests.strategies.drawn import cases
@@ -73,7 +74,7 @@ def test_text_of_queries_is_quoted() -> None:
     assert """card = 'a"<&\\b'""" in lines
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 40))
 @given(cases(max_steps=1))
 def test_nothing_in_the_drawing_overlaps_or_leaves_it(case: Case) -> None:
     root = ET.fromstring(render_svg(explained(case.definitions)))

@@ -12,6 +12,7 @@ from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.files import csv_source, ndjson_source
 from railgun.language.types import STRING, TIMESTAMP
 from railgun.wire.validator import EventRefusedError, EventValidator, Roles
+from tests.counts import examples
 from tests.files.event_files import NAMES, SCHEMA, events_of, read_back
 
 HEADER = ",".join(NAMES) + "\n"
@@ -143,7 +144,7 @@ def test_without_a_time_field_time_is_now_and_never_goes_back(tmp_path: Path) ->
 _SHAPES = st.lists(st.sampled_from(["ok", "short", "long", "blank", "multi"]), max_size=40)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(30, 80))
 @given(shapes=_SHAPES, block_bytes=st.integers(120, 400))
 def test_misshapen_rows_of_csv_keep_their_places(
     shapes: list[str], block_bytes: int, tmp_path_factory: pytest.TempPathFactory
@@ -175,7 +176,7 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 @given(
     events=st.lists(st.dictionaries(st.sampled_from([*NAMES, "other"]), _JSON, max_size=8), max_size=6),
     block_bytes=st.sampled_from([64, 1 << 20]),

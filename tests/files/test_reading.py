@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from railgun.files import source
 from railgun.files.errors import ColumnError
 from railgun.files.reading import EventFiles
+from tests.counts import examples
 from tests.files.event_files import (
     EVENTS,
     NAMES,
@@ -160,7 +161,7 @@ _EVENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20, 50))
 @given(events=st.lists(_EVENT, min_size=1, max_size=8), suffix=st.sampled_from(SUFFIXES))
 def test_what_is_written_is_read(
     events: list[Event], suffix: str, tmp_path_factory: pytest.TempPathFactory

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from railgun.files.errors import SuffixError, UnwritableFileError
 from railgun.files.writing import ResultFile
+from tests.counts import examples
 
 SCHEMA = pa.schema(
     [
@@ -55,7 +56,7 @@ def write(path: Path, *tables: pa.Table) -> None:
             results.write(table)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(rows=st.lists(_ROW, max_size=6), cut=st.integers(0, 6))
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather", ".ndjson", ".jsonl", ".csv"])
 def test_values_come_back_exactly(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.counts import seeds
 from tests.engine.player import SMALLEST
 from tests.frontend.http_player import HttpPlayer, HttpRequests
 from tests.oracle.compare import differences
@@ -14,7 +15,7 @@ from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(range(4), range(6)))
 def test_a_case(seed: int, tmp_path: Path) -> None:
     drawn = case(seed + 700, 150, Profile(explicit_warm=seed % 4 == 3))
     assert play(drawn, HttpPlayer(tmp_path / "data", STREAM, SMALLEST if seed % 3 else None), seed % 3) == []

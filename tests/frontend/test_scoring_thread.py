@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from frontend.scoring.scoring_thread import SMALL_EVENTS_MAX, InOrder, Outcome, ScoringThread, Submission
+from tests.counts import seeds
 
 _PATIENCE_S = 30
 
@@ -49,7 +50,7 @@ def test_small_requests_go_first() -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(range(20), range(50)))
 def test_the_parts_of_a_request_are_taken_in_their_order(seed: int) -> None:
     rng = random.Random(seed)
 

@@ -11,6 +11,7 @@ from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.typed import TypedExpression
 from railgun.language.types import Type, parse_type
+from tests.counts import examples
 from tests.language.batch import Value, evaluate_all
 from tests.language.expression_text import FIELDS, expressions, rows
 from tests.oracle import expressions as oracle
@@ -73,10 +74,10 @@ def check_seeds(seeds: range) -> None:
 
 
 def test_values_are_the_oracles_by_seed() -> None:
-    check_seeds(range(1_000))
+    check_seeds(range(300))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40, 100))
 @given(
     st.lists(st.sampled_from(KINDS).flatmap(expressions), min_size=1, max_size=4),
     st.lists(rows(), min_size=1, max_size=8),

@@ -11,6 +11,7 @@ from railgun.language.program import Program, ProgramCompiler, compile_program
 from railgun.language.resolve import resolve
 from railgun.language.typed import Field, TypedExpression
 from railgun.language.types import LONG, STRING, Type
+from tests.counts import seeds
 
 _COLUMNS: list[tuple[str, Type]] = [("n", LONG), ("m", LONG), ("s", STRING)]
 _TEXTS = (
@@ -36,7 +37,7 @@ def _expressions(source: random.Random, at_most: int) -> list[TypedExpression]:
     return [_typed(text) for text in source.sample(_TEXTS, source.randint(0, at_most))]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(range(10), range(30)))
 def test_each_is_as_if_compiled_alone(seed: int) -> None:
     source, compiler = random.Random(seed), ProgramCompiler()
     wanted: list[TypedExpression] = []

@@ -1,13 +1,11 @@
 """The catalogue on a real broker: one order of changes, told to every task, finished by successors."""
 
 import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +34,7 @@ from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
 from railgun.wire.encode import decode_control
+from tests.forked import Forked
 
 _STREAM = """
 [streams.s]
@@ -141,10 +140,9 @@ def test_conflicts_are_the_errors_of_the_engine(opened: Callable[..., KafkaRegis
     assert registry.snapshot().catalog.last_place == 3
 
 
-def _writer(kafka: str, prefix: str, name: str, count: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "tests.registry.registry_writer", kafka, prefix, name, str(count)]
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
+def _writer(kafka: str, prefix: str, name: str, count: int) -> Forked:
+    words = [kafka, prefix, name, str(count)]
+    return Forked("tests.registry.registry_writer", words, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.timeout(300)

@@ -16,6 +16,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError
 from railgun.engine.live_stream import LiveStream
 from railgun.task.deriver import Deriver
+from tests.counts import seeds
 from tests.engine.player import SMALLEST
 from tests.oracle.steps import Reply
 from tests.oracle.stream import Oracle
@@ -184,7 +185,7 @@ def changed(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> list[str]:
     return wrong(watched)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(range(2), range(3)))
 def test_changes(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed(seed, tmp_path / "data", monkeypatch) == []
 

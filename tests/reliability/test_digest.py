@@ -12,6 +12,7 @@ from railgun.task.retirement import cell_kinds
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from reservoir.native.jit import array_at
+from tests.counts import seeds
 from tests.reliability.campaign import played
 from tests.reliability.volume import ordered
 from tests.strategies.case import Case, replies
@@ -53,7 +54,7 @@ def fed(
         player.task.close()
 
 
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(8, 208))]
+SEEDS = seeds(range(3), range(208))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from railgun.task.settings import TaskSettings
+from tests.counts import seeds
 from tests.reliability.campaign import played
 from tests.reliability.stored_state import check_stored
 from tests.strategies.generate import Profile
@@ -16,13 +17,13 @@ CHANGING = Profile(spread=False, explicit_warm=True, control_percent=12, queries
 SWEEPING = replace(TINY, sweep_interval_s=0.0)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(range(6), range(15)))
 def test_no_page_without_a_row(seed: int, tmp_path: Path) -> None:
     with played(case(seed, 150, CHANGING), tmp_path / "t", SWEEPING, crash=seed % 2 == 0) as player:
         check_stored(player.task)
 
 
-@pytest.mark.parametrize("seed", range(200, 205))
+@pytest.mark.parametrize("seed", seeds(range(200, 202), range(200, 205)))
 def test_no_page_without_a_row_with_large_caches(seed: int, tmp_path: Path) -> None:
     settings = TaskSettings(sweep_interval_s=0.0, checkpoint_interval_s=0.0)
     with played(case(seed, 150, CHANGING), tmp_path / "t", settings, crash=False) as player:

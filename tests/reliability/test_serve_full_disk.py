@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.forked import Forked
 from tests.frontend.serving import PATIENCE_S
 from tests.frontend.serving_process import ROOT, process
 from tests.reliability.compared_load import Load
@@ -36,7 +37,7 @@ def fill_again_and_again(folder: Path, points: Sequence[int], seed: int) -> Load
     load, source = Load(seed), random.Random(seed)
     with SmallDisk.mounted(folder / "disk", DISK_BYTES) as disk:
 
-        def served() -> AbstractContextManager[tuple["subprocess.Popen[str]", httpx.Client]]:
+        def served() -> AbstractContextManager[tuple["subprocess.Popen[str] | Forked", httpx.Client]]:
             return process(disk.folder / "data", before=disk.inside, definitions=folder / "payments.toml")
 
         for left_bytes in points:

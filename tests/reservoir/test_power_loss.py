@@ -66,7 +66,7 @@ def recover_and_finish(told: Story, files: MemoryFiles, saved: Checkpoint) -> No
 
 
 @pytest.mark.parametrize(
-    ("step", "seeds"), [(3, 2), pytest.param(1, 20, marks=pytest.mark.torture, id="torture")]
+    ("step", "seeds"), [(7, 1), pytest.param(1, 20, marks=pytest.mark.torture, id="torture")]
 )
 def test_power_loss_after_each_change(step: int, seeds: int) -> None:
     told = story(7)
@@ -78,7 +78,7 @@ def test_power_loss_after_each_change(step: int, seeds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "seeds"), [(9, 1), pytest.param(2, 5, marks=pytest.mark.torture, id="torture")]
+    ("step", "seeds"), [(19, 1), pytest.param(2, 5, marks=pytest.mark.torture, id="torture")]
 )
 def test_power_loss_during_recovery(step: int, seeds: int) -> None:
     told = story(8)

@@ -13,6 +13,7 @@ from reservoir.columns import HotColumn, Kind
 from reservoir.cursors import held_frame as held_frame_module
 from reservoir.cursors.held_frame import Ahead, HeldFrame
 from reservoir.layout import OPEN_NEED_BYTES, OPEN_NEED_ROWS
+from tests.counts import seeds
 from tests.reservoir import log_driver
 from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
 from tests.reservoir.log_driver import LogDriver
@@ -116,7 +117,7 @@ def test_columns_that_are_prefetched_are_there_when_they_come(monkeypatch: pytes
     driver.reservoir.close()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(range(8), range(20)))
 def test_what_is_prefetched_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was prefetched, came or did not come, and however far it was decoded by then."""
     source, known = random.Random(seed), set[HotColumn]()

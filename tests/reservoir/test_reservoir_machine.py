@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reservoir.reservoir import Settings
+from tests.counts import examples
 from tests.reservoir.event_log import ALL_COLUMNS, EventLog, Record
 from tests.reservoir.log_driver import Checkpoint, LogDriver
 
@@ -169,4 +170,4 @@ class LongReservoirMachine(ReservoirMachine):
 TestReservoirMachine = ReservoirMachine.TestCase
 TestLongReservoirMachine = pytest.mark.torture(LongReservoirMachine.TestCase)
 TestLongReservoirMachine.settings = hypothesis_settings(max_examples=2_000, stateful_step_count=50)
-TestReservoirMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=15)
+TestReservoirMachine.settings = hypothesis_settings(max_examples=examples(20, 50), stateful_step_count=15)

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from tests.counts import examples
 from tests.state.state_run import StateRun
 
 GROUPS = st.sampled_from([0, 1, 5])
@@ -114,7 +115,7 @@ class StateMachine(RuleBasedStateMachine):
 
 
 TestStateMachine = StateMachine.TestCase
-TestStateMachine.settings = settings(max_examples=25, stateful_step_count=40)
+TestStateMachine.settings = settings(max_examples=examples(10, 25), stateful_step_count=40)
 
 
 @pytest.mark.torture

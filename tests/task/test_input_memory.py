@@ -10,6 +10,7 @@ from railgun.task.admission import MET_ANSWERED, MET_BEFORE
 from railgun.task.inputs import InputMemory
 from railgun.wire.decode import Decoded
 from railgun.wire.msgpack import Status
+from tests.counts import seeds
 
 Row = tuple[int, int, int, Status]
 Fate = tuple[str, bytes, int]
@@ -86,7 +87,7 @@ def met_by(memory: InputMemory, rows: list[Row], record: bytes) -> list[Fate]:
     return fates
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(range(20), range(60)))
 def test_every_position_is_met_as_by_the_model(seed: int) -> None:
     chosen = random.Random(seed)
     memory, model = InputMemory(), Model()

@@ -12,6 +12,7 @@ from railgun.plan.outputs import MetricColumn
 from railgun.task.replies import Replies, ReplyWriter
 from railgun.task.settings import TaskSettings
 from railgun.wire.reply import ReplyBatch, ReplyFlag, ReplyMetric, decode_reply
+from tests.counts import seeds
 from tests.oracle.records import EventRecord, Position
 from tests.oracle.task import TaskReply
 from tests.oracle.values import json_value
@@ -154,12 +155,12 @@ def play(seed: int, steps: int, folder: Path, settings: TaskSettings) -> int:
     return len(player.answers)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(range(8), range(25)))
 def test_small_caches_and_crashes(seed: int, tmp_path: Path) -> None:
     assert play(seed, 80, tmp_path / "t", TINY) > 40
 
 
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", seeds(range(100, 102), range(100, 105)))
 def test_default_settings(seed: int, tmp_path: Path) -> None:
     assert play(seed, 250, tmp_path / "t", TaskSettings()) > 150
 

@@ -14,6 +14,7 @@ from railgun.task.settings import TaskSettings
 from reservoir.executor import Executor
 from reservoir.inline_executor import InlineExecutor
 from reservoir.thread_executor import ThreadExecutor
+from tests.counts import seeds
 from tests.reliability.volume import ordered
 from tests.strategies.case import Case
 from tests.strategies.generate import Profile
@@ -148,7 +149,7 @@ def check(drawn: Case, folder: Path, settings: TaskSettings, seed: int) -> Ran:
     return ran
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(range(4), range(8)))
 def test_metrics_that_come_and_go(seed: int, tmp_path: Path) -> None:
     assert check(case(seed + 900, 120, CHANGING), tmp_path, TINY, seed).answers
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from railgun.task.settings import TaskSettings
+from tests.counts import seeds
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
 from tests.task.player import TINY, play
@@ -12,12 +13,12 @@ from tests.task.player import TINY, play
 ONE_TASK = Profile(spread=False, explicit_warm=True)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(range(12), range(40)))
 def test_small_caches_and_crashes(seed: int, tmp_path: Path) -> None:
     assert play(case(seed, 120, ONE_TASK), tmp_path / "t", TINY, crash=True) > 0, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("seed", seeds(range(100, 105), range(100, 120)))
 def test_default_settings(seed: int, tmp_path: Path) -> None:
     assert play(case(seed, 300, ONE_TASK), tmp_path / "t", TaskSettings(), crash=False) > 0, f"seed {seed}"
 

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.forked import ROOT, Forked
+
+__all__ = ["DEFINITIONS", "ROOT", "event", "unit_process", "write_config"]
 
 DEFINITIONS = """
 [streams.s]
@@ -74,14 +76,17 @@ def unit_process(
     units: int = 1,
     before: Sequence[str] = (),
     module: str = "railgun.unit",
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """One unit; killed at the end of the block, if it still runs. before: words to put before its command.
-    module: what runs it."""
+) -> Iterator["subprocess.Popen[bytes] | Forked"]:
+    """One unit; killed at the end of the block, if it still runs. before: words to put before its command; with none it
+    is forked.  module: what runs it."""
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
-    command = [*before, sys.executable, "-m", module, *place, "--config", str(config)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT
-    )
+    words = [*place, "--config", str(config)]
+    streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process: subprocess.Popen[bytes] | Forked
+    if before:
+        process = subprocess.Popen([*before, sys.executable, "-m", module, *words], cwd=ROOT, **streams)
+    else:
+        process = Forked(module, words, **streams)
     try:
         yield process
     finally:

@@ -29,7 +29,7 @@ from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
 from tests.unit.processes import DEFINITIONS, event
 
-_BACKLOG = 200_000
+_BACKLOG = 50_000
 
 
 @pytest.fixture
@@ -212,10 +212,11 @@ def test_a_hot_task_does_not_keep_the_others_waiting(
     entry = player.registry.snapshot().catalog.streams[STREAM]
     records = []
     for number in range(_BACKLOG):
-        values = [event(number)[field.name] for field in entry.stream.fields]
+        made = event(number)
+        values = [made[field.name] for field in entry.stream.fields]
         records.append(encode_event(entry.schema.version, str(number), values[1], values))
     player.transport.append(*hot, records)
-    send(player, 200_000, 20)
+    send(player, _BACKLOG, 20)
     unit = LocalUnit(kafka, prefix, tmp_path / "data", 0, 1, SMALL)
     try:
         awaited(lambda: len(unit.loop.hosts) == 4)

@@ -72,7 +72,7 @@ def killed(kafka: str, prefix: str, folder: Path, times: int, seed: int, each: i
 
 @pytest.mark.timeout(600)
 def test_killed_under_load(kafka: str, prefix: str, tmp_path: Path) -> None:
-    killed(kafka, prefix, tmp_path, 10, seed=1, each=40)
+    killed(kafka, prefix, tmp_path, 5, seed=1, each=40)
 
 
 @pytest.mark.torture

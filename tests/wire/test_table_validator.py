@@ -29,6 +29,7 @@ from railgun.wire.table_validator import TableError, TableValidator, row_number_
 from railgun.wire.text_values import read_text_array, text_reader
 from railgun.wire.validator import Roles
 from railgun.wire.values import MisfitError, reader
+from tests.counts import examples
 
 PRICE = decimal_type(6, 2)
 ANY = st.integers(-(2**63), 2**63 - 1)
@@ -143,7 +144,7 @@ def check(typed: Any, values: list[Any], read: Any) -> None:
 
 
 @pytest.mark.parametrize(("type_", "arrow", "strategy"), COLUMNS)
-@settings(max_examples=40)
+@settings(max_examples=examples(15, 40))
 @given(data=st.data())
 def test_columns_equal_single_values(
     type_: FieldType, arrow: pa.DataType, strategy: st.SearchStrategy[Any], data: st.DataObject
@@ -200,7 +201,7 @@ TEXT_COLUMNS: list[tuple[FieldType, list[str]]] = [
 
 
 @pytest.mark.parametrize(("type_", "texts"), TEXT_COLUMNS)
-@settings(max_examples=40)
+@settings(max_examples=examples(15, 40))
 @given(data=st.data())
 def test_columns_of_text_equal_single_texts(type_: FieldType, texts: list[str], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(texts), min_size=1, max_size=4, unique=True))

@@ -1,26 +1,26 @@
 """Requests made up from the OpenAPI description, right and wrong ones: no defect shows."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode, checks
 
 from tests.frontend.serving import Server
-
-CHECKS: list[Callable[..., Any]] = [
-    checks.not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_schema_conformance,
-]
 
 
 def play(server: Server, examples: int) -> tuple[int, int]:
     """Requests of every route: how many routes there are, and how many requests were made."""
+    # It takes seconds to load, and each worker has this module.
+    import schemathesis
+    from schemathesis import GenerationMode, checks
+
+    wanted: list[Any] = [
+        checks.not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
     sent = 0
     schema = schemathesis.openapi.from_url(f"{server.service.url}/openapi.json")
     operations = [each.ok() for each in schema.get_all_operations()]
@@ -34,7 +34,7 @@ def play(server: Server, examples: int) -> tuple[int, int]:
         def played(case: Any) -> None:
             nonlocal sent
             sent += 1
-            case.call_and_validate(checks=CHECKS)
+            case.call_and_validate(checks=wanted)
 
         played()
     return len(operations), sent

@@ -21,6 +21,7 @@ from frontend.problems import Problem
 from frontend.scoring.answers_in_time import CallbackWaiter
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.telemetry.recording import Recording
+from tests.counts import seeds
 from tests.frontend.conftest import Payments
 from tests.frontend.raw_client import RawClient, Response, chunked, head
 from tests.frontend.serving import Server, until
@@ -207,7 +208,7 @@ def told_apart(found: Response) -> Any:
     return 200, [each["id"] for each in said] if isinstance(said, list) else said["id"]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(range(6), range(12)))
 def test_however_bytes_are_cut(shared: Server, event: Event, counted: Counted, seed: int) -> None:
     """Several requests in one piece, one in many: each is answered, in order."""
     chance = random.Random(seed)

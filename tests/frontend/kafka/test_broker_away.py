@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +16,7 @@ from railgun.catalog.stream_reading import stream_to_json
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import quick_broker, running, unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import RunningFrontEnd, define, front_end
 from tests.frontend.serving import until
@@ -23,9 +24,23 @@ from tests.halting import halt
 from tests.unit.local_units import quick_settings
 
 
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    """One for these tests, each of which is a cluster of its own and leaves it running."""
+    found = quick_broker(tmp_path_factory.mktemp("broker") / "a folder")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def _cluster(address: str) -> Cluster:
+    return Cluster(quick_settings(address), f"a{uuid.uuid4().hex[:12]}")
+
+
 def test_it_is_not_ready_while_the_broker_is_away(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
-    with front_end(Cluster(quick_settings(status.address))) as served:
+    status = running(broker)
+    with front_end(_cluster(status.address)) as served:
         broker.stop()
         until(lambda: served.client.get("/readyz").status_code == 503)
         reason = served.client.get("/readyz").json()["detail"]
@@ -39,8 +54,8 @@ def test_it_is_not_ready_while_the_broker_is_away(broker: LocalBroker) -> None:
 def test_events_that_want_no_replies_name_the_partitioners_that_they_are_sent_to(
     broker: LocalBroker, event: Callable[..., dict[str, Any]]
 ) -> None:
-    status = broker.start(0, unheard)
-    with front_end(Cluster(quick_settings(status.address))) as served:
+    status = running(broker)
+    with front_end(_cluster(status.address)) as served:
         define(served.client, PAYMENTS)
         broker.stop()
         events, query = [event(), event(card=None)], {"reply": "none", "timeout_ms": "300"}
@@ -57,8 +72,8 @@ def _restarted(broker: LocalBroker, address: str, served: RunningFrontEnd) -> No
 
 
 def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
-    with front_end(Cluster(quick_settings(status.address))) as served:
+    status = running(broker)
+    with front_end(_cluster(status.address)) as served:
         client = served.client
         define(client, PAYMENTS)
         before = client.get("/v1/streams").json()
@@ -105,7 +120,7 @@ def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(brok
 def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
     broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status = broker.start(0, unheard)
+    status = running(broker)
     append, halts = KafkaSoleWriter.append, iter([True])
 
     def halted(self: KafkaSoleWriter, *arguments: Any) -> int:
@@ -115,7 +130,8 @@ def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
 
     monkeypatch.setattr(KafkaSoleWriter, "append", halted)
     payments = stream_to_json(parse_definitions(PAYMENTS).streams["payments"])
-    with front_end(Cluster(quick_settings(status.address))) as served:
+    cluster = _cluster(status.address)
+    with front_end(cluster) as served:
         # So that the broker is not halted for longer than its session: one that is fenced may be lost for good.
         monkeypatch.setattr(served.backend._changes, "_limit_s", 1.0)
         try:
@@ -130,5 +146,5 @@ def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
         assert served.post("/v1/streams", payments).status_code == 200
         assert [each["name"] for each in served.client.get("/v1/streams").json()["streams"]] == ["payments"]
         with KafkaTransport(quick_settings(status.address)) as transport:
-            for where in Topics().partitions(parse_definitions(PAYMENTS).streams["payments"]):
+            for where in Topics(cluster.prefix).partitions(parse_definitions(PAYMENTS).streams["payments"]):
                 assert transport.end_offset(*where) >= 1

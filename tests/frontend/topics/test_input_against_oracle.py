@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.counts import seeds
 from tests.engine.player import SMALLEST
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.test_http_against_oracle import play
@@ -21,7 +22,7 @@ def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
     return play(drawn, InputPlayer(cluster, STREAM), seed % 3)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(range(2), range(3)))
 def test_a_case(kafka: str, seed: int, tmp_path: Path) -> None:
     assert _differences(kafka, tmp_path, seed + 2_900, 60) == []
 

@@ -5,8 +5,6 @@ import json
 import os
 import random
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -18,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from tests.forked import Forked
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.topics.from_task_logs import Expected, Sent, canonical
 from tests.frontend.topics.input_topic import InputTopic, headers_of
@@ -27,7 +26,6 @@ from tests.strategies.case import STREAM, Case
 from tests.unit.local_units import awaited
 from tests.unit.test_unit_against_oracle import spread_case
 
-ROOT = Path(__file__).parents[3]
 INPUT_PARTITIONS, UNITS = 4, 3
 _SETTLES_S = 300.0
 
@@ -56,8 +54,9 @@ class FrontEndProcess:
             "RAILGUN_KAFKA__SESSION_TIMEOUT_MS": "6000",
         }
         address = f"127.0.0.1:{self._port}"
-        command = [sys.executable, "-m", "railgun", "frontend", "--broker", broker, "--http", address]
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environment)
+        self._process = Forked(
+            "railgun", ["frontend", "--broker", broker, "--http", address], env=environment
+        )
 
     def __enter__(self) -> Self:
         return self

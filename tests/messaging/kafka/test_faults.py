@@ -4,6 +4,8 @@ import os
 import signal
 import threading
 import time
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import pairwise
 
@@ -17,10 +19,24 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.records import Records
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import quick_broker, running, unheard
 from tests.halting import halt
 
-_WHERE = TopicPartition("t", 0)
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    """One for these tests, each of which has topics of its own and leaves it running."""
+    found = quick_broker(tmp_path_factory.mktemp("broker") / "a folder")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture
+def where() -> TopicPartition:
+    """In a topic that is not there yet."""
+    return TopicPartition(f"t{uuid.uuid4().hex[:12]}", 0)
 
 
 def _opened(status: Status, **settings: int) -> KafkaTransport:
@@ -29,20 +45,23 @@ def _opened(status: Status, **settings: int) -> KafkaTransport:
     return KafkaTransport(KafkaSettings(status.address, pass_through=passed))
 
 
-def _read_from(transport: KafkaTransport, offset: int, end: int) -> list[bytes]:
+def _read_from(transport: KafkaTransport, where: TopicPartition, offset: int, end: int) -> list[bytes]:
     found: list[bytes] = []
     while offset < end:
-        for fetched in transport.fetch({_WHERE: offset}, 1_000, 1 << 20, 1.0):
+        for fetched in transport.fetch({where: offset}, 1_000, 1 << 20, 1.0):
             found += fetched.values()
             offset = fetched.next_offset
     return found
 
 
-def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.torture)])
+def test_a_broker_that_is_killed_and_started_again(
+    broker: LocalBroker, where: TopicPartition, times: int
+) -> None:
+    status = running(broker)
     port = int(status.address.partition(":")[2])
     with _opened(status) as transport:
-        transport.create_topic("t", 1)
+        transport.create_topic(where.topic, 1)
         stopped = threading.Event()
         futures: list[Future[list[int]]] = []
 
@@ -50,19 +69,19 @@ def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
             while not stopped.wait(0.002):
                 serial = len(futures)
                 futures.append(
-                    transport.submit([Entry(_WHERE, Records.of([b"%d:%d" % (serial, i) for i in range(3)]))])
+                    transport.submit([Entry(where, Records.of([b"%d:%d" % (serial, i) for i in range(3)]))])
                 )
 
         writer = threading.Thread(target=write)
         writer.start()
         try:
-            for _ in range(2):
-                seen = transport.end_offset(*_WHERE)
-                _read_from(transport, 0, seen)
+            for _ in range(times):
+                seen = transport.end_offset(*where)
+                _read_from(transport, where, 0, seen)
                 os.kill(status.pid, signal.SIGKILL)
                 os.waitpid(status.pid, 0)
                 status = broker.start(port, unheard)
-                while transport.end_offset(*_WHERE) <= seen:
+                while transport.end_offset(*where) <= seen:
                     time.sleep(0.05)
         finally:
             stopped.set()
@@ -70,21 +89,21 @@ def test_a_broker_that_is_killed_and_started_again(broker: LocalBroker) -> None:
         offsets = [future.result(120)[0] for future in futures]
         assert offsets == [3 * serial for serial in range(len(futures))]
         expected = [b"%d:%d" % (serial, i) for serial in range(len(futures)) for i in range(3)]
-        assert _read_from(transport, 0, len(expected)) == expected
+        assert _read_from(transport, where, 0, len(expected)) == expected
 
 
-def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
+def test_a_broker_that_does_not_answer(broker: LocalBroker, where: TopicPartition) -> None:
+    status = running(broker)
     with _opened(status) as patient, _opened(status, message_timeout_ms=1_500) as hasty:
-        patient.create_topic("t", 2)
+        patient.create_topic(where.topic, 2)
         # What is given up may be written all the same, when the broker answers again: not among the others.
-        hasty.append("t", 1, [b"first"])
-        patient.append("t", 0, [b"second"])
+        hasty.append(where.topic, 1, [b"first"])
+        patient.append(*where, [b"second"])
         halt(status.pid)
         try:
-            with pytest.raises(TransportUnavailableError, match="t-1"):
-                hasty.append("t", 1, [b"given up"])
-            block = Entry(_WHERE, Records.of([bytes(1 << 20)] * 4))
+            with pytest.raises(TransportUnavailableError, match=f"{where.topic}-1"):
+                hasty.append(where.topic, 1, [b"given up"])
+            block = Entry(where, Records.of([bytes(1 << 20)] * 4))
             futures = [patient.submit([block]) for _ in range(15)]
             with pytest.raises(TransportFullError):
                 patient.submit([block])
@@ -95,14 +114,16 @@ def test_a_broker_that_does_not_answer(broker: LocalBroker) -> None:
         assert [after - before for before, after in pairwise(firsts)] == [4] * 14
 
 
-def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
+def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(
+    broker: LocalBroker, where: TopicPartition
+) -> None:
+    status = running(broker)
     transport = KafkaTransport(KafkaSettings(status.address))
     try:
-        transport.create_topic("t", 1)
-        transport.append("t", 0, [b"first"])
+        transport.create_topic(where.topic, 1)
+        transport.append(*where, [b"first"])
         halt(status.pid)
-        future = transport.submit([Entry(_WHERE, Records.of([b"never"]))])
+        future = transport.submit([Entry(where, Records.of([b"never"]))])
     finally:
         transport.close(within_s=1.0)
         os.kill(status.pid, signal.SIGCONT)
@@ -112,15 +133,15 @@ def test_closing_while_the_broker_does_not_answer_says_what_was_not_written(brok
 
 @pytest.mark.parametrize("kind", [TransactionalOutput, KafkaSoleWriter])
 def test_a_transaction_is_left_to_a_broker_that_does_not_answer(
-    broker: LocalBroker, kind: type[TransactionalOutput | KafkaSoleWriter]
+    broker: LocalBroker, where: TopicPartition, kind: type[TransactionalOutput | KafkaSoleWriter]
 ) -> None:
-    status = broker.start(0, unheard)
+    status = running(broker)
     settings = KafkaSettings(status.address)
     with KafkaTransport(settings) as transport:
-        transport.create_topic("t", 1)
-    writer = kind(settings, "writer")
+        transport.create_topic(where.topic, 1)
+    writer = kind(settings, f"writer of {where.topic}")
     writer._producer.begin_transaction()
-    writer._producer.produce("t", b"never", partition=0)
+    writer._producer.produce(where.topic, b"never", partition=0)
     assert not writer._producer.flush(30)
     halt(status.pid)
     # What hangs in C hears of no limit.
@@ -132,16 +153,19 @@ def test_a_transaction_is_left_to_a_broker_that_does_not_answer(
 
 
 def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
-    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+    broker: LocalBroker, where: TopicPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a broker tells what there is, and has no controller that could change it."""
-    status = broker.start(0, unheard)
+    status = running(broker)
     limit_s = 5.0
     with KafkaTransport(KafkaSettings(status.address, answer_timeout_s=limit_s)) as transport:
         monkeypatch.setattr(transport._topics, "all", dict)
         halt(status.pid)
         try:
-            for ask in (lambda: transport.create_topic("t", 1), lambda: transport.delete_topic("t")):
+            for ask in (
+                lambda: transport.create_topic(where.topic, 1),
+                lambda: transport.delete_topic(where.topic),
+            ):
                 begun_s = time.monotonic()
                 with pytest.raises(TransportUnavailableError):
                     ask()
@@ -150,21 +174,23 @@ def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
             os.kill(status.pid, signal.SIGCONT)
 
 
-def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(broker: LocalBroker) -> None:
-    status = broker.start(0, unheard)
+def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(
+    broker: LocalBroker, where: TopicPartition
+) -> None:
+    status = running(broker)
     port = int(status.address.partition(":")[2])
     with _opened(status) as transport:
-        transport.create_topic("t", 1)
-        transport.append("t", 0, [b"a"])
+        transport.create_topic(where.topic, 1)
+        transport.append(*where, [b"a"])
         broker.stop()
         starting = threading.Thread(target=broker.start, args=(port, unheard))
         starting.start()
         asked = 0
         while starting.is_alive() or asked < 20:
             try:
-                assert transport.topics()["t"] == 1
+                assert transport.topics()[where.topic] == 1
                 asked += 1
-                assert transport.end_offset(*_WHERE) == 1
+                assert transport.end_offset(*where) == 1
             except TransportUnavailableError:
                 pass
         starting.join()

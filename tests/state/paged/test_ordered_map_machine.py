@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from tests.counts import examples
 from tests.state.paged.paged_model import COUNTED, MAPS, Model
 
 KEYS = st.tuples(st.integers(0, 40), st.integers(0, 3)) | st.tuples(
@@ -119,7 +120,7 @@ class PagedMachine(RuleBasedStateMachine):
 
 
 TestPagedMachine = PagedMachine.TestCase
-TestPagedMachine.settings = settings(stateful_step_count=40, max_examples=60)
+TestPagedMachine.settings = settings(stateful_step_count=40, max_examples=examples(20, 60))
 
 
 @pytest.mark.torture

@@ -50,11 +50,12 @@ def run_until_cut(seed: int, items: CutItems) -> Model:
     return model
 
 
+@pytest.mark.parametrize("cuts", [15, pytest.param(60, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_cut_anywhere_gives_the_last_commit(seed: int) -> None:
+def test_a_cut_anywhere_gives_the_last_commit(seed: int, cuts: int) -> None:
     whole = run_until_cut(seed, CutItems(None))
     assert whole.store.committed >= 2
-    for cut in range(0, whole.store.steps, max(1, whole.store.steps // 60)):
+    for cut in range(0, whole.store.steps, max(1, whole.store.steps // cuts)):
         items = CutItems(cut)
         model = run_until_cut(seed, items)
         items.steps_left = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from railgun.state.status import DRAIN, FAULT, ROOM
+from tests.counts import seeds
 from tests.state.paged.paged_model import COUNTED, MAPS, Model
 
 Step = Callable[[Model, random.Random], None]
@@ -104,7 +105,7 @@ def run(seed: int, steps: int) -> Counter[int]:
     return served
 
 
-@pytest.mark.parametrize("first", range(0, 12, 4))
+@pytest.mark.parametrize("first", seeds(range(0, 4, 4), range(0, 12, 4)))
 def test_random_operations_on_the_smallest_pool(first: int) -> None:
     served: Counter[int] = Counter()
     for seed in range(first, first + 4):

@@ -14,6 +14,7 @@ from railgun.state.rows.groups import RowGroups
 from railgun.state.rows.scan import OUTDATED
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
+from tests.counts import seeds
 from tests.state.state_run import SALT, StateRun, mapped
 
 
@@ -120,7 +121,7 @@ def test_many_versions_are_worked_out_when_a_row_of_them_is_read(run: StateRun) 
         run.read(0, number)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(range(5), range(10)))
 def test_a_layout_that_only_grows_leaves_nothing_to_be_worked_out_anew(
     run: StateRun, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
