@@ -16,7 +16,7 @@ from tests import temporary
 from tests.broker import shared_broker
 from tests.broker.quick_broker import quick_broker
 from tests.counts import examples
-from tests.scheduling import GroupStealing, arranged
+from tests.scheduling import GroupStealing
 from tests.watchdog import Teller, Watchdog
 
 # Kept whatever the environment says: each worker, and each of a hundred processes, would compile all sources anew.
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("torture"):
             # Before the marks of its module, so that this one counts.
             item.add_marker(pytest.mark.timeout(_TORTURE_TIMEOUT_S), append=False)
-    items[:] = arranged(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    items.sort(key=lambda item: item.get_closest_marker("real_time") is None)
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:

@@ -7,8 +7,6 @@ pytest 9.2 on its groups are none: it writes them into an attribute that pytest 
 """
 
 import re
-from collections.abc import Sequence
-from itertools import islice
 
 import pytest
 from xdist.scheduler.worksteal import MIN_PENDING, WorkStealingScheduling
@@ -17,7 +15,6 @@ from xdist.workermanage import WorkerController
 ONE_JVM = "one_jvm"
 """A parameter of the tests of a group. The run itself knows tests by their names alone: so it stands in these."""
 
-_LONG_S = 300
 _GROUPS = re.compile(rf"[\[-]({ONE_JVM})[\]-]")
 
 
@@ -74,32 +71,6 @@ class GroupStealing(WorkStealingScheduling):
             if owner is not None:
                 self._owners[group] = owner
         return owner
-
-
-def arranged(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The order in which the tests are shared: each worker begins with its share of those that take long and do little.
-
-    Each is given a part of what is in no group, in this order; with groups there, one of them at first has only these.
-    What waits as long as people do is one worker's: it fills its time, and the others have the processors. Those with a
-    broker of their own, or with a limit of their own, begin the parts of the others. So none of them is the last.
-    """
-    grouped = [item for item in items if _group_of(item.nodeid) is not None]
-    others = [item for item in items if _group_of(item.nodeid) is None]
-    real = [item for item in others if item.get_closest_marker("real_time")]
-    long = [item for item in others if item not in real and _is_long(item)]
-    rest = iter([item for item in others if item not in real and item not in long])
-    parts = max(1, workers - bool(grouped))
-    heads = [real, *(long[n :: parts - 1] for n in range(parts - 1))] if parts > 1 else [real + long]
-    found: list[pytest.Item] = []
-    for number, head in enumerate(heads):
-        size = (len(others) - len(found)) // (parts - number)
-        found += [*head, *islice(rest, max(0, size - len(head)))]
-    return [*grouped, *found, *rest]
-
-
-def _is_long(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("timeout")
-    return bool(mark and mark.args[0] >= _LONG_S) or "broker" in getattr(item, "fixturenames", ())
 
 
 def _group_of(node_id: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import ONE_JVM, GroupStealing, arranged
+from tests.scheduling import ONE_JVM, GroupStealing
 
 TESTS = [
     f"tests/a.py::test_{ONE_JVM}[1-{ONE_JVM}s]",
@@ -114,43 +114,6 @@ def test_a_group_whose_worker_crashed_goes_on_with_one(seed: int) -> None:
     all_workers += [each for each in workers if each not in all_workers]
     assert sorted(name for each in all_workers for name in each.ran) == sorted(TESTS)
     assert len([each for each in workers if not set(GROUP).isdisjoint(each.ran)]) <= 1
-
-
-class Item:
-    """A test with a mark or none. marks: by name, its arguments."""
-
-    def __init__(self, nodeid: str, fixtures: Sequence[str] = (), **marks: Sequence[int]) -> None:
-        self.nodeid, self.fixturenames, self._marks = nodeid, fixtures, marks
-
-    def get_closest_marker(self, name: str) -> Any:
-        return SimpleNamespace(args=self._marks[name]) if name in self._marks else None
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3, 4])
-def test_those_that_take_long_begin_each_workers_part(workers: int) -> None:
-    real = [Item(f"r{n}", real_time=(), timeout=(900,)) for n in range(3)]
-    long = [
-        Item("l0", timeout=(400,)),
-        Item("l1", ["broker"]),
-        Item("l2", timeout=(300,)),
-        Item("l3", ["broker"]),
-    ]
-    rest = [Item(f"o{n}", timeout=(60,)) for n in range(16)]
-    group = [Item(f"g[{ONE_JVM}-{n}]", ["broker"]) for n in range(4)]
-    mixed: Any = [*rest[:5], *long, *group, *rest[5:], *real]
-    found: list[Any] = arranged(mixed, workers)
-    assert sorted(each.nodeid for each in found) == sorted(each.nodeid for each in mixed)
-    assert found[:4] == group
-    assert found[4:7] == real
-    scheduler, all_workers = scheduler_of(workers), [Worker(f"w{n}") for n in range(workers)]
-    for worker in all_workers:
-        scheduler.add_node(worker)
-    for worker in all_workers:
-        scheduler.add_node_collection(worker, [each.nodeid for each in found])
-    scheduler.schedule()
-    begun = [found[each.queue[0]] for each in all_workers if each.queue]
-    if workers == 4:
-        assert begun == [group[0], real[0], long[0], long[1]]
 
 
 def test_every_test_that_has_the_session_is_named_as_one_of_the_group(pytestconfig: pytest.Config) -> None:
