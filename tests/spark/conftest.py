@@ -22,21 +22,14 @@ _TINY = {
     "spark.sql.debug.maxToStringFields": ("0", "25"),
 }
 
-_QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Java that Spark runs on, for tests that start one of their own: also that one compiles little."""
+def java() -> None:
+    """A Java that Spark runs on, for tests that start one of their own."""
     try:
         check_environment()
     except SetupError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("conf")
-    (folder / "spark-defaults.conf").write_text(f"spark.driver.extraJavaOptions {_QUICK_JAVA}\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONF_DIR", str(folder))
-        yield
 
 
 @pytest.fixture(scope="session", params=[ONE_JVM])
@@ -51,7 +44,7 @@ def spark(java: None) -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": _QUICK_JAVA,
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.log.level": "ERROR",
         "spark.python.daemon.module": "tests.spark.daemon",
         **FEW_KEPT,
