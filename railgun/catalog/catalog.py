@@ -17,7 +17,6 @@ from railgun.catalog.changes import (
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
-from railgun.language.typed import fields_of
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
@@ -214,11 +213,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
 
 def _check_types(metric: MetricDefinition, wanted: StreamDefinition, registered: StreamDefinition) -> None:
     """Raise DefinitionError where a metric reads a field that has another type in the registered stream."""
-    resolved = metric.resolved
-    read = set(resolved.group_by)
-    for expression in filter(None, (resolved.argument, resolved.predicate)):
-        read |= fields_of(expression)
-    for name in sorted(read):
+    for name in sorted(metric.resolved.fields):
         before, after = registered.types[name], wanted.types[name]
         if before != after:
             message = f"{metric.name} reads {name}, which is {before} in the registered stream, not {after}"

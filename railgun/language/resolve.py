@@ -14,7 +14,7 @@ from railgun.language.inference import Inference
 from railgun.language.limits import NAME_LIMIT
 from railgun.language.literals import Misfit
 from railgun.language.printer import print_clauses, print_expression, print_name
-from railgun.language.typed import TypedExpression
+from railgun.language.typed import TypedExpression, fields_of
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 
 _DIGEST_LENGTH = 8
@@ -106,6 +106,12 @@ class ResolvedMetric:
     sql: str
     argument_text: str | None
     predicate_text: str | None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields that it reads."""
+        read = [fields_of(each) for each in (self.argument, self.predicate) if each is not None]
+        return frozenset(self.group_by).union(*read)
 
 
 def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:

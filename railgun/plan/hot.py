@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
-from railgun.language.typed import Apply, Constant, Field, TypedExpression, fields_of
+from railgun.language.typed import Apply, Constant, Field, TypedExpression
 from railgun.language.types import Kind, Type
 from reservoir.columns import HotColumn
 from reservoir.columns import Kind as ColumnKind
@@ -142,12 +142,7 @@ _ROOT_BASE = 1 << 20
 
 def fields_needed(metrics: Iterable[ResolvedMetric], types: dict[str, Type]) -> list[tuple[str, Type]]:
     """The fields that metrics read, in the order of the schema."""
-    names: set[str] = set()
-    for metric in metrics:
-        names |= set(metric.group_by)
-        for expression in (metric.argument, metric.predicate):
-            if expression is not None:
-                names |= fields_of(expression)
+    names = frozenset[str]().union(*(metric.fields for metric in metrics))
     return [(name, type_) for name, type_ in types.items() if name in names]
 
 
