@@ -14,6 +14,7 @@ from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.stream_hosts import StreamHosts
+from railgun.host.task_host import TaskHost
 from railgun.ingest.answers import forms_of
 from railgun.ingest.ids import IdMaker
 from railgun.ingest.intake import EventText, Intake, JsonText, ParsedEvent
@@ -21,7 +22,7 @@ from railgun.ingest.recording import note_batch, note_refused
 from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
-from railgun.ingest.stream_tasks import Feed, StreamTasks
+from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
@@ -125,12 +126,7 @@ class LiveStream:
             raise _first_refused(accepted.refused, len(texts))
         timer.end("admission")
         task_batches = accepted.task_batches()
-        sent = [
-            (self.hosts.at(task_batch.share.partitioner, task_batch.share.partition), task_batch.records)
-            for of_home in task_batches
-            for task_batch in of_home
-        ]
-        with self.hosts.appending(sent):
+        with self.hosts.appending(self._sent(task_batches)):
             answers = self._tasks.process(task_batches, self._forms, len(accepted))
             timer.end("process")
         timer.end("durable")
@@ -152,14 +148,8 @@ class LiveStream:
                 timer = self._record.stage_timer()
             records = encode_columns(self._schema.version, block)
             task_batches = self._tasks.task_batches(records, self._router.shares(block))
-            each = [
-                (task_batch.share, task_batch.records)
-                for batches_of in task_batches
-                for task_batch in batches_of
-            ]
-            sent = [(self.hosts.at(share.partitioner, share.partition), accepted) for share, accepted in each]
             timer.end("admission")
-            with self.hosts.appending(sent):
+            with self.hosts.appending(self._sent(task_batches)):
                 answers = self._tasks.process(task_batches, self._forms, len(block))
                 timer.end("process")
             timer.end("durable")
@@ -172,6 +162,14 @@ class LiveStream:
         """Let every task go, without a checkpoint."""
         self._tasks.close()
         self.hosts.close()
+
+    def _sent(self, task_batches: Sequence[Sequence[TaskBatch]]) -> list[tuple[TaskHost, Records]]:
+        """The records of each task, with its host."""
+        return [
+            (self.hosts.at(each.share.partitioner, each.share.partition), each.records)
+            for of_home in task_batches
+            for each in of_home
+        ]
 
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
         """The rows of a table, all of them checked, in blocks; one block at least."""
