@@ -158,8 +158,8 @@ class EmbeddedBackend(InThread):
                 outcomes += _shared(own, scored)
                 timer.end("encode")
             except EngineError as error:
-                message = of_scoring(error, has_stopped=engine.failure is not None)
-                outcomes += [(each, message) for each in own]
+                answer = of_scoring(error, has_stopped=engine.failure is not None)
+                outcomes += [(each, answer) for each in own]
             except Exception as error:  # noqa: BLE001 - every request of the batch is told
                 _log.exception("scoring stopped half-way")
                 what = f"a defect stopped the scoring ({type(error).__name__}); see the server's log"

@@ -125,8 +125,8 @@ class PendingRequest:
         return [each for each in found if each is not None]
 
     def _unanswered(self, row: int) -> Problem:
-        message = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
-        return msgspec.structs.replace(message, id=self.accepted.ids[row], partitioners=self.missing(row))
+        timed_out = problem(504, late_answer(self.timeout_ms, may_count(has_id=self.homes.has_id)))
+        return msgspec.structs.replace(timed_out, id=self.accepted.ids[row], partitioners=self.missing(row))
 
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None

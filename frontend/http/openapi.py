@@ -90,8 +90,10 @@ def _schemas(openapi: Mapping[str, Any]) -> Iterator[str]:
         rows = []
         for key, each in schema.get("properties", {}).items():
             default = each.get("default")
-            message = each.get("description", "") + (f" (default {default!r})" if default is not None else "")
-            rows.append((key, _type(each), message))
+            description = each.get("description", "") + (
+                f" (default {default!r})" if default is not None else ""
+            )
+            rows.append((key, _type(each), description))
         yield from _table("", rows)
         yield "</details>"
 
@@ -100,9 +102,9 @@ def _table(title: str, rows: list[tuple[str, str, str]]) -> Iterator[str]:
     if rows:
         head = f'<tr><th colspan="3">{title}</th></tr>' if title else ""
         yield f"<table>{head}"
-        for name, type_, message in rows:
+        for name, type_, description in rows:
             cells = f"<td><code>{html.escape(name)}</code></td><td>{html.escape(type_)}</td>"
-            yield f"<tr>{cells}<td>{html.escape(message)}</td></tr>"
+            yield f"<tr>{cells}<td>{html.escape(description)}</td></tr>"
         yield "</table>"
 
 

@@ -107,12 +107,12 @@ class CallbackWaiter:
         answers: list[Answer | None] | None = result  # type: ignore[assignment]
         submission = self._end()
         _note(self._recording, submission, answers)
-        message: Answer | BaseException | None
+        answer: Answer | BaseException | None
         try:
-            (message,) = self._late(submission) if answers is None else answers
+            (answer,) = self._late(submission) if answers is None else answers
         except Exception as error:  # noqa: BLE001 - who waits is told, whatever it is
-            message = error
-        self._tell(message)
+            answer = error
+        self._tell(answer)
 
     def set_exception(self, exception: BaseException) -> None:
         self._end()
@@ -132,12 +132,12 @@ def unanswered(submission: Submission, view: StreamView | None) -> list[Answer |
     stream = None if view is None else view.definition
     has_id = stream is not None and stream.id is not None
     what = may_count(has_id=has_id) if submission.taken else "was not taken"
-    message = problem(504, late_answer(submission.timeout_ms, what))
+    timed_out = problem(504, late_answer(submission.timeout_ms, what))
     if stream is None:
-        return [msgspec.structs.replace(message, partitioners=())] * len(submission.texts)
+        return [msgspec.structs.replace(timed_out, partitioners=())] * len(submission.texts)
     events = map(said_by, submission.texts)
     return [
-        msgspec.structs.replace(message, id=id_of(event, stream), partitioners=sent_to(event, stream))
+        msgspec.structs.replace(timed_out, id=id_of(event, stream), partitioners=sent_to(event, stream))
         for event in events
     ]
 

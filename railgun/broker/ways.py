@@ -129,13 +129,13 @@ def _ivy_jar() -> Path | None:
 
 
 def _ivy(java: Path, ivy: Path, out: Path, work: Path) -> None:
-    requested = work / "ivy.xml"
+    description = work / "ivy.xml"
     dependencies = "".join(_IVY_DEPENDENCY.format(*root) for root in ROOTS)
-    requested.write_text(_IVY.format(dependencies=dependencies), encoding="ascii")
+    description.write_text(_IVY.format(dependencies=dependencies), encoding="ascii")
     # Types are taken apart at spaces; some of the jars are published as bundles.
     _run(
         [
-            *(str(java), "-jar", str(ivy), "-ivy", str(requested), "-types", "jar", "bundle"),
+            *(str(java), "-jar", str(ivy), "-ivy", str(description), "-types", "jar", "bundle"),
             *("-cache", str(work / "cache"), "-retrieve", f"{out}/[artifact]-[revision].[ext]"),
         ]
     )

@@ -99,8 +99,8 @@ class AddHistory(_Past):
 
     def body(self) -> dict[str, Any]:
         # Slots: a dataclass with them is another class than `super` would look for.
-        message = _Past.body(self)
-        return message if self.known_place is None else {**message, "known_place": self.known_place}
+        found = _Past.body(self)
+        return found if self.known_place is None else {**found, "known_place": self.known_place}
 
 
 @dataclass(frozen=True, slots=True)

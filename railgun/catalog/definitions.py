@@ -111,11 +111,11 @@ def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Locat
     name = check_metric_name(resolved.name, stream.id, loc)
     home = home_partitioner(stream.partitioners, resolved.group_by)
     if home is None:
-        requested = " or ".join(stream.partitioners)
+        choices = " or ".join(stream.partitioners)
         raise DefinitionError(
             loc,
             f"{name} is grouped by {', '.join(resolved.group_by) or 'nothing'} and has no home: stream "
             f"{stream.name} is partitioned by {', '.join(stream.partitioners)}",
-            f"add {requested} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
+            f"add {choices} to its GROUP BY; without it, the stream needs the partitioner {ALL}",
         )
     return MetricDefinition(name, stream.name, resolved.sql, home, resolved)

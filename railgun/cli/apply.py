@@ -36,12 +36,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
     definitions = load_definitions(arguments.definitions)
     with patient_client(arguments, "apply") as client:
-        requested = plan(client, definitions)
-        if requested.differences:
-            return _say_differences([str(each) for each in requested.differences])
-        for change in requested.changes:
+        plan_of_file = plan(client, definitions)
+        if plan_of_file.differences:
+            return _say_differences([str(each) for each in plan_of_file.differences])
+        for change in plan_of_file.changes:
             print(f"created {carry_out(client, change)}", flush=True)
-        if not requested.changes:
+        if not plan_of_file.changes:
             print("nothing to do: all of it is registered")
         if not arguments.no_wait:
             _wait(client, list(definitions.streams))

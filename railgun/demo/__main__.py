@@ -132,6 +132,6 @@ def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[ob
 
 if __name__ == "__main__":
     # Asked to end, it ends as after Ctrl-C: the server and the temporary folder go.
-    for requested in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(requested, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     sys.exit(main())

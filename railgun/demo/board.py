@@ -174,11 +174,11 @@ def _later(progress: Progress) -> RenderableType:
     later = progress.later
     if later is None:
         return Text("a metric over the last 180 days, while events come in …", style="dim")
-    message = Text(f"{LATER_METRIC}   ", style="bold")
+    line = Text(f"{LATER_METRIC}   ", style="bold")
     if not later.warm:
-        return message.append(f"reading 180 days back: {later.share:.0%}", style="yellow")
+        return line.append(f"reading 180 days back: {later.share:.0%}", style="yellow")
     events = f"{later.batches * BATCH_EVENTS:,} events later" if later.batches else "at once"
-    return message.append(
+    return line.append(
         f"warm after {later.seconds:.2f} s, {events}: exact from its first answer", style="green"
     )
 

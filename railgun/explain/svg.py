@@ -251,8 +251,8 @@ def _partitioner(canvas: Canvas, stream: str, plan: PartitionerPlan, y: float) -
         _MARGIN, y, f"{stream}, {partitioner_text(plan.partitioner)}", palette.INK, size=20, bold=True
     )
     tasks = count_text(plan.tasks, "task")
-    message = f"{tasks}, each: {summary_text(plan)}" if plan.tasks > 1 else f"{tasks}: {summary_text(plan)}"
-    canvas.text(_MARGIN, y + 26, message if plan.windows else f"{tasks}: no metric lives here", palette.MUTED)
+    summary = f"{tasks}, each: {summary_text(plan)}" if plan.tasks > 1 else f"{tasks}: {summary_text(plan)}"
+    canvas.text(_MARGIN, y + 26, summary if plan.windows else f"{tasks}: no metric lives here", palette.MUTED)
     canvas.line(_MARGIN, y + 42, _MARGIN + _WIDTH, y + 42, palette.RULE)
     y += 62
     if not plan.windows:

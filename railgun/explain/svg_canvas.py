@@ -60,10 +60,10 @@ class Canvas:
     def box(self, x: float, y: float, width: float, height: float, paint: Paint, title: str = "") -> None:
         """A rounded rectangle; `title` is shown by browsers under the pointer."""
         dashes = ' stroke-dasharray="4 3"' if paint.dashed else ""
-        message = f"<title>{escape(title)}</title>" if title else ""
+        tooltip = f"<title>{escape(title)}</title>" if title else ""
         self._add(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="6" '
-            f'fill="{paint.fill}" stroke="{paint.line}"{dashes}>{message}</rect>'
+            f'fill="{paint.fill}" stroke="{paint.line}"{dashes}>{tooltip}</rect>'
         )
         self._reach(x + width, y + height)
 

@@ -56,8 +56,8 @@ def converter(file: str, field: Field, schema: Any) -> Convert | None:
     if len(branches) == 1 and field.type.kind is Kind.DECIMAL and name == "decimal":
         scale = int(logical[0].get("scale", 0))
         return lambda value: Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
-    message = " or ".join(_describe(branch) for branch in branches)
-    raise ColumnError(file, f"column {field.name} is {message} and cannot be {field.type}; convert it before")
+    types = " or ".join(_describe(branch) for branch in branches)
+    raise ColumnError(file, f"column {field.name} is {types} and cannot be {field.type}; convert it before")
 
 
 def _describe(branch: Any) -> str:

@@ -109,9 +109,9 @@ class CsvSource:
         is_bad[list(bad)] = True
         rows = np.zeros(len(is_bad), np.int64)
         rows[~is_bad] = np.arange(len(batch))
-        requested = len(self._header)
+        columns = len(self._header)
         refused = [
-            Refusal(row, None, f"it has {values} values, the header has {requested}")
+            Refusal(row, None, f"it has {values} values, the header has {columns}")
             for row, values in bad.items()
         ]
         return batch.take(pa.array(rows, mask=is_bad)), refused

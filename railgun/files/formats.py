@@ -88,22 +88,22 @@ def check_content(path: Path, format_: Format, head: bytes) -> None:
     own = _OWN_MAGIC.get(format_, ())
     if head.startswith(own):
         return
-    for magic, message in _MAGIC.items():
+    for magic, content in _MAGIC.items():
         if head.startswith(magic):
-            raise SuffixError(file, f"the file is {message}, not {format_}; {_remedy(message)}")
+            raise SuffixError(file, f"the file is {content}, not {format_}; {_remedy(content)}")
     if own:
         first = head[:4].hex()
         raise SuffixError(file, f"the file is no {format_}: it begins with {first}; give it its own suffix")
-    for mark, message in _WIDE_MARKS.items():
+    for mark, content in _WIDE_MARKS.items():
         if head.startswith(mark):
             raise EncodingError(
-                file, f"the file is {message}, not UTF-8; convert it with iconv -f {message} -t UTF-8"
+                file, f"the file is {content}, not UTF-8; convert it with iconv -f {content} -t UTF-8"
             )
     if b"\0" in head:
         raise EncodingError(file, f"the file is no text, or not UTF-8; {format_} files are UTF-8 text")
 
 
-def _remedy(message: str) -> str:
-    if message.startswith(("compressed", "a zip")):
+def _remedy(content: str) -> str:
+    if content.startswith(("compressed", "a zip")):
         return "unpack it first"
     return "give it the suffix of what it is"

@@ -206,8 +206,8 @@ def _put_life(replies: list[Reply], all_answers: Mapping[str, Answers], names: S
         if says_something(answers.late):
             for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():
                 reply = replies[row]
-                message = {} if reply.late is msgspec.UNSET else reply.late
-                reply.late = message | {partitioner: LATE_WORDS[int(answers.late[row])]}
+                known = {} if reply.late is msgspec.UNSET else reply.late
+                reply.late = known | {partitioner: LATE_WORDS[int(answers.late[row])]}
         if says_something(answers.duplicate):
             for row in np.flatnonzero(answers.duplicate == 1).tolist():
                 reply = replies[row]

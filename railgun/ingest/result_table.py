@@ -103,5 +103,5 @@ def _partial(n: int, answers: Iterable[Answers]) -> pa.Array:
     order = np.argsort(np.concatenate(rows), kind="stable")
     offsets = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(np.concatenate(rows), minlength=n), out=offsets[1:])
-    message = pa.array(names, pa.string()).take(pa.array(np.concatenate(keys)[order]))
-    return pa.MapArray.from_arrays(pa.array(offsets), message, pa.array(np.concatenate(bounds)[order]))
+    bound_names = pa.array(names, pa.string()).take(pa.array(np.concatenate(keys)[order]))
+    return pa.MapArray.from_arrays(pa.array(offsets), bound_names, pa.array(np.concatenate(bounds)[order]))

@@ -251,17 +251,17 @@ def find_java() -> str:
 def check_java(java: str) -> None:
     """Raise SetupError where a java program is of a version that Spark does not run on."""
     try:
-        message = subprocess.run(
+        printed = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupError(
             f"{java} -version does not run ({error}); install Java 17, or set JAVA_HOME"
         ) from error
-    found = _VERSION.search(message.stderr + message.stdout)
+    found = _VERSION.search(printed.stderr + printed.stdout)
     version = int(found[1]) if found else 0
     if version not in JAVA_VERSIONS:
-        requested = " or ".join(map(str, JAVA_VERSIONS))
+        choices = " or ".join(map(str, JAVA_VERSIONS))
         raise SetupError(
-            f"{java} is Java {version or 'of an unknown version'}; Spark runs on Java {requested}: set JAVA_HOME to one"
+            f"{java} is Java {version or 'of an unknown version'}; Spark runs on Java {choices}: set JAVA_HOME to one"
         )

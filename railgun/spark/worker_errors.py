@@ -71,8 +71,8 @@ def _of_worker(text: str) -> str | None:
 
 def _of_limits(text: str) -> str | None:
     """What Java says where memory or disk did not suffice, as what to do about it."""
-    for message, explanation in _LIMITS.items():
-        if message in text:
+    for sign, explanation in _LIMITS.items():
+        if sign in text:
             return explanation
     return None
 
@@ -94,7 +94,7 @@ def first_line(error: Exception) -> str:
     """What an error of Spark's says, without its plan, or of Java's, without its stack."""
     lines = (line.strip() for line in str(error).splitlines())
     # Of what has no class in Python, the call comes first, and on the next line what came of it.
-    message = (
+    lines = (
         line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL)
     )
-    return next(message, type(error).__name__)
+    return next(lines, type(error).__name__)

@@ -124,12 +124,12 @@ class UnitProcess:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                message = _decode(line)
-                if "metrics" in message:
-                    self._metrics = str(message["metrics"])
+                heard = _decode(line)
+                if "metrics" in heard:
+                    self._metrics = str(heard["metrics"])
                     self._answered.set()
                 else:
-                    self.heartbeat = message
+                    self.heartbeat = heard
             except msgspec.MsgspecError:
                 _log.warning("unit %d said %r", self.index, line[:200])
 

@@ -164,9 +164,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _misfit(value: Any, requested: str) -> MisfitError:
+def _misfit(value: Any, expected: str) -> MisfitError:
     shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else _shown(value)
-    return MisfitError(f"{_sort(value)} {shown} is not {requested}")
+    return MisfitError(f"{_sort(value)} {shown} is not {expected}")
 
 
 def _sort(value: Any) -> str:

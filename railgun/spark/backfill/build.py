@@ -112,13 +112,13 @@ class Backfill:
                 self._write({**known, "files": files})
             return replace(plan, history=known["history"]), known["start_ms"]
         start_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        message = f"{plan.stream.name} from {', '.join(self.source.places)}"
+        description = f"{plan.stream.name} from {', '.join(self.source.places)}"
         started = {
             "fingerprint": mark,
             "files": files,
             "history": plan.history,
             "start_ms": start_ms,
-            "said": message,
+            "said": description,
         }
         self._write(started)
         return plan, start_ms
@@ -260,8 +260,8 @@ def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace)
 def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress | None) -> Iterator[None]:
     """What Spark's own pages say of the job, and the terminal."""
     context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
-    message = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
-    context.setJobGroup(group, message, interruptOnCancel=True)
+    description = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
+    context.setJobGroup(group, description, interruptOnCancel=True)
     watching = nullcontext() if told is None else watched(context, group, told)
     with afterwards(lambda: context.setJobGroup(*_NO_GROUP)), watching:
         yield

@@ -198,8 +198,8 @@ class RowValidator:
                 continue
             reason = f"{complaint.first.field}: {complaint.what}"
             known = self.counts.refused.get(reason)
-            requested = EXAMPLES - (0 if known is None else len(known.examples))
-            where = [int(row) for row in np.flatnonzero(rows)[:requested]]
+            room = EXAMPLES - (0 if known is None else len(known.examples))
+            where = [int(row) for row in np.flatnonzero(rows)[:room]]
             examples = [
                 [ids.string(row)[:_SHOWN_BYTES] if ids.words[row] else "", self._why(batch, row)]
                 for row in where

@@ -54,25 +54,25 @@ class TaskStandings:
             return False
         fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
         for value in fetched.values():
-            message = msgspec.json.decode(value)
-            if (message["stream"], message["created"]) == self._stream:
-                self._take(message)
+            standing = msgspec.json.decode(value)
+            if (standing["stream"], standing["created"]) == self._stream:
+                self._take(standing)
         self._next = fetched.next_offset
         return True
 
-    def _take(self, message: dict[str, Any]) -> None:
-        task = message["partitioner"], message["partition"]
-        self._standing[task] = message
-        failure = self._failure(message)
+    def _take(self, standing: dict[str, Any]) -> None:
+        task = standing["partitioner"], standing["partition"]
+        self._standing[task] = standing
+        failure = self._failure(standing)
         if failure:
             self._failures[task] = failure
         else:
             self._failures.pop(task, None)
 
-    def _failure(self, message: dict[str, Any]) -> str:
-        following = message.get("following") or {}
+    def _failure(self, standing: dict[str, Any]) -> str:
+        following = standing.get("following") or {}
         of = following.get("history"), following.get("offer", "")
         if of == (self._history, self._offer) and following.get("failure"):
             return str(following["failure"])
-        state = str(message.get("state", ""))
+        state = str(standing.get("state", ""))
         return state if state.startswith("failed") else ""

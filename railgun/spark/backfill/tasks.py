@@ -155,9 +155,9 @@ class _Counts:
 
     def finish(self) -> str:
         """They are kept beside the tasks."""
-        message = json.dumps(self._counts.as_json())
-        write_whole(self._place.tasks / COUNTS, message)
-        return message
+        counts = json.dumps(self._counts.as_json())
+        write_whole(self._place.tasks / COUNTS, counts)
+        return counts
 
     def give_up(self) -> None:
         """Nothing is kept."""

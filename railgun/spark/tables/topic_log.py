@@ -41,9 +41,9 @@ class TopicRecordLog:
     def read(self, piece: Piece, bounds: Bounds, *, payloads: bool) -> Iterator[RawRecords]:
         at = piece.first
         while at < piece.end:
-            requested = min(piece.end - at, _READ_RECORDS)
+            count = min(piece.end - at, _READ_RECORDS)
             try:
-                fetched = self._log.read(self._topic, piece.partition, at, requested, _READ_BYTES)
+                fetched = self._log.read(self._topic, piece.partition, at, count, _READ_BYTES)
             except TransportError as error:
                 raise PlaceError(str(error)) from error
             if fetched.next_offset <= at:

@@ -119,5 +119,5 @@ def _columns(
         places[~bad] = np.arange(len(events))
         records = records.take(pa.array(places, mask=bad))
     block = CheckedBlock(batch.num_rows, events, bad, (), None, 0)
-    message = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
-    return event_arrays(block, stream, 0) | {RECORD: records, _BAD: message}
+    reasons = pa.array([None if each is None else each.replace("\0", ": ") for each in why], pa.string())
+    return event_arrays(block, stream, 0) | {RECORD: records, _BAD: reasons}

@@ -103,9 +103,9 @@ class Unsent:
         }
 
     def _examples(self, spoken: Spoken) -> tuple[Example, ...]:
-        message = self.replies.where(spoken.is_said).orderBy(self.number).limit(EXAMPLES)
+        wrong = self.replies.where(spoken.is_said).orderBy(self.number).limit(EXAMPLES)
         due = f"null: its event was not sent to partitioner {self.partitioner}"
-        rows = message.selectExpr(self.number, self.id, spoken.value, spoken.otherwise).collect()
+        rows = wrong.selectExpr(self.number, self.id, spoken.value, spoken.otherwise).collect()
         return tuple(
             Example(
                 number,

@@ -126,10 +126,10 @@ def _partitioner(
     sent = run.where(f"{task} IS NOT NULL").selectExpr(
         NUMBER, EVENT_ID, EVENT_MS, f"{task} AS {TASK}", *fields, *values.selected(), *answers, *requested
     )
-    message = [Claim(late, LATE, reply(late)), Claim(duplicate, DUPLICATE, reply(duplicate))]
+    claims = [Claim(late, LATE, reply(late)), Claim(duplicate, DUPLICATE, reply(duplicate))]
     tasks = stream.partitions_of(stream.partitioners[place])
     with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
-        checks = check_partitioner(events, passes, values.types, message, sample, has_sure=bool(requested))
+        checks = check_partitioner(events, passes, values.types, claims, sample, has_sure=bool(requested))
     spoken = [Spoken(each, reply(each)) for each in (late, duplicate)]
     spoken += [Spoken(each.name, reply(each.name), scale=held_scale(each)) for each in metrics]
     unsent = Unsent(

@@ -165,7 +165,7 @@ def validate_service(
     session.dataSource.register(ReplySource)
     with own_errors(ValidationError), in_force(session), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
-        message: dict[str, tuple[ControlHistory, Controls]] = {}
+        by_partitioner: dict[str, tuple[ControlHistory, Controls]] = {}
         for partitioner in stream.partitioners:
             loaded = (
                 session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
@@ -173,10 +173,10 @@ def validate_service(
             log = logs[partitioner] = stack.enter_context(kept(loaded))
             rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
             controls = [(row[0], row[1], row[2]) for row in rows]
-            message[partitioner] = follow_controls(controls, partitioner), controls
+            by_partitioner[partitioner] = follow_controls(controls, partitioner), controls
         data = recorded.log.get("path")
-        past = stack.enter_context(stream_past(session, recorded.history, stream, message, data))
-        columns = _columns([each for each, _ in message.values()])
+        past = stack.enter_context(stream_past(session, recorded.history, stream, by_partitioner, data))
+        columns = _columns([each for each, _ in by_partitioner.values()])
         place = recorded.replies(stream.name, columns)
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
@@ -193,7 +193,7 @@ def validate_service(
             check_times(replies, place.of_number),
         ]
         unanswered = 0
-        all_controls_seen = {name: each for name, (each, _) in message.items()}
+        all_controls_seen = {name: each for name, (each, _) in by_partitioner.items()}
         for partitioner, log in logs.items():
             one = _Partitioner(
                 stream, partitioner, all_controls_seen, columns, log, replies, past, times, place
@@ -276,7 +276,7 @@ class _Partitioner:
         late = f"{LATE_AT}[{key}]"
         duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
         column = column_name(self._name)
-        message = [
+        claims = [
             Claim(f"late_{column}", LATE, late),
             Claim(f"duplicate_{column}", DUPLICATE, duplicate),
         ]
@@ -298,7 +298,7 @@ class _Partitioner:
             spoken += rules.spoken()
             uncertain, self.unanswered = self._uncertain(events, stack)
             checks = check_partitioner(
-                events, passes, values.types, message, sample, has_sure=True, uncertain=uncertain
+                events, passes, values.types, claims, sample, has_sure=True, uncertain=uncertain
             )
         place = self._place_in_stream
         elsewhere = f"NOT {sent_to(place)} AND NOT {is_mixed(place)} AND {self._times.holds(REPLY_MS)}"
@@ -391,8 +391,8 @@ class _Partitioner:
     def _beside(self) -> DataFrame:
         """Of replies what this partitioner's events are compared with."""
         columns = [each.column for each in self._columns]
-        requested = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
-        return self._replies.where(f"NOT {IN_NO_LOG}").select(requested)
+        columns = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
+        return self._replies.where(f"NOT {IN_NO_LOG}").select(columns)
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
         """The replies to ids that come again; and how many events have no reply."""

@@ -37,13 +37,13 @@ def _entry_of(ctx: int, hi: Any, lo: Any) -> Any:
     entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
     end = entries + (lines << 6)
     memory = ldi64(ctx + MEMORY) - 64
-    requested = _hash(hi, lo)
-    at = entries + (_home(requested, lines) << 3)
+    tag = _hash(hi, lo)
+    at = entries + (_home(tag, lines) << 3)
     while True:
         entry = ldi64(at)
         if entry == 0:
             return -at
-        if entry >> 32 == requested:
+        if entry >> 32 == tag:
             page = memory + ((entry & _BLOCK) << 6)
             if ldi64(page + LO) == lo and ldi64(page + HI) == hi:
                 return at

@@ -172,8 +172,8 @@ class RowMemory:
     def segments_to_withhold(self) -> int:
         """How many more segments have to be withheld before the hash table may double."""
         withheld = int((self.segments[:, SEGMENT_CLASS // 8] == WITHHELD).sum())
-        requested = min(2 * self.table_bytes // self.segment_bytes, len(self.segments) - 1)
-        return max(0, requested - withheld)
+        needed = min(2 * self.table_bytes // self.segment_bytes, len(self.segments) - 1)
+        return max(0, needed - withheld)
 
     def unowned_segments(self) -> npt.NDArray[np.intp]:
         """Indexes of the segments that belong to no class."""
