@@ -17,7 +17,7 @@ from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.task_host import TaskHost
 from railgun.ingest.answers import forms_of
 from railgun.ingest.ids import IdMaker
-from railgun.ingest.intake import EventText, Intake, JsonText, ParsedEvent
+from railgun.ingest.intake import HEAD_BYTES, VALUE_BYTES, EventText, Intake, JsonText, ParsedEvent
 from railgun.ingest.recording import note_batch, note_refused
 from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
@@ -33,9 +33,6 @@ from railgun.wire.table_validator import TableValidator
 from railgun.wire.validator import EventRefusedError, FieldError, Roles
 from reservoir.native.jit import keeps_interpreter
 
-# A record's bytes beside its strings: at most so many for each value, and for what every record has.
-_VALUE_BYTES, _HEAD_BYTES = 16, 256
-
 
 def check_record_sizes(schema_version: int, events: EventColumns, first: int) -> None:
     """Raise EventError for the first row that cannot be recorded; first: the place of row 0 in its table.
@@ -46,7 +43,7 @@ def check_record_sizes(schema_version: int, events: EventColumns, first: int) ->
     for column in (events.ids, *events.fields):
         if column.heap is not None:
             string_bytes += (column.words & REF_LENGTH_MASK).view(np.int64)
-    others_bytes = _VALUE_BYTES * len(events.fields) + _HEAD_BYTES
+    others_bytes = VALUE_BYTES * len(events.fields) + HEAD_BYTES
     for row in np.flatnonzero(string_bytes > RECORD_LIMIT_BYTES - others_bytes).tolist():
         record = encode_columns(schema_version, events.take(np.array([row])))
         size_bytes = int(record.offsets[-1])

@@ -52,7 +52,7 @@ EventText = JsonText | ParsedEvent
 # With fewer texts than this for each field, columns cost more than checking one text after another.
 _WORTH_A_COLUMN = 24
 # A record may be larger than its event's text by this much: by its head, and by numbers that are shorter as text.
-_HEAD_BYTES, _VALUE_BYTES = 256, 16
+HEAD_BYTES, VALUE_BYTES = 256, 16
 LONG_INTEGER = "it has an integer of more digits than can be read"
 _LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
@@ -102,7 +102,7 @@ class Intake:
         """The size of a text whose record is certainly not too large. It allows for an id that the record holds
         twice.
         """
-        return (RECORD_LIMIT_BYTES - _HEAD_BYTES - _VALUE_BYTES * len(self._schema.fields)) // 2
+        return (RECORD_LIMIT_BYTES - HEAD_BYTES - VALUE_BYTES * len(self._schema.fields)) // 2
 
     # --- many at once ------------------------------------------------------------------------------
 
