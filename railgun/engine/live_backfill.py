@@ -3,6 +3,7 @@
 docs/decisions/0012 has the way of it.
 """
 
+import contextlib
 import os
 import shutil
 import uuid
@@ -73,14 +74,16 @@ class LiveBackfill:
         doomed = self._doomed = doomed_folder(self.data, os.urandom)
         doomed.mkdir(parents=True)
         for number, path in enumerate(path for place in self.places.values() for path in others(place, keep)):
-            path.rename(doomed / str(number))
+            # The task's own host removes the same folders once it has moved, and may have been first.
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(doomed / str(number))
         # The plan goes last, as part of the deepening's folder: after a crash before this line the deepening is still
         # under way.
         if self.folder.is_dir():
             self.folder.rename(doomed / "plan")
 
     def remove(self) -> None:
-        """Delete what `put_away` has renamed."""
+        """Delete what `rename_for_deletion` has renamed."""
         if self._doomed is not None:
             shutil.rmtree(self._doomed, ignore_errors=True)
 

@@ -43,7 +43,7 @@ def quick_settings(broker: str) -> KafkaSettings:
 
 
 class LocalUnit:
-    """A unit that a thread runs. error: what ended it."""
+    """A unit that a thread runs. error: what ended it. is_run: False where the test does each round itself."""
 
     def __init__(
         self,
@@ -54,6 +54,8 @@ class LocalUnit:
         units: int,
         settings: TaskSettings,
         grace_s: float = 60.0,
+        *,
+        is_run: bool = True,
     ) -> None:
         self.error: Exception | None = None
         self._stopped = threading.Event()
@@ -80,7 +82,8 @@ class LocalUnit:
         )
         self.registry.follow(self.loop.follow)
         self._thread = threading.Thread(target=self._run, name=f"unit-{index}")
-        self._thread.start()
+        if is_run:
+            self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -92,7 +95,8 @@ class LocalUnit:
     def halt(self) -> None:
         """Let nothing happen any more; then its tasks can be looked at."""
         self._stopped.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def stop(self, *, checkpoint: bool = True) -> None:
         """End it; without a checkpoint the next one goes on from an earlier place."""
