@@ -23,7 +23,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, no_backfill_error
 from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
-from railgun.host.disk_usage import read_disk
+from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
 from railgun.ingest.replies import ScoredBatch, replies_of
 from railgun.registry.evolution import unknown_name
@@ -124,7 +124,7 @@ class EmbeddedBackend(InThread):
     def disk(self) -> DiskReading | None:
         """What lies on the disk now. Takes as long as there are files."""
         engine = self._engine
-        return None if engine is None else read_disk(engine.folder, engine.folder / LOG)
+        return None if engine is None else measure_disk(engine.folder, engine.folder / LOG)
 
     def refused(self, stream: str, status: int) -> None:
         note_refused_request(self.recording, self._views, stream, status)

@@ -27,7 +27,7 @@ from railgun.engine.status import EngineStatus, LiveBackfillStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.explain.analysis import explained
 from railgun.history.build import HistoryPlan
-from railgun.host.disk_usage import read_disk
+from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import StartProgress
@@ -374,7 +374,9 @@ class Engine:
         """Return the status of all streams with their tasks and metrics, and of the disk."""
         with self._call():
             streams, durability = self._streams.streams_status(), str(self._streams.durability)
-        return EngineStatus(str(self.folder), durability, streams, read_disk(self.folder, self.folder / LOG))
+        return EngineStatus(
+            str(self.folder), durability, streams, measure_disk(self.folder, self.folder / LOG)
+        )
 
     @property
     def reading(self) -> EngineReading | None:

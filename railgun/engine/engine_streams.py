@@ -433,7 +433,7 @@ class EngineStreams:
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
-        self.live_backfills.find(self.catalog.streams.values(), self._changes.keys)
+        self.live_backfills.recover(self.catalog.streams.values(), self._changes.keys)
         tasks = self._task_count()
         check_opening(str(self._folder.path), tasks)
         if tasks:

@@ -14,7 +14,7 @@ from pathlib import Path
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
-from railgun.history.accepted_events import Freezing, OwnEvents
+from railgun.history.accepted_events import OwnEvents, SnapshotExport
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, doomed_folder, live_backfill_folder, read_plan, write_plan
@@ -89,7 +89,8 @@ class LiveBackfill:
 
 
 class LiveBackfillStart:
-    """A live backfill that begins: made while the tasks stand still, in no time; `write` may take its time.
+    """A live backfill that begins. The constructor is fast and runs while the tasks are paused. `write` may be slow and
+    runs while they go on.
 
     sync_log: makes the logs durable.  Raises OSError.
     """
@@ -98,14 +99,14 @@ class LiveBackfillStart:
         self, data: Path, stream: str, hosts: Sequence[TaskHost], sync_log: Callable[[], None]
     ) -> None:
         self._folder, self._sync_log = live_backfill_folder(data, stream), sync_log
-        self._freezing: dict[TaskName, Freezing] = {}
+        self._freezing: dict[TaskName, SnapshotExport] = {}
         # Remove the files of an earlier attempt that was cut off before its plan was written.
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
         try:
             for host in hosts:
                 who = host.place.identity
                 place = self._folder / OWN / column_name(who.partitioner) / str(who.partition)
-                self._freezing[who.partitioner, who.partition] = Freezing(host.task, place)
+                self._freezing[who.partitioner, who.partition] = SnapshotExport(host.task, place)
         except BaseException:
             self.give_up()
             raise

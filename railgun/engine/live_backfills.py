@@ -40,8 +40,9 @@ class LiveBackfills:
         self.kept: dict[TopicPartition, int] = {}
         self._logs: dict[str, list[TopicPartition]] = {}
 
-    def find(self, entries: Iterable[StreamEntry], keys: Mapping[str, bytes]) -> None:
-        """Find the deepenings that had begun before a restart. A damaged one keeps no stream from opening.
+    def recover(self, entries: Iterable[StreamEntry], keys: Mapping[str, bytes]) -> None:
+        """Find the deepenings that had begun before a restart, and delete what ended ones left. A stream opens even if
+        its deepening is damaged.
 
         keys: the secret key of each stream, by name.
         Raises HistoryDamagedError if a task's own folder is damaged, and OSError.
@@ -96,7 +97,7 @@ class LiveBackfills:
         return begun, plan
 
     def begun(self, stream: str, entry: StreamEntry | None) -> None:
-        """Note that `Beginning.write` has ended, with or without an error.
+        """Note that `LiveBackfillStart.write` has ended, with or without an error.
 
         entry: the stream's entry in the catalogue; None if the stream was dropped meanwhile.
         """
@@ -141,7 +142,7 @@ class LiveBackfills:
     def _found(self, entry: StreamEntry, key: bytes) -> LiveBackfill | None:
         """Return the deepening of a stream that had begun before a restart; None if there is none.
 
-        If its tasks have taken over already, what is left to do needs no plan from the disk.
+        If the tasks have taken over already, the plan is made from the catalogue.
         """
         name, data, places, change = entry.stream.name, self._folder.path, self._places(entry), entry.history
         damage = None
@@ -161,11 +162,14 @@ class LiveBackfills:
             plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
             return LiveBackfill(name, data, plan, places, damage=damage)
         if found is not None and history_id(entry) != found.plan.history:
-            found.damage = self._shortened(found)
+            found.damage = self._invalidate_if_log_is_shorter(found)
         return found
 
-    def _shortened(self, backfill: LiveBackfill) -> str | None:
-        """Find logs that end before the position where a live backfill begins: its tasks could never follow them."""
+    def _invalidate_if_log_is_shorter(self, backfill: LiveBackfill) -> str | None:
+        """Return why a live backfill is damaged if a log ends before the position where it begins, and delete its plan.
+
+        Its tasks could never follow such a log.
+        """
         for task, own in backfill.plan.own.items():
             where = log_of(backfill.stream, task)
             end = self._log.end_offset(*where)

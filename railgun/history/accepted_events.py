@@ -1,6 +1,4 @@
-"""Exports what a task has accepted up to a position of its log, so that it can be read while the task goes on. See
-FORMAT.md.
-"""
+"""Exports a snapshot of a task's accepted events. The task continues meanwhile. See FORMAT.md."""
 
 import zlib
 from collections.abc import Sequence
@@ -30,7 +28,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
     position: the export has all events before it that were accepted and not deleted.
     held_ms: the export has all events from this time on, in ms; None if no event was deleted.
     least_ms: the least time ever accepted, in ms; None before the first event.
-    clock_ms: T at the position; None before the first event.
+    clock_ms: the task's clock at the position; None before the first event.
     floor_ms: F at the position.
     chunks: how many chunks are in the segments.
     inputs: what is remembered of input topics, as MessagePack.
@@ -50,7 +48,7 @@ class OwnEvents(msgspec.Struct, frozen=True):
     has_bounds: bool = True
 
 
-class Freezing:
+class SnapshotExport:
     """An export of accepted events that has begun.
 
     The constructor is fast, and runs while the task processes nothing. `finish` may take long, and runs while the
@@ -123,7 +121,7 @@ class Freezing:
 
 
 def read_rows(folder: Path, own: OwnEvents) -> pa.Table:
-    """Read the rows that no segment held: `time` (when they were accepted, in ms), `offset` and `record`.
+    """Read the rows that no segment held: `time` (the event time at which they count, in ms), `offset` and `record`.
 
     Raises OSError, and ValueError if the file is not what was written.
     """

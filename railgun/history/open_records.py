@@ -1,4 +1,5 @@
-"""The file of a history's records that are still open. It takes the place of the log, which never had these records.
+"""Stores the history records that no sealed chunk holds yet. Recovery reads them from this file, because the log does
+not have them.
 See FORMAT.md.
 """
 
@@ -21,8 +22,8 @@ _FIRST = b"first_offset"
 _COLUMN = "record"
 
 
-def with_history(folder: Path, read_log: ReadLog) -> ReadLog:
-    """Return a function that reads a log, and before its offset 0 the history in a task's folder."""
+def log_reader_with_history(folder: Path, read_log: ReadLog) -> ReadLog:
+    """Return a function that reads offsets from 0 on from the log, and negative offsets from the task's history."""
     tail: list[tuple[int, pa.Array]] = []
 
     def read(first: int, end: int) -> Iterable[tuple[int, Records]]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening
-from railgun.history.accepted_events import Freezing
+from railgun.history.accepted_events import SnapshotExport
 from railgun.history.durable_files import make_durable
 from railgun.history.plan_file import OWN, OWN_FILE, history_of, write_own
 from railgun.history.request_files import REQUEST, read_request
@@ -51,7 +51,7 @@ class AcceptedEventsExport:
                 return
             made = self._folder.with_name(f"{self._folder.name}.{change.history}{self._copy}")
             shutil.rmtree(made, ignore_errors=True)
-            freezing = Freezing(task, made)
+            freezing = SnapshotExport(task, made)
         except OF_A_SUCCESSOR as error:
             self._failed(change.history, error)
             return
@@ -62,7 +62,7 @@ class AcceptedEventsExport:
         if self._failure is not None and not (self._base / REQUEST).is_file():
             self._failure = None
 
-    def _write(self, freezing: Freezing, made: Path, history: str) -> None:
+    def _write(self, freezing: SnapshotExport, made: Path, history: str) -> None:
         try:
             write_own(made, history, freezing.finish())
             if history_of(self._folder / OWN_FILE) == history:

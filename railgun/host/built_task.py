@@ -113,7 +113,7 @@ class BuiltTask:
         try:
             return self._log.recover(made, place.identity, self._settings, self._sync_log)
         except BaseException:
-            self._log.release_beside()
+            self._log.release_second_reader()
             raise
 
 

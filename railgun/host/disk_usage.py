@@ -1,4 +1,4 @@
-"""Measures what lies on the disk in a folder of tasks, by kind."""
+"""Measures the bytes of events, state and log in a data folder, and the free space of its file system."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from railgun.telemetry.reading import DiskReading
 _EVENTS = "reservoir"
 
 
-def read_disk(folder: Path, log: Path | None = None) -> DiskReading:
+def measure_disk(folder: Path, log: Path | None = None) -> DiskReading:
     """Measure the files in a folder. Files that are created or deleted meanwhile may or may not be counted.
 
     log: the part of the folder that belongs to an embedded log.

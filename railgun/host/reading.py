@@ -17,7 +17,7 @@ def read_tasks(of: Iterable[TaskProcessor], now_s: float) -> EngineReading:
 def filled(task: TaskProcessor) -> dict[str, float]:
     """Return how far the fill of each warming metric of a task has come, by name.
 
-    The value is a share from 0 to 1: of the event time that the fill has to read, how much it has read.
+    The value is the share (0 to 1) of the event time that the fill has read.
     """
     return {name: _filled(task, metric) for name, metric in task.metrics.by_name.items() if not metric.warm}
 

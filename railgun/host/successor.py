@@ -142,7 +142,7 @@ class Successor:
 def close_all(successors: Iterable[Successor]) -> None:
     """Close successors. An error does not keep the others open, and is only logged."""
     for successor in successors:
-        successor.log.release_beside()
+        successor.log.release_second_reader()
         close_task(successor.task)
 
 

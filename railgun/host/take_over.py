@@ -171,7 +171,7 @@ class TakeOver:
         except BaseException:
             close_all([successor])
             raise
-        self._log.release_beside()
+        self._log.release_second_reader()
         # A record of an input topic that comes again gets the answer that it got first, not a new one. So the
         # successor takes over what the other task remembers. A successor that is further ahead has taken over before
         # and keeps its own memory, which is newer.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from railgun.history.open_records import with_history
+from railgun.history.open_records import log_reader_with_history
 from railgun.host.start import StartProgress
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
@@ -72,7 +72,7 @@ class TaskLog:
             folder,
             identity,
             DiskFiles(),
-            with_history(folder, self.read),
+            log_reader_with_history(folder, self.read),
             settings,
             sync_log=sync_log,
             log_start=self.start,
@@ -106,10 +106,10 @@ class TaskLog:
             reason = f"offset {position} is next, the log has nothing before {reached}"
             raise LogGapError(str(self.where), reason)
 
-    def release_beside(self) -> None:
+    def release_second_reader(self) -> None:
         """Free the buffers of the successor, which reads the log at another offset than the task that answers."""
         with contextlib.suppress(TransportError):
-            self.log.release_beside(*self.where)
+            self.log.release_second_reader(*self.where)
 
     def release(self) -> None:
         """Free the buffers of the task, which is closed."""

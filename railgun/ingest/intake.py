@@ -22,12 +22,12 @@ from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Schema
 from railgun.wire.table_validator import AdmittedTable, TableValidator
 from railgun.wire.validator import (
-    Admitted,
     EventRefusedError,
     EventValidator,
     FieldError,
     Roles,
     TypedValidator,
+    ValidatedEvent,
 )
 from railgun.wire.values import decode_json
 
@@ -196,7 +196,7 @@ class Intake:
             shares[home].append(Share(self._router.partitioners[home], partition, own))
         return AcceptedBatch(rows, known, times, shares, events, self._schema.version, self._router, refused)
 
-    def _admit(self, text: EventText, latest_ms: int) -> Admitted | EventRefusedError:
+    def _admit(self, text: EventText, latest_ms: int) -> ValidatedEvent | EventRefusedError:
         if not isinstance(text, ParsedEvent):
             admitted = self._typed_validator.admit(text, latest_ms)
             if admitted is not None:

@@ -23,7 +23,8 @@ from railgun.plan.outputs import MetricColumn, is_wide
 from railgun.plan.result_block import ResultBlock, ResultForm
 
 JsonValue = int | float | bool | str | None
-# Of m metrics, n of each, one metric behind the other: one list is quicker to make and to mend than m.
+# The n values of each of m metrics, metric after metric, in one list. One list is faster to build and to change than m
+# lists.
 Values = list[Any]
 
 
@@ -82,7 +83,7 @@ def _groups(form: ResultForm, selection: tuple[str, ...] | None) -> tuple[_Group
 
 
 def _chosen(places: list[int]) -> NDArray[np.int64] | slice:
-    """As what is quickest to index by."""
+    """Return the rows as a slice if they are evenly spaced, else as an array."""
     step = places[1] - places[0] if len(places) > 1 else 1
     first, after = (places[0], places[-1] + 1) if places else (0, 0)
     return slice(first, after, step) if places == [*range(first, after, step)] else np.array(places, np.int64)
@@ -113,7 +114,7 @@ def _wide(words: _Words) -> Values:
 
 
 def _strings(words: _Words) -> Values:
-    """Of the heap, which may be that of thousands of events, only what these refer to is touched."""
+    """Reads only the strings that these words refer to. The heap may belong to thousands of events."""
     column = MetricColumn("", STRING, words.low.reshape(-1, 1), words.nulls.reshape(-1), words.heap)
     return list(column.arrow().to_pylist())
 
@@ -141,7 +142,8 @@ class Reply(msgspec.Struct, gc=False):
     """What a client gets for an event. metrics: a struct with a member for each.
 
     Only where there is something to say: late, what became of it, by partitioner; duplicate: which partitioners knew
-    it; warming: metrics that do not answer yet; partial: by metric the time (ms) that it covers what is later than.
+    it; warming: metrics that do not answer yet; partial: for each metric that lacks old events, the time in ms. It
+    covers only events after this time.
     """
 
     id: str | int
@@ -181,12 +183,12 @@ def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Rep
         else (_metrics_type(())() for _ in repeat(None, len(accepted)))
     )
     replies = list(map(Reply, accepted.ids, accepted.times, made))
-    _put_life(replies, scored.answers, names)
+    _add_notes(replies, scored.answers, names)
     return replies
 
 
 def python_replies(scored: ScoredBatch) -> list[dict[str, Any]]:
-    """The same as Python has them, with all metrics: what their JSON says."""
+    """Return the replies as Python dictionaries, with all metrics and the same content as the JSON."""
     found: list[dict[str, Any]] = msgspec.to_builtins(replies_of(scored, None))
     return found
 
@@ -200,8 +202,8 @@ def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
     )
 
 
-def _put_life(replies: list[Reply], all_answers: Mapping[str, Answers], names: Sequence[str]) -> None:
-    """What there is to say beside results: of most events nothing."""
+def _add_notes(replies: list[Reply], all_answers: Mapping[str, Answers], names: Sequence[str]) -> None:
+    """Add notes to replies. Most events need none."""
     for partitioner, answers in all_answers.items():
         if says_something(answers.late):
             for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():

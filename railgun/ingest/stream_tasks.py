@@ -11,7 +11,7 @@ from railgun.plan.result_block import ResultForm
 from railgun.task.replies import Replies
 from railgun.wire.records import Records
 
-# Fewer events are processed sooner than another thread is woken.
+# For fewer events, waking a thread costs more than it saves.
 _WORTH_A_THREAD = 256
 
 
@@ -24,7 +24,7 @@ class TaskBatch:
 
     @classmethod
     def of(cls, share: Share, records: Records) -> Self:
-        """What a share of a run of events gets of their records."""
+        """Return the records of a batch that belong to a share."""
         return cls(share, take_records(records, share.rows))
 
 
@@ -76,13 +76,13 @@ class StreamTasks:
             self._feeds[share.partitioner][share.partition](task_batch.records, _delivery(share, into))
 
     def close(self) -> None:
-        """End the threads. The tasks are whoever's who made them."""
+        """Stop the threads. The caller closes the tasks."""
         if self._pool is not None:
             self._pool.shutdown()
 
 
 def _delivery(share: Share, into: Answers) -> Callable[[Replies], None]:
-    """Takes a task's replies, in order, to where their events stand."""
+    """Return a callback that copies a task's replies to the rows of their events."""
     done = 0
 
     def deliver(replies: Replies) -> None:

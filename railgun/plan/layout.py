@@ -1,6 +1,6 @@
 """Row layouts: which cells the rows of a group-by hold, where they lie, and how they move when metrics change.
 
-One row per (group-by, entity) holds the fixed-size state of all its nodes (decision 6 of the architecture).
+One row per (group-by, entity) holds the fixed-size state of all its nodes.
 Cells are told by text, so that the same cell is found again in the next version of the layout.
 """
 

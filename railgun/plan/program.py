@@ -1,7 +1,7 @@
 """The plan as a program: node, update and result tables for the interpreter, and the row layouts beneath.
 
 A task's metrics come in *generations*: those that were there before its first event share generation 0, a
-later one fills itself from history and keeps cells of its own until it is full (decision 10).
+later one fills itself from history and keeps cells of its own until it is full.
 """
 
 from collections import defaultdict

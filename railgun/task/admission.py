@@ -19,8 +19,8 @@ TIME_MAX = 2**63 - 1
 TIME_MIN = -(2**63)
 """The clock before the first accepted event. docs/semantics.md calls it minus infinity."""
 
-MET_BEFORE, MET_ANSWERED = 1, 2
-"""A record of an input topic that comes again. MET_BEFORE: its reply is repeated. MET_ANSWERED: it was answered."""
+REPEAT_WITH_REPLY, REPEAT_WITHOUT_REPLY = 1, 2
+"""A record of an input topic that comes again: its reply is kept and repeated, or it was answered before and is not."""
 
 LATE_REWRITTEN, LATE_DISCARDED = 1, 2
 
@@ -173,7 +173,7 @@ def admit(ctx: Any) -> Any:
         if ld8(status + i) != 0:
             continue
         if met != 0 and ld8(met + i) != 0:
-            st8(duplicate + i, np.uint8(ld8(met + i) == MET_ANSWERED))
+            st8(duplicate + i, np.uint8(ld8(met + i) == REPEAT_WITHOUT_REPLY))
             continue
         hi, lo = ld64(id_hi + i * 8), ld64(id_lo + i * 8)
         if horizon > 0 and _find(ctx, hi, lo) == 1:
@@ -271,8 +271,8 @@ class Admission:
         self._context[_RING_HI], self._context[_RING_LO] = address(self._ring_hi), address(self._ring_lo)
         self._context[_RING_SIZE] = dedup_events
         self._index: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self._hold_index(_FIRST_SLOTS)
-        self._hold_outputs(256)
+        self._allocate_index(_FIRST_SLOTS)
+        self._allocate_outputs(256)
 
     @property
     def clock_ms(self) -> int:
@@ -355,7 +355,7 @@ class Admission:
         batch.
         """
         if n > self._capacity:
-            self._hold_outputs(max(n, 2 * self._capacity))
+            self._allocate_outputs(max(n, 2 * self._capacity))
         self._make_room(n)
         words = self._words
         words[_N] = n
@@ -388,8 +388,8 @@ class Admission:
         remember_many(self.context_address, address(id_hi), address(id_lo), len(ids))
 
     def _make_room(self, n: int) -> None:
-        """Double the index, if needed, so that it is still half empty with n more ids. It never needs more than the
-        horizon.
+        """Double the index, if needed, so that it is still half empty with n more ids. It never holds more ids than
+        `dedup_events`.
         """
         words = self._words
         if self._old_index is not None and not words[_OLD_INDEX]:
@@ -399,9 +399,9 @@ class Admission:
         if 2 * entries > slots:
             while slots < 2 * entries:
                 slots *= 2
-            self._hold_index(slots)
+            self._allocate_index(slots)
 
-    def _hold_index(self, slots: int) -> None:
+    def _allocate_index(self, slots: int) -> None:
         """Allocate an index of this many slots. It will take over the entries of the present one."""
         words, count = self._words, self._words[_RING_COUNT]
         if words[_OLD_INDEX]:
@@ -413,7 +413,7 @@ class Admission:
         self._index = np.zeros(slots, np.uint32)
         words[_INDEX], words[_INDEX_MASK] = address(self._index), slots - 1
 
-    def _hold_outputs(self, n: int) -> None:
+    def _allocate_outputs(self, n: int) -> None:
         self._capacity = n
         self._accepted, self._late, self._duplicate = (np.zeros(n, np.uint8) for _ in range(3))
         self._at, self._clock_after = (np.zeros(n, np.int64) for _ in range(2))

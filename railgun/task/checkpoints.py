@@ -24,16 +24,17 @@ _LEAST_SHARES = 8
 # The additional time that a record costs in a recovery. Its row, and the row of an event that leaves a window, were
 # in memory before and have to be read from the disk.
 _COLD_ROWS_S = 10e-6
-# A process that is idle for less than this share of the time counts as fully loaded, since handing work over also
-# takes waiting.
+# A process that is idle for less than this share of the time counts as fully loaded: some idle time is only waiting
+# between threads.
 _SPARE_SHARE = 1 / 6
 
 
 class CheckpointWork:
     """The checkpoints of one task.
 
-    sync_log: called with a checkpoint's position before the checkpoint is committed. An engine then syncs its log; a
-        unit waits until the replies before the position are acknowledged. None if nothing has to be done.
+    sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
+        not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
+        the replies before the position are acknowledged. None if nothing has to be done.
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
@@ -102,8 +103,8 @@ class CheckpointWork:
 
         Processing records again takes about as long as it took the first time, plus the time for reading rows. An
         early checkpoint must fit into the time in which the process has nothing to do (`TaskView.used_s`). The less
-        of that time there is, the later the checkpoint comes; under full load there is no early one. If other
-        processes take the processors, this task's wall-clock time exceeds what it uses; neither counts as spare time.
+        of that time there is, the later the checkpoint comes; under full load there is no early one. Time lost to other
+        processes does not count as idle time.
         """
         task, settings = self._task, self._task.settings
         now_s = task.now()

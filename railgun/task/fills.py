@@ -1,4 +1,4 @@
-"""Fills new metrics from the reservoir, in slices between live batches (decision 10).
+"""Fills new metrics from the reservoir, in slices between live batches.
 
 Metrics that need the same events are filled together. An event is then read, and the row of its entity looked up,
 once for all of them.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from railgun.task.admission import MET_ANSWERED, MET_BEFORE
+from railgun.task.admission import REPEAT_WITH_REPLY, REPEAT_WITHOUT_REPLY
 from railgun.wire.decode import Decoded
 from railgun.wire.repeat import repeat_row
 from reservoir.distinct import distinct
@@ -159,13 +159,13 @@ class InputMemory:
         new: dict[int, int] = {}
         for row, offset, settled in zip(rows.tolist(), offsets.tolist(), running.tolist()):
             if offset < settled:
-                met[row] = MET_ANSWERED
+                met[row] = REPEAT_WITHOUT_REPLY
                 continue
             earlier = Repeat(self._kept, new[offset]) if offset in new else source.find(offset)
             if earlier is None:
                 new[offset] = row
             else:
-                met[row] = MET_BEFORE
+                met[row] = REPEAT_WITH_REPLY
                 found.repeats[row] = earlier
         source.commit(int(running[-1]))
         return new

@@ -2,7 +2,7 @@
 
 The open rows are not stored. Recovery reads the log again from the oldest unsealed position. For that the checkpoint
 keeps one accepted bit per position and, at the start of each page of bits, the clock and the settings in force there
-(decision 7 of the architecture). Pages without an accepted record are left out. So a flood of duplicates behind one
+(Retention, docs/architecture.md). Pages without an accepted record are left out. So a flood of duplicates behind one
 open row takes no memory and is not read again. But it does hold the log back: the log is kept from the oldest open
 row on, until its chunk has its number of events.
 """
@@ -41,7 +41,7 @@ class JournalPage:
 
 
 class Journal:
-    """The pages from the oldest unsealed position on. No record between them was accepted."""
+    """The pages from the oldest unsealed position on. No record in the gaps between pages was accepted."""
 
     def __init__(self) -> None:
         self.pages: deque[JournalPage] = deque()

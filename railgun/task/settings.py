@@ -29,6 +29,7 @@ class TaskSettings:
     write_buffer_bytes: for written state that is not in tables yet.
     chunk_events, segment_bytes: the size of chunks and segments on disk. A task that has chunks keeps their size.
     batch_events_max: how many records are run at once.
+    result_bytes_max: the most bytes of results of one batch.
     crossings_max: how many crossing rows are held at a time.
     checkpoint_interval_s: from the end of one checkpoint to the start of the next.
     checkpoint_bytes: the next checkpoint also comes once this much state was written after the end of one (rows that
@@ -37,6 +38,7 @@ class TaskSettings:
         as far as the process has time to spare.
     trickle_bytes: how much state is written between two batches while a checkpoint is under way; less if that takes
         long.
+    fill_rows_max: how many rows a fill processes in one slice.
     sweep_interval_s: between two slices of the sweep, which deletes rows that hold nothing any more.
     """
 

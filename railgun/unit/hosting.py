@@ -30,9 +30,7 @@ from railgun.wire.records import Records
 
 
 class WarmRecords:
-    """Writes the `warm` records of one host's task. A record is written once, and again only if writing it has
-    failed.
-    """
+    """Writes the `warm` records of one host's task. Writes each record once, and again if the write fails."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -47,7 +45,7 @@ class WarmRecords:
 
 
 # If replies are not acknowledged within this time, the unit gives up and starts again.
-ACKNOWLEDGED_S = 180.0
+ACKNOWLEDGE_TIMEOUT_S = 180.0
 
 
 class TaskReplies:
@@ -59,7 +57,7 @@ class TaskReplies:
 
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
         if replies.decoded.exceptions:
-            self._keep_unreadable(task, replies)
+            self._send_to_dead_letters(task, replies)
         stream = self._place.key.stream
         self._sending.answer(self._outstanding, stream, replies.first_offset, task.encode(replies))
 
@@ -77,12 +75,12 @@ class TaskReplies:
         return self._outstanding.replied(position)
 
     def wait(self, before_offset: int) -> None:
-        self._outstanding.wait(before_offset, ACKNOWLEDGED_S)
+        self._outstanding.wait(before_offset, ACKNOWLEDGE_TIMEOUT_S)
 
     def give_up(self, at_s: float = -math.inf) -> None:
         self._outstanding.give_up(at_s)
 
-    def _keep_unreadable(self, task: TaskProcessor, replies: Replies) -> None:
+    def _send_to_dead_letters(self, task: TaskProcessor, replies: Replies) -> None:
         decoded = replies.decoded
         letters: list[DeadLetter] = []
         bad = np.flatnonzero(decoded.status[: replies.n] != Status.OK)
@@ -97,7 +95,7 @@ class Hosting:
 
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
-    copy: distinguishes this unit from others that share a folder of built history.
+    copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
     """
 
     def __init__(

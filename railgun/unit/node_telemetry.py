@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from railgun.host.disk_usage import read_disk
+from railgun.host.disk_usage import measure_disk
 from railgun.telemetry.collector import metrics_of, none_of, put_disk
 from railgun.telemetry.families import ON_NODE
 from railgun.telemetry.reading import DiskReading
@@ -65,7 +65,7 @@ class NodeCollector(Collector):
     def _read_disk(self) -> DiskReading:
         now_s = self._now_s()
         if self._disk is None or now_s - self._disk[0] >= _DISK_S:
-            self._disk = now_s, read_disk(self._folder)
+            self._disk = now_s, measure_disk(self._folder)
         return self._disk[1]
 
 

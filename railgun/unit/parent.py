@@ -1,4 +1,4 @@
-"""The connection of a unit or a node to the process that started it.
+"""The connection of a child process (unit, leader or node) to its parent process.
 
 The parent process asks on standard input; answers go to standard output. When standard input ends, this process
 stops.
@@ -33,9 +33,7 @@ class Parent:
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
 
     def write(self, line: bytes) -> None:
-        """Send a line to the parent process. If it does not read any more, nothing is raised: the end of standard
-        input will tell.
-        """
+        """Send a line to the parent process. Ignores a closed pipe: `stopped` is set when standard input ends."""
         with self._writing, contextlib.suppress(BrokenPipeError):
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()

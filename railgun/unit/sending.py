@@ -36,8 +36,8 @@ class DeadLetter:
 
 
 class Sending:
-    """Sends records through the unit's producer. If the transport is full it waits, so a slow broker slows the unit
-    down.
+    """Sends records through the unit's producer. Back-pressure: if the transport is full, a call blocks until there is
+    room.
 
     Raises TransportError.
     """
@@ -52,7 +52,7 @@ class Sending:
     ) -> None:
         """Send reply records.
 
-        first: the offset of the first record of the log that they answer.
+        first: the log offset of the first event that these replies answer.
         records: pairs of (front-end, reply record).
         """
         acknowledged = self.figures.stream(stream).stages["reply"]

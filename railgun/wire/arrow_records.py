@@ -15,7 +15,7 @@ def array_of(records: Records) -> pa.Array:
 
 
 def records_of(column: pa.Array) -> Records:
-    """Return the values of an array of binary or large binary as records, without a copy."""
+    """Return the values of an array of binary or large binary as records. The bytes are not copied; the offsets are."""
     column = column.cast(pa.large_binary()) if not pa.types.is_large_binary(column.type) else column
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, np.int64)[column.offset : column.offset + len(column) + 1]

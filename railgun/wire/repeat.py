@@ -1,4 +1,4 @@
-"""Copies one row of a reply record into a record of its own, for a request that is repeated."""
+"""Copies one row of a reply record into a record of its own, for an input-topic record that is read again."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from railgun.wire.reply import ReplyBatch, Shape, decode_reply, describe
 
 
 def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> bytes:
-    """Return the reply in a row of a record as a new record with another correlation. All other values stay the same.
+    """Return one row of a reply record as a new reply record with a new correlation id. All other values stay the same.
 
     Raises ReplyRecordError.
     """

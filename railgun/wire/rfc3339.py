@@ -1,8 +1,8 @@
 """Converts RFC 3339 text to milliseconds, in compiled code: `2026-01-31T23:59:59.123Z`, always with an offset. Also
 formats times for people.
 
-`T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999. A second of 60 is
-refused, since it has no integer of its own. Parts finer than a millisecond are floored.
+`T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999. Leap seconds (:60)
+are refused, since Unix time has no value for them. Parts finer than a millisecond are floored.
 """
 
 from datetime import UTC, datetime, timedelta

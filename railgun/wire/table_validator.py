@@ -14,7 +14,7 @@ from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.long_text import longs_as_text
 from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, Kind
-from railgun.wire.validator import NO_ID, NO_TIME, Roles, no_time_of_an_event
+from railgun.wire.validator import NO_ID, NO_TIME, Roles, time_error
 
 
 class TableError(ValueError):
@@ -147,7 +147,7 @@ class TableValidator:
         bad |= ahead.view(np.uint8)
         row = int(ahead.argmax())
         assert self.roles.time is not None
-        why = no_time_of_an_event(int(times[row]), latest_ms)
+        why = time_error(int(times[row]), latest_ms)
         return Complaint("out of range", ahead.view(np.uint8), BadRow(row, self.roles.time, why))
 
 

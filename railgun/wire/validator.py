@@ -1,6 +1,6 @@
 """Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors.
 
-JSON text in which all values have their fields' types is read in a single call, which takes a third of the time.
+If every value has its field's JSON type, one call decodes the event, three times as fast.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class EventRefusedError(ValueError):
         return "; ".join(f"{'.'.join(map(str, loc)) or 'event'}: {msg}" for loc, msg in self.errors)
 
 
-class Admitted(NamedTuple):
+class ValidatedEvent(NamedTuple):
     """An event that can be recorded.
 
     id: its text; None if the stream has no id field.
@@ -86,7 +86,7 @@ class EventValidator:
         self._time = -1 if roles.time is None else schema.index(roles.time)
         self._id = -1 if roles.id is None else schema.index(roles.id)
 
-    def admit_json(self, body: bytes, latest_ms: int | None = None) -> Admitted:
+    def admit_json(self, body: bytes, latest_ms: int | None = None) -> ValidatedEvent:
         """Do the same as `admit` for the text of a JSON object."""
         try:
             event = decode_json(body)
@@ -94,7 +94,7 @@ class EventValidator:
             raise EventRefusedError([FieldError((), f"no JSON: {error}")]) from None
         return self.admit(event, latest_ms)
 
-    def admit(self, event: Any, latest_ms: int | None = None) -> Admitted:
+    def admit(self, event: Any, latest_ms: int | None = None) -> ValidatedEvent:
         """Validate an event: a mapping of field names to JSON values (`decode_json`) or their Python equivalents.
 
         latest_ms: the latest time that is accepted; None for no limit. Raises EventRefusedError.
@@ -120,7 +120,7 @@ class EventValidator:
         if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
             raise self._refused(event, latest_ms)
         self.ignored_values += len(event) - known
-        return Admitted(None if event_id is None else str(event_id), time_ms, values)
+        return ValidatedEvent(None if event_id is None else str(event_id), time_ms, values)
 
     def _refused(self, event: Mapping[str, Any], latest_ms: int | None) -> EventRefusedError:
         """Return the error with everything that is wrong with an event."""
@@ -137,7 +137,7 @@ class EventValidator:
             elif checked is None and i == self._id:
                 errors.append(FieldError((name,), NO_ID))
             elif i == self._time and not is_time(checked, latest_ms):
-                errors.append(FieldError((name,), no_time_of_an_event(checked, latest_ms)))
+                errors.append(FieldError((name,), time_error(checked, latest_ms)))
         return EventRefusedError(errors)
 
 
@@ -148,7 +148,7 @@ def is_time(time_ms: int | None, latest_ms: int | None) -> bool:
     return latest_ms is None or time_ms <= latest_ms
 
 
-def no_time_of_an_event(time_ms: Any, latest_ms: int | None) -> str:
+def time_error(time_ms: Any, latest_ms: int | None) -> str:
     """Return why a time is refused that its field could hold."""
     if latest_ms is None or time_ms < EVENT_TIME_MIN_MS:
         return f"{time_ms} stands for minus infinity; the least time of an event is {EVENT_TIME_MIN_MS}"
@@ -167,8 +167,8 @@ _SHAPES: dict[Kind, tuple[Any, Any]] = {
     Kind.TIMESTAMP: (_Long | str | None, None),
     Kind.DECIMAL: (msgspec.Raw, msgspec.Raw(b"null")),
 }
-# After this many misses in a row, this many texts are not tried. If all texts have an unknown field, trying is
-# useless.
+# After k misses in a row, the next k - 1 texts are not tried, up to this many. If all texts have an unknown field,
+# trying is useless.
 _UNTRIED_MAX = 63
 _MINUS = b"-"
 
@@ -197,7 +197,7 @@ class TypedValidator:
         }
         self._misses = self._untried = 0
 
-    def admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> Admitted | None:
+    def admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> ValidatedEvent | None:
         """Return what `EventValidator.admit` would return for a JSON text; None if that validator has to check it."""
         if self._untried:
             self._untried -= 1
@@ -210,7 +210,7 @@ class TypedValidator:
             self._misses = 0
         return admitted
 
-    def _admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> Admitted | None:
+    def _admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> ValidatedEvent | None:
         if len(text) > STRING_LIMIT_BYTES:
             return None
         try:
@@ -231,7 +231,7 @@ class TypedValidator:
         event_id = None if self._id < 0 else values[self._id]
         if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
             return None
-        return Admitted(None if event_id is None else str(event_id), time_ms, values)
+        return ValidatedEvent(None if event_id is None else str(event_id), time_ms, values)
 
     def _with_decimals(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         made = list(values)

@@ -19,7 +19,7 @@ SEEDS = range(8)
 
 take = Answers.take
 partitions = Router.partitions
-put_life = reply_forms._put_life
+put_life = reply_forms._add_notes
 
 
 def rows_shifted(self: Answers, replies: Replies, rows: Any) -> None:
@@ -55,7 +55,7 @@ def expedited(self: EngineStreams, stream: str) -> bool:
     [
         lambda patch: patch.setattr(Answers, "take", rows_shifted),
         lambda patch: patch.setattr(Router, "partitions", other_partition),
-        lambda patch: patch.setattr(reply_forms, "_put_life", late_forgotten),
+        lambda patch: patch.setattr(reply_forms, "_add_notes", late_forgotten),
         lambda patch: (
             patch.setattr(EngineStreams, "_write_warm", never_warm),
             patch.setattr(EngineStreams, "expedite", expedited),

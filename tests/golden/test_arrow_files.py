@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from railgun.history.accepted_events import ROWS, Freezing
+from railgun.history.accepted_events import ROWS, SnapshotExport
 from railgun.history.manifest import HISTORY
 from railgun.history.open_records import FIRST_OFFSET, TAIL, write_tail
 from railgun.wire.records import Records
@@ -44,7 +44,7 @@ def test_rows_that_are_put_aside(tmp_path: Path) -> None:
     task = log.open(tmp_path / "task", SETTINGS)
     try:
         log.feed(task)
-        Freezing(task, tmp_path / "own").finish()
+        SnapshotExport(task, tmp_path / "own").finish()
     finally:
         task.close()
     held("own_rows.json", described(pa.ipc.open_file((tmp_path / "own" / ROWS).read_bytes()).schema))

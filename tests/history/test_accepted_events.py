@@ -7,7 +7,7 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import parse_definitions
-from railgun.history.accepted_events import ROWS, Freezing, OwnEvents, read_rows
+from railgun.history.accepted_events import ROWS, OwnEvents, SnapshotExport, read_rows
 from railgun.history.build import HistoryPlan
 from railgun.plan.program import TIME_MAX
 from railgun.task.settings import TaskSettings
@@ -70,7 +70,9 @@ def test_records_of_input_topics_count_again_and_stay_known(tmp_path: Path, cut_
     task = log.open(tmp_path / "task", SETTINGS)
     try:
         log.feed(task)
-        plan = plan_of(log, tmp_path / "own", Freezing(task, tmp_path / "own" / "k" / "0").finish(), cut_ms)
+        plan = plan_of(
+            log, tmp_path / "own", SnapshotExport(task, tmp_path / "own" / "k" / "0").finish(), cut_ms
+        )
         known = task.inputs.positions()
         rows = sum(len(each.seq) for each in task.reservoir.scan())
     finally:
@@ -96,7 +98,7 @@ def test_it_is_whole_while_the_task_goes_on_and_lets_go(tmp_path: Path) -> None:
     for number in range(EVENTS, EVENTS + 100):
         log.event(f"e{number}", 1_000_000 + 100 * number)
     log.feed(task)
-    freezing = Freezing(task, tmp_path / "own" / "k" / "0")
+    freezing = SnapshotExport(task, tmp_path / "own" / "k" / "0")
     links = [path.stat().st_nlink for path in (tmp_path / "own").rglob("*.seg")]
     assert set(links) == {2}
     for number in range(EVENTS + 100, EVENTS + 400):
@@ -123,7 +125,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
     task = log.open(tmp_path / "task", SETTINGS)
     try:
         log.feed(task)
-        own = Freezing(task, tmp_path / "own").finish()
+        own = SnapshotExport(task, tmp_path / "own").finish()
     finally:
         task.close()
     assert read_rows(tmp_path / "own", own).num_rows > 0

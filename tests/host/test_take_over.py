@@ -10,7 +10,7 @@ import pytest
 
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
-from railgun.history.accepted_events import Freezing, OwnEvents, read_rows
+from railgun.history.accepted_events import OwnEvents, SnapshotExport, read_rows
 from railgun.history.manifest import HistoryManifest
 from railgun.history.plan_file import live_backfill_folder, read_own
 from railgun.history.request_files import OFFER
@@ -65,11 +65,11 @@ def test_what_cannot_be_put_aside_stops_nobody(
             monkeypatch.setattr(type(rig.host.task.reservoir), "frozen", refused)
         else:
 
-            def full(freezing: Freezing) -> None:
+            def full(freezing: SnapshotExport) -> None:
                 freezing.give_up()
                 raise OSError("no space left")
 
-            monkeypatch.setattr(Freezing, "finish", full)
+            monkeypatch.setattr(SnapshotExport, "finish", full)
         for _ in range(2):
             rig.change(BeginDeepening)
             awaited(lambda: rig.host.following is not None)
@@ -345,16 +345,16 @@ def test_one_asked_for_while_another_is_written_is_put_aside_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, other = threading.Event(), "g" * 32
-    finish = Freezing.finish
+    finish = SnapshotExport.finish
 
-    def slow(freezing: Freezing) -> OwnEvents:
+    def slow(freezing: SnapshotExport) -> OwnEvents:
         held.wait(30)
         return finish(freezing)
 
     with deepened_host(tmp_path) as rig:
         rig.take_all()
         with monkeypatch.context() as patch:
-            patch.setattr(Freezing, "finish", slow)
+            patch.setattr(SnapshotExport, "finish", slow)
             rig.request(other)
             rig.change(BeginDeepening, other)
         rig.request()

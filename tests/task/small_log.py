@@ -9,7 +9,7 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
-from railgun.history.open_records import with_history
+from railgun.history.open_records import log_reader_with_history
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
@@ -59,7 +59,7 @@ class SmallLog:
             folder,
             IDENTITY,
             DiskFiles(),
-            with_history(folder, self.read),
+            log_reader_with_history(folder, self.read),
             settings,
             log_start=log_start,
             environment=environment,

@@ -63,12 +63,12 @@ def test_no_horizon() -> None:
 
 
 def test_an_index_that_loses_what_it_should_take_over_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold = Admission._hold_index
+    hold = Admission._allocate_index
 
     def forgetful(admission: Admission, slots: int) -> None:
         hold(admission, slots)
         admission._words[admission_module._OLD_INDEX] = 0
 
-    monkeypatch.setattr(Admission, "_hold_index", forgetful)
+    monkeypatch.setattr(Admission, "_allocate_index", forgetful)
     with pytest.raises(AssertionError):
         compare(3_000, 1)

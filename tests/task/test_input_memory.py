@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from railgun.task.admission import MET_ANSWERED, MET_BEFORE
+from railgun.task.admission import REPEAT_WITH_REPLY, REPEAT_WITHOUT_REPLY
 from railgun.task.inputs import InputMemory
 from railgun.wire.decode import Decoded
 from railgun.wire.msgpack import Status
@@ -79,9 +79,9 @@ def met_by(memory: InputMemory, rows: list[Row], record: bytes) -> list[Fate]:
     for row in found.fresh.tolist():
         fates[row] = FRESH
     met = np.zeros(len(rows), np.uint8) if found.met is None else found.met
-    for row in np.flatnonzero(met == MET_ANSWERED).tolist():
+    for row in np.flatnonzero(met == REPEAT_WITHOUT_REPLY).tolist():
         fates[row] = ANSWERED
-    assert np.flatnonzero(met == MET_BEFORE).tolist() == sorted(found.repeats)
+    assert np.flatnonzero(met == REPEAT_WITH_REPLY).tolist() == sorted(found.repeats)
     for row, repeat in found.repeats.items():
         fates[row] = "repeat", repeat.kept.bytes, repeat.row
     return fates

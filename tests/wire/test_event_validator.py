@@ -25,7 +25,7 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
-from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, Roles
+from railgun.wire.validator import EventRefusedError, EventValidator, Roles, ValidatedEvent
 from railgun.wire.values import MisfitError, decode_json, reader
 
 PRICE = decimal_type(6, 2)
@@ -63,8 +63,8 @@ def test_a_datetime_is_its_millisecond(moment: datetime) -> None:
 
 def test_an_event() -> None:
     validator = EventValidator(ROLES)
-    assert validator.admit(EVENT) == Admitted("t1", 1_700_000_000_000, VALUES)
-    assert validator.admit_json(json.dumps(EVENT).encode()) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert validator.admit(EVENT) == ValidatedEvent("t1", 1_700_000_000_000, VALUES)
+    assert validator.admit_json(json.dumps(EVENT).encode()) == ValidatedEvent("t1", 1_700_000_000_000, VALUES)
     assert validator.ignored_values == 0
 
 
@@ -77,7 +77,7 @@ def test_absent_is_null_and_unknown_is_counted() -> None:
 
 def test_without_roles() -> None:
     admitted = EventValidator(Roles(SCHEMA)).admit({})
-    assert admitted == Admitted(None, None, [None] * 7)
+    assert admitted == ValidatedEvent(None, None, [None] * 7)
 
 
 def test_a_long_id_is_its_decimal() -> None:

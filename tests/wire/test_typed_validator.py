@@ -21,7 +21,7 @@ from railgun.wire.schema import (
     Schema,
     decimal_type,
 )
-from railgun.wire.validator import Admitted, EventRefusedError, EventValidator, Roles, TypedValidator
+from railgun.wire.validator import EventRefusedError, EventValidator, Roles, TypedValidator, ValidatedEvent
 
 SCHEMA = Schema(
     1,
@@ -54,7 +54,7 @@ _TEXTS = st.one_of(
 _NAMES = st.sampled_from([field.name for field in SCHEMA.fields] + ["other"])
 
 
-def _by_validator(text: bytes, latest_ms: int | None = None) -> Admitted | None:
+def _by_validator(text: bytes, latest_ms: int | None = None) -> ValidatedEvent | None:
     try:
         return EventValidator(ROLES).admit_json(text, latest_ms)
     except EventRefusedError:
@@ -66,12 +66,12 @@ def _exactly(values: Sequence[Any]) -> list[tuple[type, Any, float]]:
 
 
 def test_an_event() -> None:
-    assert TypedValidator(ROLES).admit(EVENT, None) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert TypedValidator(ROLES).admit(EVENT, None) == ValidatedEvent("t1", 1_700_000_000_000, VALUES)
 
 
 def test_raw_text() -> None:
     raw = msgspec.json.decode(b"[" + EVENT + b"]", type=list[msgspec.Raw])[0]
-    assert TypedValidator(ROLES).admit(raw, None) == Admitted("t1", 1_700_000_000_000, VALUES)
+    assert TypedValidator(ROLES).admit(raw, None) == ValidatedEvent("t1", 1_700_000_000_000, VALUES)
 
 
 @given(st.lists(st.tuples(_NAMES, _TEXTS), max_size=4), st.sampled_from([None, 1_700_000_000_000, 5]))

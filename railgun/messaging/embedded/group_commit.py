@@ -1,7 +1,7 @@
 """Group commit: submissions that wait while one is written are then written and synced together.
 
-A thread that waits for its append writes it itself, with all that wait. Submissions that no thread waits for are
-written by a background thread. So a single append needs no switch of threads, and concurrent ones share a sync.
+A thread that calls `append` writes all waiting submissions itself, its own among them. Submissions that no thread waits
+for are written by a background thread. So a single append needs no switch of threads, and concurrent ones share a sync.
 """
 
 import threading

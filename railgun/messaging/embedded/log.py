@@ -11,6 +11,7 @@ from typing import NoReturn, Self
 
 from rocksdict import WriteBatch
 
+from railgun.messaging.embedded.commit_marker import CommitMarker
 from railgun.messaging.embedded.database import (
     NEXT_TOPIC_KEY,
     TOPIC_PREFIX,
@@ -18,7 +19,6 @@ from railgun.messaging.embedded.database import (
     LogDatabase,
     topic_key,
 )
-from railgun.messaging.embedded.end import LogEnd
 from railgun.messaging.embedded.group_commit import GroupCommit, Submission
 from railgun.messaging.embedded.partition import Block, PartitionLog
 from railgun.messaging.errors import (
@@ -59,7 +59,8 @@ class Durability(StrEnum):
 
 
 class EmbeddedLog:
-    """A Transport over the files of a folder, which it locks until it is closed. FORMAT.md describes them.
+    """A Transport over the files of a folder, which it locks until it is closed. railgun/messaging/FORMAT.md describes
+    the files.
 
     database, files: those of the folder where None is given; tests pass ones that fail.
     Raises TransportError: TransportLockedError where another process has the folder, TransportShortenedError where
@@ -83,7 +84,7 @@ class EmbeddedLog:
         try:
             self._database = LogDatabase(folder / "log") if database is None else database
             try:
-                self._end = LogEnd(files, folder, self._database)
+                self._end = CommitMarker(files, folder, self._database)
                 self._load()
             except BaseException:
                 self._database.close()
@@ -281,7 +282,7 @@ class EmbeddedLog:
     def release(self, topic: str, partition: int) -> None:
         self._log(topic, partition)
 
-    def release_beside(self, topic: str, partition: int) -> None:
+    def release_second_reader(self, topic: str, partition: int) -> None:
         self._log(topic, partition)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:

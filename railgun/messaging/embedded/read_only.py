@@ -9,8 +9,8 @@ from typing import NoReturn, Self
 
 from rocksdict import AccessType, Options, Rdict
 
+from railgun.messaging.embedded.commit_marker import as_transport_errors, check_end
 from railgun.messaging.embedded.database import TOPIC_PREFIX, VERSION_KEY, LogDatabase, log_options
-from railgun.messaging.embedded.end import as_transport_errors, check_end
 from railgun.messaging.embedded.log import VERSION
 from railgun.messaging.embedded.partition import PartitionLog
 from railgun.messaging.errors import (
@@ -161,7 +161,7 @@ class ReadOnlyLog:
     def release(self, topic: str, partition: int) -> None:
         """Do nothing, as there are no buffers."""
 
-    def release_beside(self, topic: str, partition: int) -> None:
+    def release_second_reader(self, topic: str, partition: int) -> None:
         """Do nothing, as there are no buffers."""
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:

@@ -251,7 +251,9 @@ class BatchingProducer:
         return self._batching
 
     def _await_due(self) -> bool:
-        """Wait until a batch can go out, unless reports have to be taken. False when all is done."""
+        """Wait for a due batch, unless delivery reports are pending. Returns False if the producer is closed and
+        empty.
+        """
         if self._batching is not None and len(self._batching):
             return True
         self._changed.wait_for(lambda: self._due or (self._is_closing and not self._partitions))

@@ -30,7 +30,7 @@ _log = logging.getLogger("railgun.kafka")
 
 
 class Owner(Protocol):
-    """Is notified which partitions the member has, in the thread that polls."""
+    """Is notified which partitions the member has, in the thread that polls or closes the member."""
 
     def assigned(self, partitions: list[int]) -> None:
         """The member has these partitions from now on."""
@@ -51,7 +51,8 @@ class GroupMember:
     It asks for committed positions itself. librdkafka (2.16) takes a partition for one that was never read when a
     transaction over its position is open while the group rebalances.
 
-    Threads: every method belongs to one thread; others may read `metadata`.
+    Threads: one thread at a time uses a member, and `leave` closes it in a new one. Any thread may read `metadata` and
+    `session_s`, and call `position`.
     session_s: the group takes a member's partitions away after so long without a heartbeat.
     metadata: the member's identity, for a producer's transaction, as of the last completed rebalance. None during a
     rebalance, except while partitions are being revoked.
@@ -253,7 +254,7 @@ class GroupMember:
         return found
 
     def _membership(self) -> Any:
-        """The member's identity; None where it is no member, or a new one by now.
+        """The member's identity; None if it is not a member, or joined again under a new id.
 
         The check matters: a broker takes any position from a transaction that names no member.
         """
@@ -326,7 +327,8 @@ class GroupMember:
 
 
 def leave(member: GroupMember) -> None:
-    """Close a member, for at most ten seconds; then it is left behind, and its group gives its partitions to others.
+    """Close a member, for at most ten seconds; then its thread is abandoned, and its group gives its partitions to
+    others.
 
     librdkafka blocks forever where the broker goes away while positions are being committed (2.16; its issue 3740).
     """

@@ -79,7 +79,7 @@ class KafkaTopics:
             for name, topic in found.topics.items()
             if not name.startswith("__") and topic.partitions
         }
-        # A topic exists even while a leader is away. But one that is being created is ready only with its leaders.
+        # A topic exists even while a leader is away. A new topic is ready only once all its partitions have leaders.
         self._with_leaders = {
             name
             for name in partitions

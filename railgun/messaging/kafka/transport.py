@@ -68,8 +68,8 @@ def _check(create: Callable[[], object], settings: KafkaSettings) -> None:
 class KafkaTransport:
     """A Transport over a Kafka cluster, with all of its topics except Kafka's internal ones.
 
-    An acknowledged record is on all in-sync replicas. What that survives depends on the cluster. The records of a
-    submission that failed with TransportUnavailableError may have been written all the same.
+    An acknowledged record is on all in-sync replicas. Its durability depends on the cluster's settings. The records of
+    a submission that failed with TransportUnavailableError may have been written all the same.
 
     Connects when it is made. Raises TransportError where no broker answers.
     """
@@ -80,7 +80,7 @@ class KafkaTransport:
         self._topics = KafkaTopics(settings)
         self._topics.all()
         self._consumer = KafkaConsumer(settings, self._topics)
-        # For reads elsewhere in partitions that `fetch` follows; made when first needed.
+        # For reads at another offset of a partition that `fetch` is reading; made when first needed.
         self._second_consumer: KafkaConsumer | None = None
         self._second_consumer_lock = threading.Lock()
         self._producer = KafkaProducer(settings, self._topics)
@@ -186,7 +186,7 @@ class KafkaTransport:
     def sync(self) -> None:
         self._check_open()
 
-    def release_beside(self, topic: str, partition: int) -> None:
+    def release_second_reader(self, topic: str, partition: int) -> None:
         self._check_open()
         if self._second_consumer is not None:
             self._second_consumer.drop(TopicPartition(topic, partition))

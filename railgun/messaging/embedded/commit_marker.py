@@ -1,6 +1,6 @@
 """Detects at opening that the embedded log lacks commits that were acknowledged.
 
-FORMAT.md beside this file describes the mark that it compares the log with.
+railgun/messaging/FORMAT.md describes the mark that it compares the log with.
 """
 
 import logging
@@ -25,12 +25,12 @@ from reservoir.files import Files
 _log = logging.getLogger("railgun.messaging.log_end")
 
 
-class LogEnd:
+class CommitMarker:
     """Numbers the commits of a database, and keeps the newest number in a mark beside it.
 
     lost: how many acknowledged commits a loss of power took, as durability "os" allows.
     Threads: one at a time commits (`number`, `wrote`); any may call `sync`.
-    Raises TransportError; TransportShortenedError where commits are missing that cannot have been lost so.
+    Raises TransportError; TransportShortenedError where commits are missing that a loss of power cannot explain.
     """
 
     def __init__(self, files: Files, folder: Path, database: LogDatabase) -> None:
