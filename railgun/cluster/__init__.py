@@ -1,0 +1,1 @@
+"""What nodes tell one another about copies of tasks, and what follows from it, without input or output."""

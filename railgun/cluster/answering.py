@@ -1,0 +1,181 @@
+"""Decides which copy of a task answers its events.
+
+Every copy decides for itself, from what the copies report. A reply is a function of the log. So two copies that answer
+at once send the same bytes, and front-ends drop what comes second. If none answers, the next copy in the plan that has
+caught up notices, and begins. That needs no leader and no rebalance.
+
+Two rules see to it that no reply is lost, whoever begins when:
+
+- A copy that is silent passes neither the limit, which is the greatest `replied` that any copy has reported, nor a
+  record of a later leader epoch.
+- A checkpoint never passes the copy's own `replied`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from railgun.cluster.copies import START, CopyName, CopyReport, CopyState
+from railgun.cluster.hearing import Hearing, Timing
+
+
+class _Other:
+    """Another copy of the task, as far as it was heard.
+
+    heard_s: when its newest report was read.
+    answering_s: when it was last heard answering.
+    advanced_s: when its replies were last seen to advance, or to have reached the end of the log.
+    moved_s: when its position was last seen to advance.
+    """
+
+    def __init__(self, report: CopyReport, now_s: float) -> None:
+        self.report, self.heard_s = report, now_s
+        self.advanced_s = self.moved_s = now_s
+        self.answering_s = now_s if report.state is CopyState.ANSWERING else -math.inf
+
+    def hear(self, report: CopyReport, now_s: float, greatest_end: int) -> None:
+        before, self.report, self.heard_s = self.report, report, now_s
+        if report.generation != before.generation or report.position > before.position:
+            self.moved_s = now_s
+        if (
+            report.generation != before.generation
+            or report.replied.offset > before.replied.offset
+            or report.replied.offset >= greatest_end
+        ):
+            self.advanced_s = now_s
+        if report.state is CopyState.ANSWERING:
+            self.answering_s = now_s
+
+
+class Answering:
+    """Decides for one copy. One thread uses it; times are seconds of the monotonic clock.
+
+    copy: the name of this copy.
+    order: the copies of the task that are planned, in the order of preference.
+    limit: a silent copy stops here.
+    is_answering: what was decided last.
+    """
+
+    def __init__(self, copy: CopyName, order: Sequence[CopyName], timing: Timing, hearing: Hearing) -> None:
+        self._copy, self._order = copy, list(order)
+        self._timing, self._hearing = timing, hearing
+        self._others: dict[CopyName, _Other] = {}
+        self._end = 0
+        self._leaving_s = self._below_since_s = math.inf
+        self._reached_s = -math.inf
+        self.limit = START
+        self.is_answering = False
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the copy has been asked to leave."""
+        return self._leaving_s != math.inf
+
+    def hear(self, report: CopyReport, now_s: float) -> None:
+        """Take in a report of any copy of the task, in the order in which they were written."""
+        self.limit = max(self.limit, report.replied)
+        self._end = max(self._end, report.end)
+        if report.copy == self._copy:
+            return
+        other = self._others.get(report.copy)
+        if other is None:
+            self._others[report.copy] = _Other(report, now_s)
+        elif report.generation >= other.report.generation:
+            other.hear(report, now_s, self._end)
+
+    def follow(self, order: Sequence[CopyName], now_s: float) -> None:
+        """Take in a new plan. A copy that it does not name leaves."""
+        self._order = list(order)
+        if self._copy not in self._order:
+            self.leave(now_s)
+
+    def leave(self, now_s: float) -> None:
+        """Begin to leave: the copy may close as soon as it does not answer any more."""
+        self._leaving_s = min(self._leaving_s, now_s)
+
+    def is_caught_up(self, now_s: float, position: int) -> bool:
+        """Whether the copy may answer: it has heard all copies, and none has replied to more."""
+        return self._hearing.is_complete(now_s) and position >= self.limit.offset
+
+    def decide(self, now_s: float, position: int, end: int) -> bool:
+        """Decide whether the copy answers from now on. The unit calls this in every round.
+
+        position: the offset of the next record that this copy will process.
+        end: the end of the log, as far as this copy knows.
+        """
+        self._end = max(self._end, end)
+        if self.is_caught_up(now_s, position):
+            self._reached_s = now_s
+        if self.is_leaving:
+            self.is_answering = self.is_answering and not self._may_leave(now_s)
+        elif self.is_answering:
+            self.is_answering = not self._must_stop(now_s, position)
+        else:
+            self.is_answering = self._may_start(now_s, position)
+            self._below_since_s = math.inf
+        return self.is_answering
+
+    def state(self, now_s: float) -> CopyState:
+        """Return what the copy reports. One that follows another is at its limit now and then, which is SILENT."""
+        if self.is_answering:
+            return CopyState.ANSWERING
+        has_caught_up = now_s - self._reached_s <= self._timing.takeover_s
+        return CopyState.SILENT if has_caught_up else CopyState.BEHIND
+
+    def _may_start(self, now_s: float, position: int) -> bool:
+        if self._copy not in self._order or not self.is_caught_up(now_s, position):
+            return False
+        if self._order[0] == self._copy:
+            return True
+        since_s = self._hearing.silence_since_s(now_s)
+        answered = [
+            other
+            for other in self._others.values()
+            if other.answering_s > -math.inf
+            and self._makes_progress(other, now_s)
+            and now_s - max(other.answering_s, since_s) <= self._timing.silence_s(other.report.interval_s)
+        ]
+        if answered:
+            return all(other.report.is_departing for other in answered)
+        return now_s - since_s > self._timing.takeover_s
+
+    def _must_stop(self, now_s: float, position: int) -> bool:
+        if position >= self.limit.offset:
+            self._below_since_s = math.inf
+        else:
+            self._below_since_s = min(self._below_since_s, now_s)
+        before = self._order[: self._order.index(self._copy)]
+        return now_s - self._below_since_s >= self._timing.ahead_s or any(
+            other.report.copy in before for other in self._heard_answering(now_s)
+        )
+
+    def _may_leave(self, now_s: float) -> bool:
+        """Whether a copy that answers may stop, because another does, or because none could."""
+        if now_s - self._leaving_s > self._timing.leave_s or any(self._heard_answering(now_s)):
+            return True
+        return not any(self._could_answer(other, now_s) for other in self._others.values())
+
+    def _heard_answering(self, now_s: float) -> Iterator[_Other]:
+        """The copies that were heard answering just now, and that will go on."""
+        for other in self._others.values():
+            report = other.report
+            if (
+                report.state is CopyState.ANSWERING
+                and not report.is_leaving
+                and self._is_fresh(other, now_s)
+                and self._makes_progress(other, now_s)
+            ):
+                yield other
+
+    def _could_answer(self, other: _Other, now_s: float) -> bool:
+        report = other.report
+        if report.is_departing or not self._is_fresh(other, now_s):
+            return False
+        advances = report.copy in self._order and now_s - other.moved_s <= self._timing.stuck_s
+        return report.is_caught_up or (report.state is CopyState.BEHIND and advances)
+
+    def _is_fresh(self, other: _Other, now_s: float) -> bool:
+        return now_s - other.heard_s <= self._timing.silence_s(other.report.interval_s)
+
+    def _makes_progress(self, other: _Other, now_s: float) -> bool:
+        """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences nobody."""
+        return now_s - other.advanced_s <= self._timing.stuck_s

@@ -1,0 +1,90 @@
+"""The words in which copies of a task speak of themselves: names, states, points of a log, and reports."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TaskName(NamedTuple):
+    """A task, as nodes name it to one another. created: tells streams of one name apart."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.partitioner}/{self.partition}"
+
+
+class CopyName(NamedTuple):
+    """Identifies one copy of a task: a unit runs at most one copy of each task."""
+
+    node: str
+    unit: int
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.unit}"
+
+
+class CopyState(StrEnum):
+    """What a copy does. SILENT: it has caught up, and another copy answers. BEHIND: it may not answer yet."""
+
+    ANSWERING = "answering"
+    SILENT = "silent"
+    BEHIND = "behind"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+    @property
+    def shown(self) -> str:
+        """The state as `/v1/status` and the metric `railgun_task_state` name it."""
+        return _SHOWN.get(self, str(self))
+
+
+_SHOWN = {CopyState.ANSWERING: "running", CopyState.BEHIND: "recovering", CopyState.CLOSED: "stopped"}
+
+
+class LogPoint(NamedTuple):
+    """A point between two records of a log.
+
+    offset: the offset of the record behind it.
+    epoch: the leader epoch of the record before it; -1 if there is none, or if it is not known.
+    """
+
+    offset: int
+    epoch: int = -1
+
+
+START = LogPoint(0)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What a copy reports of itself.
+
+    generation: when its unit started, in ms since 1970. It tells the unit's runs apart.
+    position: the offset of the next record that it will process.
+    replied: no reply to a record before this point is owed.
+    end: the end of its log, as far as it knows.
+    interval_s: the next report comes within this time.
+    """
+
+    copy: CopyName
+    generation: int
+    state: CopyState
+    is_leaving: bool
+    position: int
+    replied: LogPoint
+    end: int
+    interval_s: float
+
+    @property
+    def is_departing(self) -> bool:
+        """Whether the copy stops answering soon, or has stopped for good."""
+        return self.is_leaving or self.state in (CopyState.FAILED, CopyState.CLOSED)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the copy could answer the next record."""
+        return self.state in (CopyState.ANSWERING, CopyState.SILENT)

@@ -1,0 +1,104 @@
+"""Tells whether a unit hears the reports of other units completely and in time.
+
+Reports lie in one partition. So when a unit reads a report of its own, it has read all that was written before. What
+others have not said by then, they have not said.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When silence means something. All times are in seconds.
+
+    takeover_s: a copy that has not been heard for this long does not answer any more.
+    patience_s: the same, after reports were delayed for longer than `takeover_s`: the broker was away, for all.
+    stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
+    ahead_s: a copy that has been behind another for this long stops answering.
+    leave_s: a copy that leaves answers for at most this long.
+    lost_s: a unit whose own reports have not come back for this long has to end.
+    """
+
+    takeover_s: float = 1.0
+    patience_s: float = 3.0
+    ahead_s: float = 0.2
+    leave_s: float = 10.0
+    lost_s: float = 15.0
+
+    @property
+    def stuck_s(self) -> float:
+        return 5 * self.takeover_s
+
+    @property
+    def pause_s(self) -> float:
+        """A thread that has not looked for this long was paused."""
+        return self.takeover_s / 2
+
+    def silence_s(self, interval_s: float) -> float:
+        """Return how long a copy that reports at an interval may be silent."""
+        return max(self.takeover_s, 5 * interval_s)
+
+
+class Hearing:
+    """Follows a unit's own reports from writing to reading. One thread uses it.
+
+    now_s: a time of the monotonic clock, in seconds, like all times here.
+    """
+
+    def __init__(self, timing: Timing, now_s: float) -> None:
+        self._timing = timing
+        self._written: deque[tuple[int, float]] = deque()
+        self._number = 0
+        self._looked_s = self._began_s = self._returned_s = now_s
+        self._complete_s = math.inf
+        self._interval_s = 0.0
+
+    def write(self, now_s: float, interval_s: float) -> int:
+        """Return the number of a report that is being written.
+
+        interval_s: the next one follows within this time.
+        """
+        self._number += 1
+        self._interval_s = interval_s
+        self._written.append((self._number, now_s))
+        return self._number
+
+    def read(self, number: int, now_s: float) -> None:
+        """Note that a report of this unit has been read."""
+        self.look(now_s)
+        while self._written and self._written[0][0] <= number:
+            written_s = self._written.popleft()[1]
+            self._returned_s = now_s
+            if written_s < self._began_s:
+                continue
+            if now_s - written_s > self._timing.takeover_s:
+                # While the broker was away nobody could be heard: whoever answered gets time to say so.
+                self._complete_s = now_s + self._timing.patience_s - self._timing.takeover_s
+            elif self._complete_s == math.inf:
+                self._complete_s = now_s
+
+    def look(self, now_s: float) -> None:
+        """Notice a pause of the reading thread, which calls this each time it reads, whatever it finds.
+
+        After a pause the unit has to read up to a report that it writes afterwards.
+        """
+        if now_s - self._looked_s > self._timing.pause_s:
+            self._began_s, self._complete_s = now_s, math.inf
+        self._looked_s = now_s
+
+    def is_complete(self, now_s: float) -> bool:
+        """Whether everything has been read that was written before the unit started, or before its last pause."""
+        return self._complete_s != math.inf and now_s - self._looked_s <= self._timing.pause_s
+
+    def silence_since_s(self, now_s: float) -> float:
+        """Return since when the unit would have heard everybody; infinity if it does not hear at present."""
+        may_take_s = max(self._timing.takeover_s, 2 * self._interval_s)
+        if not self.is_complete(now_s) or now_s - self._returned_s > may_take_s:
+            return math.inf
+        return self._complete_s
+
+    def is_lost(self, now_s: float) -> bool:
+        """Whether the unit's reports have not come back for so long that it has to end."""
+        return bool(self._written) and now_s - self._returned_s > self._timing.lost_s

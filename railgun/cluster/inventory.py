@@ -1,0 +1,39 @@
+"""What an assignment starts from: the nodes, and the copies of tasks that there are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from railgun.cluster.copies import CopyName, TaskName
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A node as the assignment sees it.
+
+    units: how many units it has.
+    rack: its rack; empty if none is named. It counts as a rack of its own then.
+    is_open: whether it may have copies. A node that is being drained may not.
+    unsteady: units that failed again and again. They are preferred to none other.
+    """
+
+    name: str
+    units: int
+    rack: str = ""
+    is_open: bool = True
+    unsteady: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCopies:
+    """A task, and what there is of it.
+
+    present: its copies in the present plan, in order of preference.
+    lag: how many records each node that has data of the task has to catch up, by the node's name.
+    barred: nodes that cannot have a copy, because one was lost there. If too few other nodes are left, the task has
+        fewer copies.
+    """
+
+    task: TaskName
+    present: Sequence[CopyName] = ()
+    lag: Mapping[str, int] = field(default_factory=dict)
+    barred: frozenset[str] = frozenset()

@@ -1,0 +1,119 @@
+"""What the leader knows of the cluster, from what nodes, units and Kafka's group say. Pure: times are handed in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.records import NodeRecord
+from railgun.cluster.report_table import HeardCopy, ReportTable
+from railgun.cluster.reports import CopyStatus
+from railgun.cluster.steps import ClusterView, CopyView, NodeView, TaskView
+
+# A copy of which nothing was heard for this long is not counted as one that could answer.
+_HEARD_S = 5.0
+# A copy that has got no nearer for this long does not advance.
+_ADVANCES_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicy:
+    """How copies are placed; `[cluster]` of the configuration has these.
+
+    copies: of each task.
+    replace_after_s: a node that has been away for this long is replaced.
+    moves_limit: how many copies are made at once.
+    """
+
+    copies: int = 2
+    replace_after_s: float = 300.0
+    moves_limit: int = 4
+
+
+class Outlook:
+    """Collects what is said. One thread uses it; times are seconds of the monotonic clock.
+
+    began_s: when the leader began to listen.
+    """
+
+    def __init__(self, policy: ClusterPolicy, began_s: float) -> None:
+        self._policy, self._began_s = policy, began_s
+        self._records: dict[str, NodeRecord] = {}
+        self._on_disk: dict[tuple[str, TaskName], int] = {}
+        self._left_s: dict[str, float] = {}
+        self._members: set[str] = set()
+        self.reports = ReportTable()
+        self._nearest: dict[tuple[TaskName, CopyName], tuple[float, float]] = {}
+
+    def hear_node(self, record: NodeRecord, now_s: float) -> None:
+        """Take in what a node says of itself. What an earlier run of it said is left out."""
+        known = self._records.get(record.name)
+        if known is None or record.incarnation >= known.incarnation:
+            self._records[record.name] = record
+            self._on_disk = {
+                (each.name, copy.task): copy.position for each in self._records.values() for copy in each.disk
+            }
+            self._left_s.setdefault(record.name, now_s)
+
+    def hear_members(self, names: Iterable[str], now_s: float) -> None:
+        """Take in which nodes are members of the group now."""
+        self._members = set(names)
+        for name in self._records:
+            if name in self._members:
+                self._left_s.pop(name, None)
+            else:
+                self._left_s.setdefault(name, now_s)
+
+    def hear_report(self, record: bytes, now_s: float) -> None:
+        """Take in a report of a unit. Raises ReportError."""
+        report = self.reports.take(record, now_s)
+        for status in report.copies:
+            copy = status.task, report.copy
+            nearest = status.position + sum(status.filled.values())
+            if nearest > self._nearest.get(copy, (-1.0, 0.0))[0]:
+                self._nearest[copy] = nearest, now_s
+
+    def view(self, tasks: Mapping[TaskName, bool], now_s: float) -> ClusterView:
+        """Return what the steps of the plan are computed from.
+
+        tasks: all tasks of the catalogue, and of each whether its log has no events.
+        """
+        nodes = [
+            NodeView(
+                ClusterNode(record.name, record.units, record.rack), record.folder, name in self._members
+            )
+            for name, record in sorted(self._records.items())
+            if now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
+        ]
+        return ClusterView(
+            nodes,
+            [self._task(name, is_new=is_new, now_s=now_s) for name, is_new in sorted(tasks.items())],
+            self._policy.copies,
+            self._policy.moves_limit,
+        )
+
+    def _task(self, name: TaskName, *, is_new: bool, now_s: float) -> TaskView:
+        copies = list(self.reports.copies(name))
+        heard = {
+            copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= _HEARD_S
+        }
+        lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
+        has_nothing = not lag and not is_new
+        waits = has_nothing and now_s - self._began_s < self._policy.replace_after_s
+        return TaskView(name, heard, lag, is_new and not lag, waits)
+
+    def _copy(self, name: TaskName, copy: HeardCopy, now_s: float) -> CopyView:
+        _, nearer_s = self._nearest.get((name, copy.copy), (0.0, copy.heard_s))
+        return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
+
+    def _lag(self, name: TaskName, copies: list[tuple[str, CopyStatus]]) -> dict[str, int]:
+        positions: dict[str, int] = {}
+        for record in self._records.values():
+            position = self._on_disk.get((record.name, name))
+            if position is not None:
+                positions[record.name] = position
+        for node, status in copies:
+            if status.position > 0:
+                positions[node] = max(status.position, positions.get(node, 0))
+        end = max([status.end for _, status in copies] + list(positions.values()), default=0)
+        return {node: end - position for node, position in positions.items()}

@@ -1,0 +1,188 @@
+"""Places copies of tasks on nodes. What it must hold, and what it prefers, is in `assignor.py`.
+
+A placement is a flow from tasks through racks to nodes. The copies that may stay are a cheapest flow of its size. Each
+further copy is placed along a cheapest path, which may move copies that are placed already. So no other placement keeps
+more copies.
+"""
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+from railgun.cluster.inventory import ClusterNode, TaskCopies
+
+_Entry = tuple[float, bytes, int]
+
+
+class Placement:
+    """Places copies on nodes. Tasks, nodes and racks are numbers here.
+
+    unit_copies: the least possible maximum of copies on one unit.
+    of_task: the nodes of each task.  on_node: the tasks of each node.
+    """
+
+    def __init__(self, nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int) -> None:
+        self.nodes, self.tasks = nodes, tasks
+        names = sorted({_rack(node) for node in nodes})
+        self._racks = [names.index(_rack(node)) for node in nodes]
+        sizes = [self._racks.count(rack) for rack in range(len(names))]
+        self._copies = min(copies, len(nodes))
+        self._per_rack = next(
+            n for n in range(1, self._copies + 1) if sum(min(n, s) for s in sizes) >= self._copies
+        )
+        self.unit_copies = self._least_maximum(len(names))
+        self._room = [min(len(tasks), node.units * self.unit_copies) for node in nodes]
+        self.of_task: list[list[int]] = [[] for _ in tasks]
+        self.on_node: list[set[int]] = [set() for _ in nodes]
+        number = {node.name: index for index, node in enumerate(nodes)}
+        self._present = [
+            list(dict.fromkeys(number[copy.node] for copy in task.present if copy.node in number))
+            for task in tasks
+        ]
+        self._barred = [{number[name] for name in task.barred if name in number} for task in tasks]
+        self._with_data = [
+            sorted((lag, number[name]) for name, lag in task.lag.items() if name in number) for task in tasks
+        ]
+
+    def keep(self) -> None:
+        """Let copies stay where they are, as far as there is room: first those of tasks that have data nowhere else,
+        and of these first the ones that are preferred.
+        """
+        ranked = sorted(
+            (any(other not in present for _, other in self._with_data[task]), rank, task, node)
+            for task, present in enumerate(self._present)
+            for rank, node in enumerate(present)
+        )
+        for _, _, task, node in ranked:
+            self._put_if_possible(task, node)
+
+    def fill(self) -> None:
+        """Place the copies that are lacking: where there is data, then where the least is placed."""
+        by_lag = sorted((lag, task, node) for task, each in enumerate(self._with_data) for lag, node in each)
+        for _, task, node in by_lag:
+            self._put_if_possible(task, node)
+        spare = [self._entry(node) for node in range(len(self.nodes)) if self._has_room(node)]
+        heapq.heapify(spare)
+        for task in range(len(self.tasks)):
+            while self._lacks(task) and self._place(task, spare):
+                pass
+
+    def _place(self, task: int, spare: list[_Entry]) -> bool:
+        """Place one more copy of a task on a node with room, or else make room by moving copies of other tasks. Returns
+        whether that is possible, as it is where no node is barred.
+        """
+        passed, is_placed = [], True
+        while spare:
+            entry = heapq.heappop(spare)
+            node = entry[-1]
+            if not self._has_room(node):
+                continue
+            if entry != self._entry(node):
+                heapq.heappush(spare, self._entry(node))
+            elif self._fits(task, node):
+                self._put(task, node)
+                passed.append(node)
+                break
+            else:
+                passed.append(node)
+        else:
+            is_placed = self._shift(task)
+        for node in passed:
+            heapq.heappush(spare, self._entry(node))
+        return is_placed
+
+    def _shift(self, task: int) -> bool:
+        """Place a copy by moving others, of which as few as possible are where they were (a shortest path). Returns
+        whether that is possible.
+        """
+        before: dict[int, tuple[int, int]] = {}
+        reached = [node for node in range(len(self.nodes)) if self._fits(task, node)]
+        begin, seen = 0, set(reached)
+        while begin < len(reached):
+            # First what moves for nothing, then what would have stayed.
+            for stays in (False, True):
+                end = len(reached)
+                for node in reached[begin:] if stays else _growing(reached, begin):
+                    for moved in sorted(
+                        each for each in self.on_node[node] if (node in self._present[each]) == stays
+                    ):
+                        for other in range(len(self.nodes)):
+                            if other not in seen and self._fits(moved, other, instead_of=node):
+                                seen.add(other)
+                                reached.append(other)
+                                before[other] = node, moved
+                                if self._has_room(other):
+                                    self._shift_along(task, other, before)
+                                    return True
+                if stays:
+                    begin = end
+        return False
+
+    def _shift_along(self, task: int, last: int, before: Mapping[int, tuple[int, int]]) -> None:
+        node = last
+        while node in before:
+            source, moved = before[node]
+            self._take(moved, source)
+            self._put(moved, node)
+            node = source
+        self._put(task, node)
+
+    def _least_maximum(self, racks: int) -> int:
+        """Return the least number of copies per unit with which every copy can be placed."""
+        tasks, needed = len(self.tasks), len(self.tasks) * self._copies
+        low, high = 1, tasks
+        while low < high:
+            middle = (low + high) // 2
+            room = [0] * racks
+            for rack, node in zip(self._racks, self.nodes, strict=True):
+                room[rack] += min(tasks, node.units * middle)
+            if sum(min(tasks * self._per_rack, each) for each in room) >= needed:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _lacks(self, task: int) -> bool:
+        return len(self.of_task[task]) < self._copies
+
+    def _has_room(self, node: int) -> bool:
+        return len(self.on_node[node]) < self._room[node]
+
+    def _entry(self, node: int) -> _Entry:
+        """Sort key of a node: the least load first. Nodes of one load come in an order that looks random, another one
+        for each load: so the tasks of a node share it with tasks of all others, and when it goes, all get some.
+        """
+        count = len(self.on_node[node])
+        mixed = hashlib.blake2b(b"%d %d" % (count, node), digest_size=8).digest()
+        return count / self.nodes[node].units, mixed, node
+
+    def _fits(self, task: int, node: int, instead_of: int = -1) -> bool:
+        """Whether a task may have a copy on a node, beside its others."""
+        others = self.of_task[task]
+        if node in others or node in self._barred[task]:
+            return False
+        rack = self._racks[node]
+        return sum(self._racks[each] == rack for each in others if each != instead_of) < self._per_rack
+
+    def _put_if_possible(self, task: int, node: int) -> None:
+        if self._lacks(task) and self._has_room(node) and self._fits(task, node):
+            self._put(task, node)
+
+    def _put(self, task: int, node: int) -> None:
+        self.of_task[task].append(node)
+        self.on_node[node].add(task)
+
+    def _take(self, task: int, node: int) -> None:
+        self.of_task[task].remove(node)
+        self.on_node[node].remove(task)
+
+
+def _growing(nodes: Sequence[int], begin: int) -> Iterator[int]:
+    """Iterate over nodes, and over those that are added meanwhile."""
+    while begin < len(nodes):
+        yield nodes[begin]
+        begin += 1
+
+
+def _rack(node: ClusterNode) -> str:
+    return f"rack {node.rack}" if node.rack else f"node {node.name}"

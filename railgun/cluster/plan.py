@@ -1,0 +1,38 @@
+"""The plan of a cluster: where the copies of each task are, in order of preference, and where they are to be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from railgun.cluster.copies import CopyName, TaskName
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCopy:
+    """A copy that the plan names.
+
+    folder: the id of the data folder of its node. A node that comes back with another folder has other data.
+    is_going: the copy goes as soon as another one answers.
+    """
+
+    copy: CopyName
+    folder: str
+    is_going: bool = False
+
+
+Copies = tuple[PlannedCopy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the leader writes.
+
+    epoch: grows with each plan that is written.
+    copies: by task, its copies in order of preference; the first is the active one.
+    target: by task, the copies that the steps lead to.
+    cause: a digest of what the target was computed for; the target is kept until that changes.
+    """
+
+    epoch: int = 0
+    copies: Mapping[TaskName, Copies] = field(default_factory=dict)
+    target: Mapping[TaskName, tuple[CopyName, ...]] = field(default_factory=dict)
+    cause: str = ""

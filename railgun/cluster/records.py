@@ -1,0 +1,163 @@
+"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, and the plan. See FORMAT.md."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.plan import Copies, Plan, PlannedCopy
+
+VERSION: Final = 1
+_PLAN_KEY: Final = b"plan"
+
+
+class RecordError(ValueError):
+    """A record of these topics that cannot be read."""
+
+
+class DiskCopy(msgspec.Struct, kw_only=True):
+    """A task's data in a node's folder, whether a copy is open or not."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partition: int
+    position: int = 0
+
+    @property
+    def task(self) -> TaskName:
+        return TaskName(self.stream, self.created, self.partitioner, self.partition)
+
+
+class NodeRecord(msgspec.Struct, kw_only=True):
+    """What a node says of itself. The keys are those of FORMAT.md."""
+
+    version: int = VERSION
+    name: str
+    folder: str
+    incarnation: int
+    host: str
+    rack: str = ""
+    units: int
+    release: str
+    disk: list[DiskCopy] = []
+
+
+class _PlanHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="plan"):
+    version: int = VERSION
+    epoch: int
+    incarnation: int
+    cause: str
+
+
+class _PlannedPartition(msgspec.Struct, kw_only=True):
+    copies: list[tuple[str, int, str, bool]]
+    target: list[tuple[str, int]] = []
+
+
+class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks"):
+    version: int = VERSION
+    epoch: int
+    incarnation: int
+    stream: str
+    created: int
+    partitioner: str
+    partitions: dict[int, _PlannedPartition]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_node = msgspec.json.Decoder(NodeRecord).decode
+_decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
+
+
+def encode_node(record: NodeRecord) -> bytes:
+    """Return the record of a node."""
+    return _encode(record)
+
+
+def decode_node(record: bytes) -> NodeRecord:
+    """Return what a record says of a node. Raises RecordError."""
+    try:
+        return _decode_node(record)
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"a node's record that cannot be read: {error}") from None
+
+
+def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes, bytes]]:
+    """Return the (key, record) pairs that make a plan of the one before: those of tasks that differ, and the header.
+
+    incarnation: of the node that leads.
+    """
+    groups: dict[tuple[str, int, str], dict[int, _PlannedPartition]] = {}
+    changed = set()
+    for name, copies in plan.copies.items():
+        target = plan.target.get(name, ())
+        group = name.stream, name.created, name.partitioner
+        groups.setdefault(group, {})[name.partition] = _PlannedPartition(
+            copies=[(*each.copy, each.folder, each.is_going) for each in copies],
+            target=[(copy.node, copy.unit) for copy in target],
+        )
+        if copies != before.copies.get(name) or target != before.target.get(name):
+            changed.add(group)
+    changed |= {(name.stream, name.created, name.partitioner) for name in before.copies} - set(groups)
+    records = []
+    for group in sorted(changed):
+        stream, created, partitioner = group
+        body = _PlannedTasks(
+            epoch=plan.epoch,
+            incarnation=incarnation,
+            stream=stream,
+            created=created,
+            partitioner=partitioner,
+            partitions=groups.get(group, {}),
+        )
+        records.append((f"{stream}.{created}/{partitioner}".encode(), _encode(body)))
+    header = _PlanHeader(epoch=plan.epoch, incarnation=incarnation, cause=plan.cause)
+    return [*records, (_PLAN_KEY, _encode(header))]
+
+
+class PlanReader:
+    """Makes the plan of the records of the topic, which come in order. A record of an older epoch, or of the same epoch
+    by another leader before, is left out.
+
+    plan: as of the last header that was taken in. incarnation: of the node that wrote it.
+    """
+
+    def __init__(self) -> None:
+        self.plan, self.incarnation = Plan(), 0
+        self._tasks: dict[tuple[str, int, str], _PlannedTasks] = {}
+
+    def take(self, record: bytes) -> bool:
+        """Take in a record. Returns whether it completes a plan. Raises RecordError."""
+        try:
+            planned = _decode_planned(record)
+        except msgspec.MsgspecError as error:
+            raise RecordError(f"a record of the plan that cannot be read: {error}") from None
+        if (planned.epoch, planned.incarnation) < (self.plan.epoch, self.incarnation):
+            return False
+        if isinstance(planned, _PlannedTasks):
+            self._tasks[planned.stream, planned.created, planned.partitioner] = planned
+            return False
+        self.plan = Plan(planned.epoch, dict(self._copies()), dict(self._target()), planned.cause)
+        self.incarnation = planned.incarnation
+        return True
+
+    def _copies(self) -> Iterator[tuple[TaskName, Copies]]:
+        for name, planned in self._partitions():
+            yield (
+                name,
+                tuple(
+                    PlannedCopy(CopyName(node, unit), folder, is_going)
+                    for node, unit, folder, is_going in planned.copies
+                ),
+            )
+
+    def _target(self) -> Iterator[tuple[TaskName, tuple[CopyName, ...]]]:
+        for name, planned in self._partitions():
+            yield name, tuple(CopyName(*copy) for copy in planned.target)
+
+    def _partitions(self) -> Iterator[tuple[TaskName, _PlannedPartition]]:
+        for group, tasks in self._tasks.items():
+            for partition, planned in tasks.partitions.items():
+                yield TaskName(*group, partition), planned

@@ -1,0 +1,67 @@
+"""The newest report of every copy in a cluster, from the records of the topic of positions."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
+
+# Of several copies of a task, the first by this order stands for all.
+_RANKS = {state: rank for rank, state in enumerate(CopyState)}
+
+
+@dataclass(frozen=True, slots=True)
+class HeardCopy:
+    """What was last heard of a copy.
+
+    heard_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
+    """
+
+    copy: CopyName
+    status: CopyStatus
+    heard_s: float
+
+
+class ReportTable:
+    """Takes in reports, and tells what they say of each task. One thread writes; others may read."""
+
+    def __init__(self) -> None:
+        self._of_task: dict[TaskName, dict[CopyName, HeardCopy]] = {}
+        self._of_unit: dict[CopyName, set[TaskName]] = {}
+
+    def take(self, record: bytes, heard_s: float = -math.inf) -> UnitReport:
+        """Take in a record of the topic, and return the report. Raises ReportError.
+
+        A report of version 2 names all copies of its unit: those that it had before and does not name are gone.
+        """
+        report = decode_report(record)
+        unit, named = report.copy, {status.task for status in report.copies}
+        before = self._of_unit.setdefault(unit, set())
+        if report.version > 1:
+            for task in before - named:
+                self._of_task[task] = {
+                    copy: heard for copy, heard in self._of_task[task].items() if copy != unit
+                }
+            self._of_unit[unit] = named
+        else:
+            before |= named
+        for status in report.copies:
+            # A new dictionary: somebody may be reading the one before.
+            heard = {**self._of_task.get(status.task, {}), unit: HeardCopy(unit, status, heard_s)}
+            self._of_task[status.task] = heard
+        return report
+
+    def copies(self, task: TaskName) -> Iterable[HeardCopy]:
+        """Return what was last heard of each copy of a task."""
+        return self._of_task.get(task, {}).values()
+
+    def newest(self, task: TaskName, since_s: float = -math.inf) -> HeardCopy | None:
+        """Return the copy that stands for a task: one that was heard since a time if there is one; of these the one
+        that answers, or is nearest to it; of these the one that was heard last. None if nothing was heard.
+        """
+        return min(
+            self.copies(task),
+            key=lambda heard: (heard.heard_s < since_s, _RANKS[heard.status.state], -heard.heard_s),
+            default=None,
+        )

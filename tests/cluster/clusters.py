@@ -1,0 +1,102 @@
+"""Random clusters, and a brute-force assignment of small ones."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+
+from railgun.cluster.assignor import assign
+from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.inventory import ClusterNode, TaskCopies
+
+Assigned = dict[TaskName, list[CopyName]]
+
+
+def task_names(count: int) -> list[TaskName]:
+    """Return the names of the tasks of one stream."""
+    return [TaskName("s", 1, "k", number) for number in range(count)]
+
+
+def random_nodes(chance: random.Random, most: int) -> list[ClusterNode]:
+    """Return nodes with unequal units; in every second cluster with racks."""
+    racks = chance.choice(("", "ab", "abc"))
+    return [
+        ClusterNode(f"node-{number}", chance.randint(1, 3), chance.choice(racks) if racks else "")
+        for number in range(chance.randint(1, most))
+    ]
+
+
+def tasks_after(assigned: Assigned) -> list[TaskCopies]:
+    """Return tasks whose copies are where they were assigned, all with data."""
+    return [
+        TaskCopies(task, copies, {copy.node: 0 for copy in copies})
+        for task, copies in sorted(assigned.items())
+    ]
+
+
+def history(
+    chance: random.Random, most_nodes: int, tasks: int, copies: int
+) -> Iterator[tuple[list[ClusterNode], list[TaskCopies], Assigned]]:
+    """Let nodes join and leave, and yield each time what was there, and what was assigned."""
+    nodes = random_nodes(chance, most_nodes)
+    present = [TaskCopies(name) for name in task_names(tasks)]
+    for step in range(6):
+        assigned = assign(nodes, present, copies)
+        yield nodes, present, assigned
+        present = tasks_after(assigned)
+        if len(nodes) > 1 and chance.random() < 0.5:
+            nodes = [node for node in nodes if node != chance.choice(nodes)] or nodes
+        else:
+            nodes = [*nodes, ClusterNode(f"node-{10 + step}", chance.randint(1, 3), chance.choice(("", "a")))]
+
+
+def moves(present: Sequence[TaskCopies], assigned: Assigned) -> int:
+    """Count copies on nodes that had none."""
+    return sum(
+        copy.node not in {each.node for each in task.present}
+        for task in present
+        for copy in assigned[task.task]
+    )
+
+
+def greatest(assigned: Assigned, *, active: bool) -> int:
+    """Return the greatest number of copies, or of active copies, on one unit."""
+    counted = Counter(copy for copies in assigned.values() for copy in (copies[:1] if active else copies))
+    return max(counted.values(), default=0)
+
+
+def racks_of(nodes: Sequence[ClusterNode], copies: Sequence[CopyName]) -> Counter[str]:
+    """Count a task's copies on each rack; a node of which none is named is one of its own."""
+    racks = {node.name: node.rack or f"alone {node.name}" for node in nodes}
+    return Counter(racks[copy.node] for copy in copies)
+
+
+def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int) -> tuple[int, int, int]:
+    """Return by brute force the least maximum of copies per unit, the fewest moves with it, and the least maximum of
+    active copies per unit.
+    """
+    copies = min(copies, len(nodes))
+    choices = list(combinations(range(len(nodes)), copies))
+    spread = min(_most_on_a_rack(nodes, choice) for choice in choices)
+    choices = [choice for choice in choices if _most_on_a_rack(nodes, choice) == spread]
+    found = (len(tasks) + 1, 0)
+    for chosen in product(choices, repeat=len(tasks)):
+        load = Counter(node for choice in chosen for node in choice)
+        most = max(-(-count // nodes[node].units) for node, count in load.items())
+        moved = sum(
+            nodes[node].name not in {each.node for each in task.present}
+            for task, choice in zip(tasks, chosen, strict=True)
+            for node in choice
+        )
+        found = min(found, (most, moved))
+    return *found, -(-len(tasks) // sum(node.units for node in nodes))
+
+
+def _most_on_a_rack(nodes: Sequence[ClusterNode], choice: Sequence[int]) -> int:
+    return max(racks_of(nodes, [CopyName(nodes[number].name, 0) for number in choice]).values())
+
+
+def drained(nodes: Sequence[ClusterNode], name: str) -> list[ClusterNode]:
+    """Return the nodes, of which one is being drained."""
+    return [replace(node, is_open=node.name != name) for node in nodes]

@@ -1,0 +1,95 @@
+"""The target of a plan: the rules of `assignor.py`, each of them, and brute force on small clusters."""
+
+import random
+
+import pytest
+
+from railgun.cluster.assignor import assign
+from railgun.cluster.copies import CopyName
+from railgun.cluster.inventory import ClusterNode, TaskCopies
+from tests.cluster.clusters import best, drained, greatest, history, moves, racks_of, task_names, tasks_after
+from tests.counts import seeds
+
+(TASK,) = task_names(1)
+
+
+@pytest.mark.parametrize("seed", seeds(range(100), range(3_000)))
+def test_small_clusters_are_assigned_as_brute_force_does(seed: int) -> None:
+    chance = random.Random(seed)
+    copies = chance.randint(1, 3)
+    for nodes, present, assigned in history(chance, 4, chance.randint(1, 4), copies):
+        if len(nodes) <= 5:
+            most, fewest, active = best(nodes, present, copies)
+            assert greatest(assigned, active=False) == most
+            assert moves(present, assigned) == fewest
+            assert greatest(assigned, active=True) == active
+
+
+@pytest.mark.parametrize("seed", seeds(range(100), range(10_000)))
+def test_the_rules_hold_over_histories_of_joins_and_leaves(seed: int) -> None:
+    chance = random.Random(seed)
+    copies = chance.randint(1, 3)
+    for nodes, present, assigned in history(chance, 8, chance.randint(1, 60), copies):
+        names = {node.name for node in nodes}
+        for each in assigned.values():
+            on = [copy.node for copy in each]
+            assert len(set(on)) == len(on) == min(copies, len(nodes))
+            assert set(on) <= names
+        racks = {node.rack or node.name for node in nodes}
+        if len(racks) >= copies:
+            assert all(max(racks_of(nodes, each).values()) == 1 for each in assigned.values())
+        shuffled = chance.sample(nodes, len(nodes))
+        assert assign(shuffled, chance.sample(present, len(present)), copies) == assigned
+        assert assign(nodes, tasks_after(assigned), copies) == assigned
+
+
+def test_the_active_copy_stays_and_a_replica_takes_its_place() -> None:
+    nodes = [ClusterNode(f"node-{number}", 2) for number in range(3)]
+    tasks = [TaskCopies(name) for name in task_names(12)]
+    first = assign(nodes, tasks, 2)
+    without = assign(nodes[:2], tasks_after(first), 2)
+    stays = [task for task, copies in first.items() if copies[0].node != "node-2"]
+    assert all(without[task][0] == first[task][0] for task in stays)
+    one = {TASK: [CopyName("node-0", 0), CopyName("node-2", 1)]}
+    assert assign(nodes[1:], tasks_after(one), 2)[TASK] == [CopyName("node-2", 1), CopyName("node-1", 0)]
+
+
+def test_a_node_that_comes_back_gets_the_tasks_whose_data_it_has() -> None:
+    nodes = [ClusterNode(f"node-{number}", 1) for number in range(3)]
+    first = assign(nodes, [TaskCopies(name) for name in task_names(6)], 2)
+    had = {task for task, copies in first.items() if any(copy.node == "node-2" for copy in copies)}
+    without = assign(nodes[:2], tasks_after(first), 2)
+    known = [
+        TaskCopies(task.task, task.present, {**task.lag, **({"node-2": 100} if task.task in had else {})})
+        for task in tasks_after(without)
+    ]
+    back = assign(nodes, known, 2)
+    there = {task for task, copies in back.items() if any(copy.node == "node-2" for copy in copies)}
+    assert len(there) == len(had) == 4
+    # That as many copies as possible stay comes first.
+    assert len(there & had) >= 3
+
+
+def test_a_node_that_is_drained_gets_nothing_and_no_other_copy_moves() -> None:
+    nodes = [ClusterNode(f"node-{number}", 2) for number in range(4)]
+    first = assign(nodes, [TaskCopies(name) for name in task_names(24)], 2)
+    after = assign(drained(nodes, "node-1"), tasks_after(first), 2)
+    gone = sum(copy.node == "node-1" for copies in first.values() for copy in copies)
+    assert not any(copy.node == "node-1" for copies in after.values() for copy in copies)
+    assert moves(tasks_after(first), after) == gone
+
+
+def test_a_unit_that_fails_again_and_again_answers_nothing_if_another_can() -> None:
+    nodes = [
+        ClusterNode("node-0", 1, unsteady=frozenset({0})),
+        ClusterNode("node-1", 2),
+        ClusterNode("node-2", 2),
+    ]
+    present = [TaskCopies(TASK, [CopyName("node-0", 0), CopyName("node-1", 0)], {"node-0": 0, "node-1": 0})]
+    assert assign(nodes, present, 2)[TASK] == [CopyName("node-1", 0), CopyName("node-0", 0)]
+
+
+def test_without_a_node_that_may_have_copies_there_are_none() -> None:
+    assert assign([], [TaskCopies(TASK)], 2) == {TASK: []}
+    assert assign([ClusterNode("node-0", 1, is_open=False)], [TaskCopies(TASK)], 2) == {TASK: []}
+    assert assign([ClusterNode("node-0", 1)], [], 2) == {}

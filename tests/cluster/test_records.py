@@ -1,0 +1,111 @@
+"""What nodes tell one another comes back as it was written; what cannot be read is refused with a reason."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.records import (
+    NodeRecord,
+    PlanReader,
+    RecordError,
+    decode_node,
+    encode_node,
+    encode_plan,
+)
+from railgun.cluster.report_table import ReportTable
+from railgun.cluster.reports import ReportError, decode_report, encode_report
+from tests.cluster.clusters import task_names
+from tests.cluster.some_reports import TASK, report, status
+
+NAME = TaskName(*TASK.values())  # type: ignore[arg-type]
+HERE, THERE = CopyName("node-1", 0), CopyName("node-2", 1)
+
+
+def test_a_report_comes_back() -> None:
+    written = report(status(position=5, replied=3, epoch=2, filled={"n": 0.5}), number=7)
+    assert decode_report(encode_report(written)) == written
+
+
+def test_a_report_says_which_version_it_is() -> None:
+    assert msgspec.json.decode(encode_report(report()))["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "replied"),
+    [
+        ("running", CopyState.ANSWERING, 4),
+        ("recovering", CopyState.BEHIND, 4),
+        ("stopped", CopyState.CLOSED, 4),
+        ("failed: no room", CopyState.FAILED, 0),
+    ],
+)
+def test_version_1_is_read(state: str, expected: CopyState, replied: int) -> None:
+    body = {
+        "version": 1,
+        "node": "node-1",
+        "unit": 0,
+        "generation": 9,
+        **TASK,
+        "state": state,
+        "processed": 5,
+        "replied": 4,
+        "checkpointed": 2,
+        "end": 6,
+        "warming": [],
+    }
+    read = decode_report(msgspec.json.encode(body))
+    ((name, copy),) = read.by_task()
+    assert (read.version, name, copy.copy, copy.position, copy.end) == (1, NAME, HERE, 5, 6)
+    assert (copy.state, copy.replied.offset, read.copies[0].checkpoint) == (expected, replied, 2)
+    assert read.copies[0].failure == ("no room" if expected is CopyState.FAILED else "")
+
+
+@pytest.mark.parametrize("record", [b"", b"{}", b'{"version": 2}', b'{"version": 3}', b"\xff"])
+def test_what_is_no_report_is_refused(record: bytes) -> None:
+    with pytest.raises(ReportError):
+        decode_report(record)
+
+
+def test_of_several_copies_the_one_that_answers_stands_for_the_task() -> None:
+    table = ReportTable()
+    table.take(encode_report(report(status(state=CopyState.SILENT), node="node-2", unit=1)), 2.0)
+    table.take(encode_report(report(status())), 1.0)
+    assert table.newest(NAME).copy == HERE  # type: ignore[union-attr]
+    assert table.newest(NAME, since_s=1.5).copy == THERE  # type: ignore[union-attr]
+    # The unit let go of it.
+    table.take(encode_report(report()), 3.0)
+    assert [heard.copy for heard in table.copies(NAME)] == [THERE]
+    assert table.newest(TaskName("other", 1, "k", 0)) is None
+
+
+def test_a_node_comes_back() -> None:
+    record = NodeRecord(name="node-1", folder="f", incarnation=3, host="h", units=2, release="0.1.0")
+    assert decode_node(encode_node(record)) == record
+    with pytest.raises(RecordError):
+        decode_node(b"{}")
+
+
+def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
+    one, other = task_names(2)
+    first = Plan(1, {one: (PlannedCopy(HERE, "f"),), other: ()}, {one: (HERE,), other: ()}, "cause")
+    second = replace(first, epoch=2, copies={**first.copies, one: (PlannedCopy(THERE, "g", is_going=True),)})
+    reader = PlanReader()
+
+    def take(plan: Plan, before: Plan, incarnation: int) -> list[bool]:
+        return [reader.take(record) for _, record in encode_plan(plan, before, incarnation)]
+
+    assert take(first, Plan(), 5) == [False, True]
+    assert reader.plan == first
+    assert take(second, first, 6) == [False, True]
+    assert reader.plan == second
+    assert take(replace(first, epoch=2), Plan(), 5)[-1] is False
+    assert reader.plan == second
+    # A stream that was dropped.
+    third = Plan(3, {}, {}, "another")
+    assert take(third, second, 6) == [False, True]
+    assert reader.plan == third
+    with pytest.raises(RecordError):
+        reader.take(b"{}")

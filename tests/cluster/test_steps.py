@@ -1,0 +1,223 @@
+"""The steps of a plan: copies are made before others go, no more at once than allowed, and the target is reached."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.plan import Plan
+from railgun.cluster.steps import ClusterView, CopyView, NodeView, TaskView, next_plan
+from tests.cluster.clusters import task_names
+from tests.counts import seeds
+
+_RECORDS = 5
+"""A copy that is made anew catches up in as many turns."""
+
+
+@dataclass
+class _Cluster:
+    """Nodes that do what the plan says. data: by task and node, how many records it has."""
+
+    nodes: dict[str, ClusterNode]
+    tasks: list[TaskName]
+    copies: int = 2
+    moves_limit: int = 4
+    plan: Plan = field(default_factory=Plan)
+    data: dict[tuple[TaskName, str], int] = field(default_factory=dict)
+    opened: dict[tuple[TaskName, str], int] = field(default_factory=dict)
+    dead: set[str] = field(default_factory=set)
+    records: int = 0
+
+    def turn(self) -> bool:
+        """Let the leader make a plan, and the nodes follow it. Returns whether it is another plan."""
+        before, self.plan = self.plan, next_plan(self.plan, self.view())
+        for task in self.tasks:
+            units = {each.copy.node: each.copy.unit for each in self.plan.copies[task]}
+            for name in self.nodes:
+                key = task, name
+                if name in self.dead or name not in units:
+                    self.opened.pop(key, None)
+                elif self.opened.get(key) != units[name]:
+                    # A folder is held until the unit that had it has closed it: it takes a turn.
+                    if self.opened.pop(key, None) is None:
+                        self.opened[key] = units[name]
+                else:
+                    self.data[key] = min(self.records, self.data.get(key, 0) + 1)
+        return self.plan is not before
+
+    def heard(self, task: TaskName) -> dict[CopyName, CopyView]:
+        """What the copies of a task report: the first that has caught up answers."""
+        found, answers = {}, False
+        for each in self.plan.copies.get(task, ()):
+            key = task, each.copy.node
+            if self.opened.get(key) == each.copy.unit:
+                has_all = self.data.get(key, 0) >= self.records
+                state = CopyState.SILENT if has_all else CopyState.BEHIND
+                if has_all and not answers:
+                    state, answers = CopyState.ANSWERING, True
+                found[each.copy] = CopyView(state)
+        return found
+
+    def able(self, task: TaskName) -> int:
+        """How many copies of a task could answer."""
+        return sum(copy.is_caught_up for copy in self.heard(task).values())
+
+    def view(self) -> ClusterView:
+        nodes = [
+            NodeView(node, f"folder of {name}", name not in self.dead) for name, node in self.nodes.items()
+        ]
+        tasks = [
+            TaskView(
+                task,
+                self.heard(task),
+                {
+                    name: self.records - has
+                    for (of, name), has in self.data.items()
+                    if of == task and name in self.nodes
+                },
+                is_new=self.records == 0,
+            )
+            for task in self.tasks
+        ]
+        return ClusterView(nodes, tasks, self.copies, self.moves_limit)
+
+    def settle(self, least: int = 0) -> int:
+        """Let turns pass until nothing changes; returns how many plans it took.
+
+        Asserts that each task has `least` copies that could answer, and that no more copies than allowed are made at
+        once.
+        """
+        plans = still = 0
+        while still < _RECORDS + 5:
+            changed = self.turn()
+            plans, still = plans + changed, 0 if changed else still + 1
+            made = sum(
+                copy.state is CopyState.BEHIND for task in self.tasks for copy in self.heard(task).values()
+            )
+            assert made <= self.moves_limit
+            assert all(self.able(task) >= least for task in self.tasks), plans
+            assert plans < 50 * len(self.tasks)
+        for task in self.tasks:
+            assert tuple(each.copy for each in self.plan.copies[task]) == self.plan.target[task]
+            assert self.able(task) == len(self.plan.target[task])
+        return plans
+
+
+def _started(nodes: int, tasks: int, units: int = 2, copies: int = 2) -> _Cluster:
+    cluster = _Cluster(
+        {f"node-{number}": ClusterNode(f"node-{number}", units) for number in range(nodes)},
+        task_names(tasks),
+        copies,
+    )
+    assert cluster.settle() == 1
+    cluster.records = _RECORDS
+    for task in cluster.tasks:
+        for each in cluster.plan.copies[task]:
+            cluster.data[task, each.copy.node] = _RECORDS
+    assert cluster.settle(min(copies, nodes)) == 0
+    return cluster
+
+
+def _drain(cluster: _Cluster, name: str) -> None:
+    cluster.nodes[name] = replace(cluster.nodes[name], is_open=False)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_a_node_is_drained_without_a_copy_less_at_any_time(copies: int) -> None:
+    cluster = _started(4, 12, copies=copies)
+    _drain(cluster, "node-1")
+    cluster.settle(least=copies)
+    assert not any(each.copy.node == "node-1" for copies_ in cluster.plan.copies.values() for each in copies_)
+
+
+def test_a_node_that_joins_gets_its_share() -> None:
+    cluster = _started(2, 12)
+    cluster.nodes["node-2"] = ClusterNode("node-2", 2)
+    cluster.settle(least=2)
+    assert sum(each.copy.node == "node-2" for copies in cluster.plan.copies.values() for each in copies) == 8
+
+
+def test_copies_of_a_node_that_is_gone_for_good_are_made_elsewhere() -> None:
+    cluster = _started(3, 12)
+    cluster.dead.add("node-0")
+    for _ in range(5):
+        assert not cluster.turn()
+    del cluster.nodes["node-0"]
+    cluster.settle(least=1)
+    assert all(cluster.able(task) == 2 for task in cluster.tasks)
+
+
+def test_a_node_that_is_away_for_a_moment_moves_nothing() -> None:
+    cluster = _started(3, 12)
+    cluster.dead.add("node-0")
+    cluster.turn()
+    cluster.dead.clear()
+    assert cluster.settle(least=1) == 0
+
+
+def test_the_node_with_the_least_to_catch_up_is_added_where_none_could_answer() -> None:
+    cluster = _started(4, 4, copies=1)
+    task = cluster.tasks[0]
+    (copy,) = cluster.plan.copies[task]
+    other = next(name for name in cluster.nodes if name != copy.copy.node)
+    cluster.data[task, other] = _RECORDS - 1
+    cluster.dead.add(copy.copy.node)
+    assert not cluster.turn()
+    assert cluster.turn()
+    assert [each.copy.node for each in cluster.plan.copies[task]] == [other, copy.copy.node]
+
+
+def test_a_task_that_waits_for_its_data_is_not_placed() -> None:
+    cluster = _started(2, 1)
+    view, another = cluster.view(), TaskName("s", 1, "k", 7)
+    waits = replace(view, tasks=[TaskView(another, waits=True), *view.tasks])
+    assert next_plan(cluster.plan, waits).copies[another] == ()
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_node_with_fewer_units_goes_on_with_those_it_has(copies: int) -> None:
+    cluster = _started(2, 12, units=4, copies=copies)
+    cluster.nodes["node-0"] = replace(cluster.nodes["node-0"], units=1)
+    cluster.settle()
+    assert {
+        each.copy.unit for each in sum(cluster.plan.copies.values(), ()) if each.copy.node == "node-0"
+    } == {0}
+
+
+def test_a_node_with_more_units_uses_them_and_nothing_else_moves() -> None:
+    cluster = _started(2, 12, units=1)
+    cluster.nodes["node-0"] = replace(cluster.nodes["node-0"], units=3)
+    cluster.settle(least=1)
+    assert {
+        each.copy.unit for each in sum(cluster.plan.copies.values(), ()) if each.copy.node == "node-0"
+    } == {0, 1, 2}
+
+
+@pytest.mark.parametrize("seed", seeds(range(50), range(2_000)))
+def test_the_target_is_reached_after_any_changes(seed: int) -> None:
+    chance = random.Random(seed)
+    cluster = _started(
+        chance.randint(1, 4), chance.randint(1, 20), chance.randint(1, 3), chance.randint(1, 3)
+    )
+    for number in range(6):
+        name = chance.choice(list(cluster.nodes))
+        change = chance.random()
+        if change < 0.3:
+            cluster.nodes[f"new-{number}"] = ClusterNode(f"new-{number}", chance.randint(1, 3))
+        elif change < 0.5 and sum(node.is_open for node in cluster.nodes.values()) > 1:
+            _drain(cluster, name)
+        elif change < 0.7:
+            cluster.nodes[name] = replace(cluster.nodes[name], units=chance.randint(1, 3))
+        elif change < 0.8:
+            cluster.copies = chance.randint(1, 3)
+        elif len(cluster.nodes) > cluster.copies + 1:
+            cluster.dead.add(name)
+            del cluster.nodes[name]
+            if not any(node.is_open for node in cluster.nodes.values()):
+                break
+        for _ in range(chance.choice((0, 3, 30))):
+            cluster.turn()
+    if any(node.is_open for node in cluster.nodes.values()):
+        cluster.settle()
