@@ -25,6 +25,21 @@ class Topics:
         """How the tasks stand: one partition, compacted."""
         return f"{self.prefix}.positions"
 
+    @property
+    def nodes(self) -> str:
+        """What nodes say of themselves: one partition, compacted."""
+        return f"{self.prefix}.nodes"
+
+    @property
+    def assignment(self) -> str:
+        """The plan of where copies of tasks are: one partition, compacted."""
+        return f"{self.prefix}.assignment"
+
+    @property
+    def leader(self) -> str:
+        """Whoever is assigned its one partition leads the nodes; it has no records."""
+        return f"{self.prefix}.leader"
+
     def replies(self, front_end: int) -> str:
         """The reply records for one front-end, by its number: one partition."""
         return f"{self.prefix}.replies.{front_end}"

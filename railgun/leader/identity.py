@@ -1,0 +1,67 @@
+"""Who a node is: a name, and the id of its data folder, which are kept in the folder."""
+
+import os
+import platform
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+_FILE = "node.json"
+AUTO = "auto"
+
+
+class IdentityError(Exception):
+    """The file with the node's identity cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """name: what other nodes call this one.  folder: the id of its data folder."""
+
+    name: str
+    folder: str
+
+
+class _Kept(msgspec.Struct):
+    folder: str
+    name: str = ""
+
+
+def node_identity(data: Path, configured: str) -> Identity:
+    """Return the identity of the node of a data folder, and keep it there. The folder has to exist.
+
+    configured: `cluster.node_name`. "auto" is the machine's name at the first start; the folder keeps it, because in a
+        container the machine's name changes with each start.
+    Raises IdentityError, and OSError.
+    """
+    path = data / _FILE
+    kept = _read(path)
+    name = configured if configured != AUTO else (kept.name if kept else "") or platform.node() or "node"
+    identity = Identity(name, kept.folder if kept else uuid.uuid4().hex)
+    wanted = _Kept(identity.folder, name if configured == AUTO else "")
+    if wanted != kept:
+        _write(path, wanted)
+    return identity
+
+
+def _read(path: Path) -> _Kept | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Kept)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise IdentityError(
+            f"{path}: it cannot be read: {error}; it holds the name and the id of the node: restore it, or delete it, "
+            "and the node gets another id"
+        ) from None
+
+
+def _write(path: Path, kept: _Kept) -> None:
+    new = path.with_suffix(".new")
+    with new.open("wb") as file:
+        file.write(msgspec.json.encode(kept))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

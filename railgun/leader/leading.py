@@ -1,0 +1,194 @@
+"""Says what a node has, and writes the plan while the node leads."""
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from railgun.catalog.catalog import Catalog
+from railgun.cluster.copies import TaskName
+from railgun.cluster.outlook import Outlook
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_node, encode_node, encode_plan
+from railgun.cluster.reports import ReportError
+from railgun.cluster.steps import next_plan
+from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
+from railgun.messaging.kafka.membership import GroupMembership
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.registry.topics import Topics
+from railgun.wire.records import CONTROL, Records, kind_of
+
+_RECORDS, _BYTES = 10_000, 4 << 20
+# A round waits for records no longer than this.
+_WAIT_S = 0.1
+_MEMBERS_S = 1.0
+# This much of a log is looked through for events.
+_PEEKED_RECORDS, _PEEKED_BYTES = 1_000, 1 << 20
+
+_log = logging.getLogger("railgun.node")
+
+
+class Leading:
+    """One thread uses it.
+
+    transport: used by nobody else.
+    catalog: returns the present catalogue.
+    record: returns what the node says of itself now.
+    make_writer: makes the writer of plans, which fences those before it.
+    now_s: a clock that never goes back, in seconds.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topics: Topics,
+        membership: GroupMembership,
+        outlook: Outlook,
+        catalog: Callable[[], Catalog],
+        record: Callable[[], NodeRecord],
+        make_writer: Callable[[], KafkaSoleWriter],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._transport, self._topics, self._membership = transport, topics, membership
+        self._outlook, self._catalog, self._record = outlook, catalog, record
+        self._make_writer, self._now_s = make_writer, now_s
+        self._assignment = TopicPartition(topics.assignment, 0)
+        self._nodes = TopicPartition(topics.nodes, 0)
+        self._reports = TopicPartition(topics.positions, 0)
+        self._said: NodeRecord | None = None
+        self._plan = PlanReader()
+        self._writer: KafkaSoleWriter | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._members_s = -math.inf
+        self._members: set[str] = set()
+        # Tasks without a place, and whether their logs have no events.
+        self._new: dict[TaskName, bool] = {}
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node writes the plan."""
+        return self._writer is not None
+
+    @property
+    def plan(self) -> Plan:
+        """The newest plan that was read or written."""
+        return self._plan.plan
+
+    def round(self) -> None:
+        """Take part in the group, take in what was said, and write the next plan if this node leads.
+
+        Raises TransportError if something has failed that trying again does not mend.
+        """
+        self._membership.poll(0)
+        try:
+            self._say()
+            self._read()
+            self._look_at_members()
+            if self._membership.leads and self._is_informed():
+                self._lead()
+        except TransportUnavailableError as error:
+            _log.warning("the cluster cannot be led or followed for now: %s", error)
+            self._membership.poll(_MEMBERS_S)
+        if not self._membership.leads:
+            self.resign()
+
+    def resign(self) -> None:
+        """Write no more plans."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _say(self) -> None:
+        record = self._record()
+        if record != self._said:
+            entry = Entry(self._nodes, Records.of([encode_node(record)]), [record.name.encode()])
+            self._transport.submit([entry]).result()
+            self._said = record
+
+    def _read(self) -> None:
+        if not self._ends:
+            logs = (self._assignment, self._nodes, self._reports)
+            self._positions = {where: self._transport.start_offset(*where) for where in logs}
+            self._ends = {where: self._transport.end_offset(*where) for where in logs}
+        for fetched in self._transport.fetch(self._positions, _RECORDS, _BYTES, _WAIT_S):
+            self._take(fetched)
+
+    def _take(self, fetched: Fetched) -> None:
+        now_s = self._now_s()
+        for record in fetched.values():
+            try:
+                if fetched.where == self._reports:
+                    self._outlook.hear_report(record, now_s)
+                elif fetched.where == self._nodes:
+                    self._outlook.hear_node(decode_node(record), now_s)
+                else:
+                    self._plan.take(record)
+            except (RecordError, ReportError) as error:
+                _log.warning("%s: %s", fetched.where, error)
+        self._positions[fetched.where] = fetched.next_offset
+
+    def _is_informed(self) -> bool:
+        """Whether everything was read that was said before this process began, and who the members are."""
+        return bool(self._members) and all(self._positions[where] >= end for where, end in self._ends.items())
+
+    def _look_at_members(self) -> None:
+        now_s = self._now_s()
+        if now_s - self._members_s < _MEMBERS_S:
+            return
+        self._members_s = now_s
+        try:
+            self._members = self._membership.members()
+        except TransportError as error:
+            _log.debug("who the members are is not known: %s", error)
+        else:
+            self._outlook.hear_members(self._members, now_s)
+
+    def _lead(self) -> None:
+        if self._writer is None:
+            self._writer = self._make_writer()
+            # What a leader before has written is read first.
+            self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
+            _log.info("this node leads, from plan %d on", self.plan.epoch)
+            return
+        view = self._outlook.view(self._tasks(), self._now_s())
+        plan = next_plan(self.plan, view)
+        if plan is self.plan:
+            return
+        records = encode_plan(plan, self.plan, self._record().incarnation)
+        try:
+            self._writer.append(self._assignment, records)
+        except WriterFencedError:
+            _log.info("another node leads")
+            self.resign()
+            return
+        for _, record in records:
+            self._plan.take(record)
+
+    def _tasks(self) -> Mapping[TaskName, bool]:
+        """All tasks, and whether their logs have no events."""
+        names = list(_names(self._catalog()))
+        placed = self.plan.copies
+        self._new = {name: is_new for name, is_new in self._new.items() if not placed.get(name)}
+        for name in names:
+            if not placed.get(name) and self._new.get(name, True):
+                self._new[name] = not self._has_events(name)
+        return {name: self._new.get(name, False) for name in names}
+
+    def _has_events(self, name: TaskName) -> bool:
+        where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
+        try:
+            start = self._transport.start_offset(*where)
+            fetched = self._transport.read(*where, start, _PEEKED_RECORDS, _PEEKED_BYTES)
+        except TransportUnavailableError:
+            raise
+        except TransportError:
+            # Its topic is about to be made, or to be deleted.
+            return False
+        return start > 0 or any(kind_of(record) != CONTROL for record in fetched.values())
+
+
+def _names(catalog: Catalog) -> Iterable[TaskName]:
+    for entry in catalog.streams.values():
+        for partitioner, partition in entry.stream.tasks:
+            yield TaskName(entry.stream.name, entry.created, partitioner, partition)

@@ -1,0 +1,101 @@
+"""A process as a member of a group of which one member leads, and who the members are.
+
+Kafka's own group does both. Each process is a dynamic member, and subscribes to a topic of one partition, which carries
+no data: whoever is assigned the partition leads. A member that closes hands the lead over at once; if a member dies,
+another leads after its session.
+"""
+
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from railgun.messaging.kafka.admin import shared_admin
+from railgun.messaging.kafka.clients import Consumer
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
+from railgun.messaging.kafka.settings import KafkaSettings
+
+# A member that does not poll for this long leads no more. By default that is five minutes.
+_POLL_MIN_MS = 10_000
+_HEARTBEATS = 6
+# A broker that was away is tried again at least this often.
+_RECONNECT_MAX_MS = 1_000
+_ANSWER_S = 5.0
+
+_log = logging.getLogger("railgun.kafka")
+
+
+class GroupMembership:
+    """One member of the group. One thread uses it.
+
+    group, topic: the names of the group, and of the topic of one partition.
+    name: how the other members see this one.
+    session_s: a member that is not heard for this long is gone.
+    leads: whether this member leads, as of the last `poll`.
+    Raises TransportError.
+    """
+
+    def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str, session_s: float) -> None:
+        self._settings, self._group, self._name = settings, group, name
+        self._client_errors = ClientErrors()
+        session_ms = round(session_s * 1000)
+        configuration: dict[str, Any] = {
+            **settings.consumer(),
+            "client.id": name,
+            "group.id": group,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": max(1, session_ms // _HEARTBEATS),
+            "max.poll.interval.ms": max(session_ms, _POLL_MIN_MS),
+            "partition.assignment.strategy": "cooperative-sticky",
+            "reconnect.backoff.max.ms": _RECONNECT_MAX_MS,
+            "auto.offset.reset": "latest",
+            "enable.partition.eof": False,
+            "error_cb": self._client_errors,
+        }
+        self.leads = False
+        self._consumer = create_client(topic, lambda: Consumer(configuration))
+        self._consumer.subscribe(
+            [topic],
+            on_assign=self._setting(True),
+            on_revoke=self._setting(False),
+            on_lost=self._setting(False),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leads = False
+        self._consumer.close()
+
+    def poll(self, timeout_s: float) -> None:
+        """Take part in the group. Has to be called again and again, or the member is shut out."""
+        message = self._consumer.poll(timeout_s)
+        error = None if message is None else message.error()
+        if error is not None and not error.retriable() and error.code() != KafkaError._MAX_POLL_EXCEEDED:
+            _log.warning("%s: %s", self._group, error)
+
+    def members(self) -> set[str]:
+        """Return the names of all members. A list without this member's own name is no list: it raises."""
+        admin = shared_admin(self._settings)
+        try:
+            described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
+            names = {str(member.client_id) for member in described[self._group].result(_ANSWER_S).members}
+        except KafkaException as error:
+            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+        if self._name not in names:
+            unknown = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, f"{self._name} is not a member yet")
+            raise as_transport_error(self._group, unknown, None)
+        return names
+
+    def _setting(self, leads: bool) -> Callable[[Any, list[KafkaTopicPartition]], None]:
+        def note(consumer: Any, partitions: list[KafkaTopicPartition]) -> None:
+            if partitions:
+                self.leads = leads
+
+        return note
