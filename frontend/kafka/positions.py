@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.deadlines import DEADLINES
 from railgun.catalog.catalog import Catalog, StreamEntry
+from railgun.cluster.copies import CopyState, TaskName
+from railgun.cluster.report_table import HeardCopy, ReportTable
+from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -45,15 +46,12 @@ def at_a_glance(
     }
 
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
 NOT_RUN = ("unknown", "stopped")
 """States of tasks that no unit runs."""
-TaskName = tuple[str, str, int]
-"""Stream, partitioner, partition."""
 MetricName = tuple[str, str, int]
 """Stream, name, the place of its `add`."""
 
@@ -64,7 +62,7 @@ class Positions:
     """Reads in a thread of its own. is_away: whether the broker is known not to answer: it is not asked then.
     silent_s: a task of which nothing is heard for so long does not run.
 
-    newest: by task, the last thing said of it.
+    reports: the newest report of every copy.
     """
 
     def __init__(
@@ -77,9 +75,7 @@ class Positions:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
         self._where = TopicPartition(topics.positions, 0)
-        self.newest: dict[TaskName, dict[str, Any]] = {}
-        # When: by the clock here. What was said before this front-end began may be of any time.
-        self._heard_s: dict[TaskName, float] = {}
+        self.reports = ReportTable()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskName, int]] = {}
         self._warm: set[MetricName] = set()
@@ -113,7 +109,7 @@ class Positions:
                     found.add(name)
                     continue
                 self._due[metric] = ends
-            if all(self._answers(name, entry.created, task, end) for task, end in self._due[metric].items()):
+            if all(self._answers(name, task, end) for task, end in self._due[metric].items()):
                 self._warm.add(metric)
                 del self._due[metric]
             else:
@@ -135,25 +131,22 @@ class Positions:
         their logs hold by now."""
         stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
         for partitioner, partition in stream.tasks:
-            task = (stream.name, partitioner, partition)
-            message = self.newest.get(task, {})
-            if message.get("created") != entry.created:
-                message = {}
-            state = self._state(task, message)
-            processed, end = message.get("processed", 0), message.get("end", 0)
+            heard = self._heard(TaskName(stream.name, entry.created, partitioner, partition))
+            status, state = None if heard is None else heard.status, self._state(heard)
+            position, end = (0, 0) if status is None else (status.position, status.end)
             if state in NOT_RUN:
                 end = max(end, ends.of(self._topics.tasks(stream.name, partitioner), partition))
             yield {
                 "stream": stream.name,
                 "partitioner": partitioner,
                 "partition": partition,
-                "position": processed,
-                "checkpoint": message.get("checkpointed", 0),
-                "lag": max(0, end - processed),
-                "node": message.get("node"),
-                "unit": message.get("unit"),
+                "position": position,
+                "checkpoint": 0 if status is None else status.checkpoint,
+                "lag": max(0, end - position),
+                "node": None if heard is None else heard.copy.node,
+                "unit": None if heard is None else heard.copy.unit,
                 "state": state,
-                "unreadable_records": message.get("unreadable", 0),
+                "unreadable_records": 0 if status is None else status.unreadable,
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
@@ -162,20 +155,25 @@ class Positions:
         home, due = add.metric.home, self._due.get((stream.name, name, add.place), {})
         shares = []
         for partition in range(stream.partitions_of(home)):
-            task = (stream.name, home, partition)
-            message = self.newest.get(task, {})
-            if task in due and self._answers(name, entry.created, task, due[task]):
+            task = TaskName(stream.name, entry.created, home, partition)
+            heard = self._heard(task)
+            if task in due and self._answers(name, task, due[task]):
                 # One that answers already says nothing more of what it had to read.
                 shares.append(1.0)
             else:
-                known = message.get("created") == entry.created
-                shares.append(float(message.get("filled", {}).get(name, 0.0)) if known else 0.0)
+                shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
 
-    def _state(self, task: TaskName, message: Mapping[str, Any]) -> str:
-        state = str(message.get("state", "unknown"))
-        is_silent = self._heard_s.get(task, -math.inf) <= time.monotonic() - self._silent_s
-        return "unknown" if is_silent and state not in NOT_RUN else state
+    def _heard(self, task: TaskName) -> HeardCopy | None:
+        return self.reports.newest(task, time.monotonic() - self._silent_s)
+
+    def _state(self, heard: HeardCopy | None) -> str:
+        if heard is None:
+            return "unknown"
+        state, is_silent = heard.status.state, heard.heard_s <= time.monotonic() - self._silent_s
+        if is_silent and state is not CopyState.CLOSED:
+            return "unknown"
+        return f"failed: {heard.status.failure}" if state is CopyState.FAILED else state.shown
 
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int] | None:
         """Where the logs of a home's tasks end: their `add` records lie before that. None: the broker is away."""
@@ -183,20 +181,17 @@ class Positions:
         topic = self._topics.tasks(name, home)
         try:
             return {
-                (name, home, partition): self._transport.end_offset(topic, partition, _ANSWER_S)
+                TaskName(name, entry.created, home, partition): self._transport.end_offset(
+                    topic, partition, _ANSWER_S
+                )
                 for partition in range(entry.stream.partitions_of(home))
             }
         except TransportUnavailableError:
             return None
 
-    def _answers(self, metric: str, created: int, task: TaskName, end: int) -> bool:
-        message = self.newest.get(task)
-        return (
-            message is not None
-            and message.get("created") == created
-            and int(message["processed"]) >= end
-            and metric not in message["warming"]
-        )
+    def _answers(self, metric: str, task: TaskName, end: int) -> bool:
+        heard = self._heard(task)
+        return heard is not None and heard.status.position >= end and metric not in heard.status.warming
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -216,14 +211,10 @@ class Positions:
 
     def _take(self, record: bytes, *, is_new: bool) -> None:
         try:
-            message = _decode(record)
-            task = (str(message["stream"]), str(message["partitioner"]), int(message["partition"]))
-        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
-            _log.warning("%s: a position that cannot be read: %s", self._where, error)
-            return
-        self.newest[task] = message
-        if is_new:
-            self._heard_s[task] = time.monotonic()
+            # What was written before this front-end began may be of any time.
+            self.reports.take(record, time.monotonic() if is_new else -math.inf)
+        except ReportError as error:
+            _log.warning("%s: %s", self._where, error)
 
 
 class _LogEnds:

@@ -38,6 +38,8 @@ class TaskHost:
     lane: runs long operations.
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
+    limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records from this
+        offset on.
     """
 
     def __init__(
@@ -54,10 +56,11 @@ class TaskHost:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
         self.failure: str | None = None
+        self.limit: int | None = None
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
-        self._known_position = self._ready_at = self._trimmed_at = 0
+        self._known_position = self._handed_over = self._ready_at = self._trimmed_at = 0
         self.export = AcceptedEventsExport(place, copy, lane)
         self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
@@ -106,8 +109,10 @@ class TaskHost:
         return self.take_over.following
 
     def replied(self) -> int:
-        """Return the offset before which everything is answered and acknowledged. Raises TransportError."""
-        return self.sink.replied(self.position)
+        """Return the offset before which no answer is owed: each is acknowledged, or given up for good. It holds for a
+        task that is closed or has failed too. Raises TransportError.
+        """
+        return self.sink.replied(self._handed_over)
 
     # --- opening and closing -----------------------------------------------------------------------
 
@@ -142,6 +147,7 @@ class TaskHost:
             except HistoryMissingError as missing:
                 self._go_on_with(missing)
             else:
+                self._handed_over = self.position
                 if self.position == before:
                     raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
 
@@ -171,6 +177,7 @@ class TaskHost:
         """Process the next records of the log. Raises what tasks raise."""
         task = self.task
         task.process(records, task.position, deliver)
+        self._handed_over = task.position
 
     def take(self, fetched: Fetched) -> None:
         """Process a batch that was read from the log, and send the replies. Raises TransportError, and what tasks
@@ -197,7 +204,7 @@ class TaskHost:
         """
         task = self.task
         more = task.work(brief=brief)
-        if task.metrics.warming:
+        if task.metrics.warming and self.limit is None:
             self._warm()
         self._trim()
         self.export.forget_failure()
@@ -263,7 +270,7 @@ class TaskHost:
         self._run(task)
 
     def _run(self, task: TaskProcessor) -> None:
-        self._task, self._known_position = task, task.position
+        self._task, self._known_position, self._handed_over = task, task.position, task.position
         self._trimmed_at = 0
         task.on_begin_deepening = self._begin_export
 
@@ -308,7 +315,9 @@ class TaskHost:
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _deliver(self, replies: Replies) -> None:
-        self.sink.deliver(self.task, replies)
+        if self.limit is None:
+            self.sink.deliver(self.task, replies)
+        self._handed_over = replies.first_offset + replies.n
 
     def _warm(self) -> None:
         """Write the `warm` records that are due. The task applies them when it reads them from its log."""

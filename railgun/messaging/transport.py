@@ -77,6 +77,18 @@ class Fetched:
         """The records as separate bytes objects."""
         return self.records.to_list()
 
+    def parted(self, offset: int) -> "tuple[Fetched, Fetched | None]":
+        """The records before an offset, and those from it on; None if there are none."""
+        n = int(np.searchsorted(self.offsets, offset))
+        if n == len(self):
+            return self, None
+        records, next_offset = self.records, int(self.offsets[n])
+        before = Fetched(self.where, self.offsets[:n], records.part(0, n), next_offset, self.appended_ms)
+        after = Fetched(
+            self.where, self.offsets[n:], records.part(n, len(self)), self.next_offset, self.appended_ms
+        )
+        return before, after
+
 
 def checked_bytes(entry: Entry) -> int:
     """The bytes of an entry's records. Raises RecordTooLargeError, and ValueError where it has none."""
@@ -157,7 +169,7 @@ class Transport(Protocol):
     def release(self, topic: str, partition: int) -> None:
         """Free the buffers of a partition that is not read for now."""
 
-    def release_beside(self, topic: str, partition: int) -> None:
+    def release_second_reader(self, topic: str, partition: int) -> None:
         """Free the buffers of a second reader, which calls `read` in a partition that `fetch` follows at another
         offset.
         """

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from railgun.cluster.copies import CopyName
 from railgun.config.kinds import ConfigError
 from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
@@ -62,6 +63,6 @@ def units_of(cluster: ClusterSettings) -> int:
     return cluster.units or processors()
 
 
-def share_of(cluster: ClusterSettings, index: int, units: int) -> Spread:
-    """Return which tasks unit `index` of a node's `units` runs. Tasks are dealt out over the units of all nodes."""
-    return Spread(cluster.node_index * units + index, cluster.node_count * units)
+def share_of(cluster: ClusterSettings, name: CopyName, units: int) -> Spread:
+    """Return which tasks a unit of a node's `units` runs. Tasks are dealt out over the units of all nodes."""
+    return Spread(cluster.node_index * units + name.unit, cluster.node_count * units, name)

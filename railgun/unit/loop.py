@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from railgun.catalog.names import column_name
+from railgun.cluster.copies import CopyState
 from railgun.history.manifest import ready_folder
 from railgun.history.request_files import created_of
 from railgun.host.place import Place, TaskKey, task_folder
@@ -27,6 +28,7 @@ from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.settings import TaskIdentity
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
+from railgun.unit.copies import TIMING, UnitCopies
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
@@ -39,6 +41,8 @@ ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
 # After this time a round ends with the batch that it is processing, because other work waits.
 ROUND_S = 0.05
 _IDLE_S, _AWAY_S = 0.05, 0.5
+# Silent copies that may not process more look this often whether they may.
+_LIMITED_S = 0.01
 # A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
 GONE_S = 5.0
 
@@ -49,6 +53,7 @@ class UnitLoop:
     """Runs the tasks that `assignments` gives this unit in the newest catalogue.
 
     Threads: any thread may call `follow`. One thread calls everything else.
+    copies: decides which of the hosts answer.
     hosts: the hosts of the unit's tasks.
     removes: whether this unit deletes the folders of dropped streams, `grace_s` seconds after it hears of the drop.
     waiting: measures when the loop may have nothing to do.
@@ -62,6 +67,7 @@ class UnitLoop:
         assignments: Assignments,
         positions: Positions,
         figures: UnitFigures,
+        copies: UnitCopies,
         hosts: UnitHosts,
         folder: Path,
         *,
@@ -72,7 +78,7 @@ class UnitLoop:
     ) -> None:
         self._clock = clock
         self._transport, self._topics, self._assignments = transport, topics, assignments
-        self._positions, self._figures = positions, figures
+        self._positions, self._figures, self._copies = positions, figures, copies
         self._hosts, self._folder = hosts, folder
         self._removes, self._grace_s = removes, grace_s
         self._waiting_for_more = waiting
@@ -80,8 +86,12 @@ class UnitLoop:
         self._changed = False
         self._snapshot: Snapshot | None = None
         self._fetched: deque[Fetched] = deque()
+        # What silent copies may not process yet.
+        self._held: dict[TopicPartition, Fetched] = {}
+        # Copies that are not planned any more, and answer until others do.
+        self._leaving: set[TaskKey] = set()
         self._missed: dict[TopicPartition, float] = {}
-        self._doomed: dict[Path, float] = {}
+        self._due_for_removal: dict[Path, float] = {}
         self.records = 0
 
     def follow(self, snapshot: Snapshot) -> None:
@@ -102,8 +112,12 @@ class UnitLoop:
             self._snapshot is not None
             and self._hosts.are_open
             and (not self._changed or self._has_all())
-            and all(host.is_ready or host.failure for host in hosts)
+            and all(host.failure or self._has_caught_up(host) for host in hosts)
         )
+
+    def _has_caught_up(self, host: TaskHost) -> bool:
+        state = self._copies.state(host)
+        return state is CopyState.SILENT or (state is CopyState.ANSWERING and host.is_ready)
 
     def _has_all(self) -> bool:
         """Whether the unit already has a host for each of its tasks in the newest catalogue.
@@ -113,19 +127,28 @@ class UnitLoop:
         newest = self._newest
         return newest is None or all(key in self.hosts for key in self._assignments.mine(newest.catalog))
 
+    def leave(self, within_s: float = TIMING.leave_s) -> None:
+        """Go on answering until other copies do, for some seconds at most."""
+        until_s = self._clock.now() + within_s
+        self._copies.leave()
+        self.round()
+        while self._copies.answers_anything and self._clock.now() < until_s:
+            self.round()
+
     def round(self) -> None:
         """Do one round: apply changes of the catalogue, process what was read from the log, and do what
         else is due.
         """
-        if self._changed:
+        if self._changed or any(not self._copies.is_held(key) for key in self._leaving):
             self._changed = False
             self._reassign()
         self._hosts.advance()
+        self._copies.decide(self.hosts.values())
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
         self._read(running, 0.0 if more else _IDLE_S)
         self._positions.note(self.hosts.values())
-        self._remove_doomed()
+        self._remove_dropped()
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task, and close all tasks.
@@ -165,6 +188,7 @@ class UnitLoop:
             with self._waiting_for_more.maybe():
                 self._clock.sleep(timeout_s)
             return
+        self._release_held(running)
         if not self._fetched:
             self._fetch(running, timeout_s)
         until_s = self._clock.now() + ROUND_S
@@ -173,13 +197,34 @@ class UnitLoop:
             host = running.get(fetched.where)
             if host is None or not host.is_running or fetched.next_offset <= host.position:
                 continue
+            if host.limit is not None:
+                fetched, later = fetched.parted(host.limit)
+                if later is not None:
+                    self._held[later.where] = later
             self._hosts.run_isolated(host, partial(host.take, fetched))
             self.records += len(fetched)
             if self._clock.now() >= until_s:
                 break
 
+    def _release_held(self, running: Mapping[TopicPartition, TaskHost]) -> None:
+        """Give copies what they may process by now."""
+        for where, held in list(self._held.items()):
+            host = running.get(where)
+            if host is None or held.offsets[0] != host.position:
+                # The task was closed, or begins anew: its log is read again from where it is.
+                del self._held[where]
+            elif host.limit is None or host.limit > host.position:
+                self._fetched.append(self._held.pop(where))
+
     def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
-        positions = {where: host.position for where, host in running.items() if host.is_running}
+        positions = {
+            where: host.position
+            for where, host in running.items()
+            if host.is_running and where not in self._held
+        }
+        if not positions:
+            self._clock.sleep(min(timeout_s, _LIMITED_S))
+            return
         try:
             with self._waiting_for_more.maybe() if timeout_s else contextlib.nullcontext():
                 self._fetched.extend(self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s))
@@ -221,9 +266,20 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        assigned = self._assignments.mine(snapshot.catalog)
-        self._figures.rebalances += self._hosts.assign([self._place(snapshot, key) for key in assigned])
-        self._doom(snapshot)
+        planned = self._assignments.mine(snapshot.catalog)
+        self._copies.follow(planned)
+        self._leaving = {key for key in self.hosts if key not in planned and self._has_to_stay(key, snapshot)}
+        for key in set(self.hosts) - set(planned) - self._leaving:
+            self._copies.forget(key)
+        places = [self._place(snapshot, key) for key in (*planned, *sorted(self._leaving))]
+        self._figures.rebalances += self._hosts.assign(places)
+        self._note_dropped(snapshot)
+
+    def _has_to_stay(self, key: TaskKey, snapshot: Snapshot) -> bool:
+        """Whether a copy that is not planned any more still has to answer."""
+        entry = snapshot.catalog.streams.get(key.stream)
+        is_known = entry is not None and entry.created == key.created
+        return is_known and self.hosts[key].is_running and self._copies.is_held(key)
 
     def _place(self, snapshot: Snapshot, key: TaskKey) -> Place:
         identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
@@ -232,20 +288,22 @@ class UnitLoop:
         below = Path(column_name(key.partitioner), str(key.partition))
         return Place(key, identity, where, folder, ready_folder(self._folder, key.stream) / below)
 
-    def _doom(self, snapshot: Snapshot) -> None:
+    def _note_dropped(self, snapshot: Snapshot) -> None:
         """Note which folders belong to streams that were dropped."""
         if not self._removes:
             return
         living, due_s = _living(snapshot), self._clock.now() + self._grace_s
         for folder in (*_folders(self._folder / "tasks"), *_folders(self._folder / "backfill")):
             if _owner(folder) not in (None, *living):
-                self._doomed.setdefault(folder, due_s)
+                self._due_for_removal.setdefault(folder, due_s)
             else:
-                self._doomed.pop(folder, None)
+                self._due_for_removal.pop(folder, None)
 
-    def _remove_doomed(self) -> None:
-        for folder in [folder for folder, due_s in self._doomed.items() if due_s <= self._clock.now()]:
-            del self._doomed[folder]
+    def _remove_dropped(self) -> None:
+        for folder in [
+            folder for folder, due_s in self._due_for_removal.items() if due_s <= self._clock.now()
+        ]:
+            del self._due_for_removal[folder]
             assert self._snapshot is not None
             # A live backfill of another stream of that name may have begun there meanwhile.
             if _owner(folder) not in (None, *_living(self._snapshot)):

@@ -1,82 +1,87 @@
-"""Reports the state of a unit's tasks to all processes of the cluster, in the topic of positions. See FORMAT.md."""
+"""Reports the copies of a unit's tasks to all processes of the cluster, in the topic of positions
+(railgun/cluster/FORMAT.md).
+"""
 
+import math
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any
 
-import msgspec
-
-from railgun.host.host_state import HostState
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.reports import CopyStatus, UnitReport, encode_report, unit_key
 from railgun.host.reading import filled
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.copies import UnitCopies
 from railgun.wire.records import Records
 
-VERSION = 1
-# All states are written again after this time, changed or not. A unit that writes nothing for longer is not running.
-AGAIN_S = 5.0
+# While nothing changes, a report follows the last one within this time.
+IDLE_S = 0.2
+# For so long after a change, reports follow one another as fast as they may.
+_MOVING_S = 0.2
 # Wait at least this long, even when the time is over. A broker that is reachable has answered by then.
 _LEAST_S = 0.5
 
-_REPORTED = {HostState.FAILED: "failed", HostState.ANSWERING: "running"}
-
-_encode = msgspec.json.Encoder().encode
-
 
 class Positions:
-    """Writes status records of tasks: those that have changed, at most every `interval_s`, and all of them every
-    `again_s`.
+    """Writes reports: soon after something has changed, at most every `interval_s`, and anyway every `idle_s`.
 
-    node, unit: the name of the node and the index of the unit, which each record names.
-    generation: when the unit started, in ms since 1970. Each record names it.
+    name: the node and the unit, which each report names.
+    generation: when the unit started, in ms since 1970. Each report names it.
+    copies: tells in which state each copy is.
     """
 
     def __init__(
         self,
         transport: Transport,
         topics: Topics,
-        node: str,
-        unit: int,
+        name: CopyName,
         generation: int,
+        copies: UnitCopies,
         interval_s: float,
-        again_s: float = AGAIN_S,
+        idle_s: float = IDLE_S,
         clock: Clock = CLOCK,
     ) -> None:
         self._clock = clock
         self._transport, self._where = transport, TopicPartition(topics.positions, 0)
-        self._who = {"version": VERSION, "node": node, "unit": unit, "generation": generation}
-        self._interval_s, self._repeat_s = interval_s, again_s
-        self._said: dict[TopicPartition, dict[str, Any]] = {}
-        self._due_s = self._again_s = 0.0
+        self._name, self._generation, self._copies = name, generation, copies
+        self._interval_s, self._idle_s = interval_s, max(idle_s, interval_s)
+        self._reported: list[CopyStatus] | None = None
+        self._looked_s = self._written_s = self._changed_s = -math.inf
+        self._promised_s = 0.0
         self._sent: Future[list[int]] | None = None
 
     def note(self, hosts: Iterable[TaskHost]) -> None:
-        """Write the state of tasks if it has changed and the interval is over.
+        """Write a report if something has changed and the interval is over, or if one is due anyway.
 
-        Raises TransportError if replies or the last status records could not be delivered.
+        Raises TransportError if replies or the last report could not be delivered.
         """
         time_s = self._clock.now()
-        if time_s < self._due_s:
+        if time_s - self._looked_s < self._interval_s:
             return
-        self._due_s = time_s + self._interval_s
+        self._looked_s = time_s
         if self._sent is not None:
             if not self._sent.done():
                 return
             self._sent.result()
-        self._say(hosts, last=False)
+        copies = [self._status(host, last=False) for host in hosts]
+        if copies != self._reported:
+            self._changed_s = time_s
+        elif time_s - self._written_s < self._promised_s:
+            return
+        self._write(copies)
 
     def say_last(self, hosts: Iterable[TaskHost], until_s: float) -> None:
-        """Write the state of tasks that are being closed, and wait until the records are acknowledged.
+        """Report copies that are being closed, and wait until the report is acknowledged.
 
         until_s: when to stop waiting, in seconds of the monotonic clock.
         Raises TransportError.
         """
         self._settle(until_s)
-        self._say(hosts, last=True)
+        self._write([self._status(host, last=True) for host in hosts])
         self._settle(until_s)
 
     def _settle(self, until_s: float) -> None:
@@ -89,48 +94,53 @@ class Positions:
                 str(self._where), "how tasks stand is not acknowledged", "Check the broker"
             ) from None
 
-    def _say(self, hosts: Iterable[TaskHost], *, last: bool) -> None:
-        time_s = self._clock.now()
-        bodies = {host.place.where: self._body(host, last=last) for host in hosts}
-        if time_s >= self._again_s:
-            self._said, self._again_s = {}, time_s + self._repeat_s
-        changed = [where for where, body in bodies.items() if self._said.get(where) != body]
-        self._said = bodies
-        if changed:
-            keys: list[bytes | None] = [str(where).encode() for where in changed]
-            records = Records.of([_encode({**self._who, **bodies[where]}) for where in changed])
-            try:
-                self._sent = self._transport.submit([Entry(self._where, records, keys)])
-            except TransportFullError:
-                self._said = {}
+    def _write(self, copies: list[CopyStatus]) -> None:
+        self._written_s = time_s = self._clock.now()
+        is_moving = time_s - self._changed_s < _MOVING_S
+        self._promised_s = self._interval_s if is_moving else self._idle_s
+        report = UnitReport(
+            node=self._name.node,
+            unit=self._name.unit,
+            generation=self._generation,
+            number=self._copies.write(self._promised_s),
+            interval_ms=max(1, round(self._promised_s * 1000)),
+            copies=copies,
+        )
+        records = Records.of([encode_report(report)])
+        try:
+            self._sent = self._transport.submit([Entry(self._where, records, [unit_key(*self._name)])])
+        except TransportFullError:
+            return
+        self._reported = copies
 
-    def _body(self, host: TaskHost, *, last: bool) -> dict[str, Any]:
-        place, position = host.place, host.position
-        running = host.task if host.is_running else None
-        return {
-            "stream": place.key.stream,
-            "created": place.key.created,
-            "partitioner": place.key.partitioner,
-            "partition": place.key.partition,
-            "state": f"failed: {host.failure}" if host.failure else "stopped" if last else reported(host),
-            "processed": position,
-            "replied": host.replied() if running is not None else position,
-            "checkpointed": 0 if running is None else running.checkpoints.durable_position,
-            "end": position + host.lag,
-            "warming": [] if running is None else sorted(running.metrics.warming),
-            "filled": {} if running is None else _rounded(filled(running)),
-            "history": "" if running is None else running.history,
-            "following": host.following,
-            "unreadable": 0 if running is None else running.unreadable_records,
-        }
+    def _status(self, host: TaskHost, *, last: bool) -> CopyStatus:
+        state = self._copies.state(host)
+        if last and state is not CopyState.FAILED:
+            state = CopyState.CLOSED
+        return _status(host, state, is_leaving=last or self._copies.is_leaving(host))
 
 
-def reported(host: TaskHost) -> str:
-    """Return the state of an open host as other processes see it: failed, running, or recovering.
-
-    A task recovers until it has processed its log up to where it ended at opening.
-    """
-    return _REPORTED.get(host.state, "recovering")
+def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus:
+    key, position = host.place.key, host.position
+    running = host.task if host.is_running else None
+    return CopyStatus(
+        stream=key.stream,
+        created=key.created,
+        partitioner=key.partitioner,
+        partition=key.partition,
+        state=state,
+        leaving=is_leaving,
+        failure=host.failure or "",
+        position=position,
+        replied=host.replied(),
+        checkpoint=0 if running is None else running.checkpoints.durable_position,
+        end=position + host.lag,
+        warming=[] if running is None else sorted(running.metrics.warming),
+        filled={} if running is None else _rounded(filled(running)),
+        history="" if running is None else running.history,
+        following=host.following,
+        unreadable=0 if running is None else running.unreadable_records,
+    )
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from railgun.cluster.copies import CopyName
 from railgun.config.settings import Settings
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
@@ -23,17 +24,19 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
-from railgun.messaging.transport import TopicSettings
+from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.clock import IdleMeter
 from railgun.unit.configured import for_shared_consumer, kafka_settings, share_of, task_settings
+from railgun.unit.copies import UnitCopies
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
+from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
 
@@ -110,16 +113,24 @@ def run_unit(
     cluster, kafka = settings.cluster, kafka_settings(settings)
     with (
         KafkaTransport(for_shared_consumer(kafka)) as transport,
+        KafkaTransport(kafka) as reports,
         KafkaRegistry(
             kafka,
             cluster.topic_prefix,
             drop_grace_s=cluster.drop_grace_s,
             log_retention_ms=cluster.log_retention,
         ) as registry,
+        ReportReader(reports, TopicPartition(registry.topics.positions, 0)) as reader,
     ):
         sending = Sending(transport, registry.topics)
-        loop = _made(settings, place, transport, registry, sending)
-        telemetry = UnitTelemetry(sending.figures)
+        name, generation = CopyName(node_name(settings), place.index), time.time_ns() // 1_000_000
+        reports.create_topic(registry.topics.positions, 1, TopicSettings(is_compacted=True))
+        copies = UnitCopies(name, generation, reader.drain)
+        positions = Positions(
+            reports, registry.topics, name, generation, copies, cluster.positions_interval_ms / 1000
+        )
+        loop = _made(settings, place, transport, registry, sending, copies, positions)
+        telemetry = UnitTelemetry(sending.figures, copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
@@ -148,8 +159,10 @@ def run_unit(
                 raise TransportFailedError(
                     cluster.broker, watchdog.reason, "It goes on from the last checkpoints"
                 )
+            loop.leave()
             loop.stop(deadlines.acknowledged_s)
         except TransportError:
+            reports.close(deadlines.closed_s)
             transport.close(deadlines.closed_s)
             raise
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
@@ -161,15 +174,13 @@ def _made(
     transport: KafkaTransport,
     registry: KafkaRegistry,
     sending: Sending,
+    copies: UnitCopies,
+    positions: Positions,
 ) -> UnitLoop:
-    cluster, topics = settings.cluster, registry.topics
-    transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+    cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
-    generation = time.time_ns() // 1_000_000
-    interval_s = cluster.positions_interval_ms / 1000
     waiting = IdleMeter()
     environment = TaskEnvironment(used_s=waiting.used_s)
-    positions = Positions(transport, topics, node_name(settings), place.index, generation, interval_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
     hosting = Hosting(transport, sending, environment, lanes, f".{place.index}")
 
@@ -180,10 +191,11 @@ def _made(
     hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]))
     return UnitLoop(
         transport,
-        topics,
-        share_of(cluster, place.index, place.units),
+        registry.topics,
+        share_of(cluster, CopyName(node_name(settings), place.index), place.units),
         positions,
         sending.figures,
+        copies,
         hosts,
         place.folder,
         removes=place.index == 0,

@@ -1,16 +1,18 @@
 """Decides which unit runs which task, as a pure function of the catalogue. Nodes do not negotiate about it yet."""
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from railgun.catalog.catalog import Catalog
+from railgun.cluster.copies import CopyName
 from railgun.host.place import TaskKey
 
 
 class Assignments(Protocol):
     """Decides which tasks one unit runs."""
 
-    def mine(self, catalog: Catalog) -> list[TaskKey]:
-        """Return this unit's tasks, in the order in which to open them."""
+    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
+        """Return this unit's tasks in the order in which to open them, each with its copies in order of preference."""
 
 
 def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
@@ -28,10 +30,12 @@ def spread(catalog: Catalog, units: int) -> dict[TaskKey, int]:
 
 
 class Spread:
-    """The tasks of unit `index` of `units`."""
+    """The tasks of unit `index` of `units`, whose copies are called `name`. Each task has one copy."""
 
-    def __init__(self, index: int, units: int) -> None:
-        self._index, self._units = index, units
+    def __init__(self, index: int, units: int, name: CopyName) -> None:
+        self._index, self._units, self._name = index, units, name
 
-    def mine(self, catalog: Catalog) -> list[TaskKey]:
-        return [key for key, unit in spread(catalog, self._units).items() if unit == self._index]
+    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
+        return {
+            key: [self._name] for key, unit in spread(catalog, self._units).items() if unit == self._index
+        }

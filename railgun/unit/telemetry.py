@@ -13,8 +13,8 @@ from railgun.host.task_host import TaskHost
 from railgun.telemetry.collector import Labels, Samples, metrics_of, none_of, put_tasks
 from railgun.telemetry.families import IN_UNIT
 from railgun.telemetry.reading import EngineReading
+from railgun.unit.copies import UnitCopies
 from railgun.unit.figures import UnitFigures
-from railgun.unit.positions import reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class UnitReading:
 class UnitTelemetry(Collector):
     """Collects the metrics of a unit. Only the unit's thread calls `read`; any thread may call the other methods."""
 
-    def __init__(self, figures: UnitFigures, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._figures, self._now_s = figures, now_s
+    def __init__(
+        self, figures: UnitFigures, copies: UnitCopies, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._figures, self._copies, self._now_s = figures, copies, now_s
         self._reading: UnitReading | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -47,7 +49,9 @@ class UnitTelemetry(Collector):
         self._reading = UnitReading(
             is_ready,
             read_tasks((host.task for host in hosts if host.is_running), self._now_s()),
-            tuple((_labels(host), reported(host), host.lag, _replied(host)) for host in hosts),
+            tuple(
+                (_labels(host), self._copies.state(host).shown, host.lag, host.replied()) for host in hosts
+            ),
         )
 
     def text(self) -> str:
@@ -89,7 +93,3 @@ def _put_streams(samples: Samples, figures: UnitFigures) -> None:
 def _labels(host: TaskHost) -> Labels:
     key = host.place.key
     return key.stream, key.partitioner, str(key.partition)
-
-
-def _replied(host: TaskHost) -> int:
-    return host.replied() if host.is_running else host.position

@@ -17,6 +17,7 @@ from railgun.cli.frontend import FRONTEND
 from railgun.cli.node import NODE
 from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
+from railgun.cluster.copies import CopyName
 from railgun.config.loading import load_settings
 from railgun.unit.configured import share_of, units_of
 
@@ -63,8 +64,10 @@ def test_the_nodes_share_the_tasks() -> None:
         assert service["command"][-2] == "--units"
         cluster = load_settings(None, environment).cluster
         units = units_of(cluster)
-        shares += [vars(share_of(cluster, index, units)) for index in range(units)]
-    assert shares == [{"_index": index, "_units": len(shares)} for index in range(len(shares))]
+        shares += [vars(share_of(cluster, CopyName("n", index), units)) for index in range(units)]
+    assert [(share["_index"], share["_units"]) for share in shares] == [
+        (index, len(shares)) for index in range(len(shares))
+    ]
 
 
 def test_ports_and_health_checks_agree() -> None:

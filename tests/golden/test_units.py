@@ -15,6 +15,7 @@ from frontend.kafka.positions import at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.cluster.copies import CopyName
 from railgun.history.plan_file import live_backfill_folder
 from railgun.history.request_files import OFFER
 from railgun.host.built_task import BuiltTask
@@ -33,6 +34,7 @@ from railgun.wire.encode import encode_control
 from tests.golden.promises import held, masked
 from tests.host.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
+from tests.unit.lone_copies import lone_copies
 
 NODE, UNIT, STARTED_MS = "node-1", 3, 1_700_000_000_000
 OTHER_HISTORY = "g" * 32
@@ -54,7 +56,7 @@ class Unit:
     def say(self, doing: str, *, last: bool = False) -> None:
         log, host = self.rig.log, self.rig.host
         first = log.end_offset(TOPICS.positions, 0)
-        positions = Positions(log, TOPICS, NODE, UNIT, STARTED_MS, 0.0)
+        positions = Positions(log, TOPICS, CopyName(NODE, UNIT), STARTED_MS, lone_copies(), 0.0)
         if last:
             positions.say_last([host], 0.0)
         else:
@@ -66,7 +68,9 @@ class Unit:
     def beat(self, doing: str) -> None:
         host = self.rig.host
         loop = SimpleNamespace(hosts={host.place.key: host}, is_ready=host.is_ready, records=7)
-        Heartbeat(cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(UnitFigures())).beat()
+        Heartbeat(
+            cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(UnitFigures(), lone_copies())
+        ).beat()
 
     def _beats(self, doing: str) -> Callable[[bytes], object]:
         def write(line: bytes) -> None:

@@ -137,10 +137,10 @@ def with_poison(player: ClusterPlayer, broker: str, folder: Path, count: int, se
         check(player, DEFINITIONS, events)
         player.await_processed()
         player.positions.read()
-        assert {body["state"] for body in player.positions.newest.values()} == {"running"}
+        assert {heard.status.state for heard in player.positions.newest.values()} == {"answering"}
     player.positions.read()
-    assert sum(body["unreadable"] for body in player.positions.newest.values()) == buried
-    assert {body["state"] for body in player.positions.newest.values()} == {"stopped"}
+    assert sum(heard.status.unreadable for heard in player.positions.newest.values()) == buried
+    assert {heard.status.state for heard in player.positions.newest.values()} == {"closed"}
     assert player.transport.end_offset(topics.dead("s"), 0) == buried
 
 

@@ -23,6 +23,7 @@ from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
+from tests.cluster.some_reports import status
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import START_MS, definitions, rows
@@ -253,4 +254,4 @@ def test_what_tasks_have_been_told_to_take_is_not_given_up(tmp_path: Path, is_kn
     ],
 )
 def test_a_task_that_fills_a_metric_is_not_near(following: dict[str, Any] | None, expected: bool) -> None:
-    assert is_near({"following": following}, "h") == expected
+    assert is_near(status(following=following), "h") == expected

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
+from railgun.cluster.copies import CopyState
+from railgun.cluster.reports import encode_report
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.spark.backfill.task_standings import TaskStandings
 from railgun.spark.errors import HistoryError
+from tests.cluster.some_reports import report, status
 
 TASK = ("k", 0)
 
@@ -21,10 +23,10 @@ class Told:
         self.log = log
         log.create_topic("positions", 1)
 
-    def say(self, created: int = 1, state: str = "running", **following: Any) -> None:
-        said = {"stream": "s", "created": created, "partitioner": "k", "partition": 0, "state": state}
-        record = msgspec.json.encode({**said, "following": following or None})
-        self.log.append("positions", 0, [record])
+    def say(self, created: int = 1, failed: str = "", **following: Any) -> None:
+        state = CopyState.FAILED if failed else CopyState.ANSWERING
+        copy = status(created=created, state=state, failure=failed, following=following or None)
+        self.log.append("positions", 0, [encode_report(report(copy))])
 
     def standings(self) -> TaskStandings:
         return TaskStandings(self.log, "positions", ("s", 1), "h", "2")
@@ -41,20 +43,20 @@ def told(tmp_path: Path) -> Iterator[Told]:
 
 def test_what_went_wrong_before_does_not_count(told: Told) -> None:
     told.say(history="h", offer="2", failure="no space left")
-    told.say(state="failed: of old")
+    told.say(failed="of old")
     standings = told.standings()
     standings.check()
     told.say(history="h", offer="1", failure="of the offer before")
     told.say(history="g", offer="2", failure="of another")
-    told.say(created=7, state="failed: another stream")
+    told.say(created=7, failed="another stream")
     # Mended since: what is said last counts.
     told.say(history="h", offer="2", failure="no space left")
     told.say(history="h", behind=3)
-    standings.wait([TASK], lambda standing: (standing.get("following") or {}).get("behind") == 3)
+    standings.wait([TASK], lambda standing: (standing.following or {}).get("behind") == 3)
 
 
 @pytest.mark.parametrize(
-    "said", [{"history": "h", "offer": "2", "failure": "no room"}, {"state": "failed: no room"}]
+    "said", [{"history": "h", "offer": "2", "failure": "no room"}, {"failed": "no room"}]
 )
 def test_what_is_wrong_now_ends_the_job(told: Told, said: dict[str, str]) -> None:
     standings = told.standings()

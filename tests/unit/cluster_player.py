@@ -1,11 +1,11 @@
 """A stream of a real cluster, as the oracle's steps see it. Events in a row are all under way at once."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import evolution
@@ -22,7 +22,8 @@ class PositionReader:
         self._transport, self._where = transport, TopicPartition(topic, 0)
         transport.create_topic(topic, 1, TopicSettings(is_compacted=True))
         self._offset = 0
-        self.newest: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self._reports = ReportTable()
+        self.newest: dict[tuple[str, str, int], HeardCopy] = {}
 
     def read(self) -> None:
         """Take what is new."""
@@ -30,8 +31,10 @@ class PositionReader:
         while self._offset < end:
             fetched = self._transport.read(*self._where, self._offset, 10_000, 1 << 20)
             for value in fetched.values():
-                body = json.loads(value)
-                self.newest[body["stream"], body["partitioner"], body["partition"]] = body
+                for status in self._reports.take(value).copies:
+                    heard = self._reports.newest(status.task)
+                    if heard is not None:
+                        self.newest[status.stream, status.partitioner, status.partition] = heard
             self._offset = fetched.next_offset
 
 
@@ -110,7 +113,7 @@ class ClusterPlayer:
         def done() -> bool:
             self.positions.read()
             newest = self.positions.newest
-            return all(key in newest and newest[key]["processed"] >= end for key, end in ends.items())
+            return all(key in newest and newest[key].status.position >= end for key, end in ends.items())
 
         awaited(done, wait_s)
 
@@ -124,8 +127,8 @@ class ClusterPlayer:
         def done() -> bool:
             self.positions.read()
             return not any(
-                names & set(body["warming"])
-                for (stream, partitioner, _), body in self.positions.newest.items()
+                names & set(heard.status.warming)
+                for (stream, partitioner, _), heard in self.positions.newest.items()
                 if stream == STREAM and partitioner in homes
             )
 

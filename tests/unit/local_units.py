@@ -7,24 +7,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from railgun.cluster.copies import CopyName
 from railgun.host.lanes import HostLanes
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import TopicSettings
+from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.clock import IdleMeter
 from railgun.unit.configured import for_shared_consumer
+from railgun.unit.copies import UnitCopies
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.spread import Spread
+from railgun.unit.spread import Assignments, Spread
 
-# Whoever looks at how units stand learns soon that one is gone.
-SAID_AGAIN_S = 0.5
 QUICK = {"fetch.wait.max.ms": 30}
 # Of tasks of which many are open at a time, with checkpoints among the events of a short test.
 SMALL = TaskSettings(
@@ -56,13 +57,19 @@ class LocalUnit:
         grace_s: float = 60.0,
         *,
         is_run: bool = True,
+        node: str = "test",
+        assignments: Assignments | None = None,
     ) -> None:
         self.error: Exception | None = None
         self._stopped = threading.Event()
         self.transport = KafkaTransport(for_shared_consumer(quick_settings(broker)))
         self.registry = KafkaRegistry(quick_settings(broker), prefix)
         topics = self.registry.topics
-        self.transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+        self._reports = KafkaTransport(quick_settings(broker))
+        self._reports.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+        name, generation = CopyName(node, index), time.time_ns() // 1_000_000
+        self._reader = ReportReader(self._reports, TopicPartition(topics.positions, 0))
+        self.copies = UnitCopies(name, generation, self._reader.drain)
         self.sending = Sending(self.transport, topics)
         waiting = IdleMeter()
         environment = TaskEnvironment(used_s=waiting.used_s)
@@ -71,9 +78,10 @@ class LocalUnit:
         self.loop = UnitLoop(
             self.transport,
             topics,
-            Spread(index, units),
-            Positions(self.transport, topics, "test", index, 1, 0.01, SAID_AGAIN_S),
+            assignments or Spread(index, units, name),
+            Positions(self._reports, topics, name, generation, self.copies, 0.01),
             self.sending.figures,
+            self.copies,
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             folder,
             removes=index == 0,
@@ -81,6 +89,7 @@ class LocalUnit:
             waiting=waiting,
         )
         self.registry.follow(self.loop.follow)
+        self._reader.__enter__()
         self._thread = threading.Thread(target=self._run, name=f"unit-{index}")
         if is_run:
             self._thread.start()
@@ -103,12 +112,15 @@ class LocalUnit:
         self.halt()
         try:
             if checkpoint and self.error is None:
+                self.loop.leave()
                 self.loop.stop()
             else:
                 self.loop.abandon()
         finally:
             self._lanes.close()
             self.registry.close()
+            self._reader.__exit__()
+            self._reports.close()
             self.transport.close()
         if self.error is not None:
             raise self.error

@@ -10,6 +10,7 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.copies import CopyName
 from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place, TaskKey
@@ -25,6 +26,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.spread import Spread
 from reservoir.executor import run_job
+from tests.unit.lone_copies import lone_copies
 
 _DEFINITIONS = """
 [streams.{name}]
@@ -43,7 +45,7 @@ sql = "SELECT count(*) AS n FROM {name} GROUP BY card OVER SLIDING 1 MINUTE"
 class StillHost:
     """A task that has caught up and does nothing more."""
 
-    is_ready, is_running, failure = True, False, None
+    is_ready, is_running, failure, limit = True, False, None, None
     take_over = SimpleNamespace(step=lambda: False)
     lane = property(lambda host: AtOnce())
 
@@ -110,9 +112,10 @@ def _loop(
     return UnitLoop(
         cast(Transport, EmptyLog()),
         Topics(),
-        Spread(0, 1),
+        Spread(0, 1, CopyName("node-1", 0)),
         cast(Positions, SilentPositions()),
         UnitFigures(),
+        lone_copies(),
         UnitHosts(hosts, lambda closed: None),
         folder,
         removes=removes,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.copies import CopyName
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import ClusterSettings
 from railgun.unit.configured import share_of, units_of
@@ -48,7 +49,7 @@ def test_every_task_runs_somewhere_and_stays_there(
             sum(1 for key, unit in before.items() if key.stream == name and unit == u) for u in range(units)
         ]
         assert max(shares) - min(shares) <= 1
-    mine = [key for unit in range(units) for key in Spread(unit, units).mine(catalog)]
+    mine = [key for unit in range(units) for key in Spread(unit, units, CopyName("n", unit)).mine(catalog)]
     assert sorted(mine) == sorted(before)
     dropped = data.draw(st.sampled_from(sorted(catalog.streams)))
     catalog.apply(DropStream(catalog.last_place + 1, dropped))
@@ -66,7 +67,7 @@ def test_nodes_share_tasks_like_one_node_with_all_their_units(nodes: int, units:
         key
         for node in range(nodes)
         for unit in range(units)
-        for key in share_of(_cluster(node, nodes, units), unit, units).mine(catalog)
+        for key in share_of(_cluster(node, nodes, units), CopyName(f"n{node}", unit), units).mine(catalog)
     ]
     assert sorted(mine) == sorted(spread(catalog, nodes * units))
 

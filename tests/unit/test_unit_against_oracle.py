@@ -98,9 +98,9 @@ def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
                 unit.stop()
         assert digests[0] == digests[1] == digests[2]
         assert len(digests[0]) >= 8
-        # The copies answered too: whoever collects replies has seen nothing but the same again.
+        # What was replied to before is read in silence.
         player.front_end.collect()
-        assert player.front_end.repeats > 0
+        assert player.front_end.repeats == 0
     finally:
         player.close()
 

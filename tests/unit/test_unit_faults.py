@@ -119,7 +119,7 @@ def test_records_that_cannot_be_read_are_put_aside(player: ClusterPlayer, unit: 
     )
     assert stopped_tasks(unit) == {}
     player.positions.read()
-    assert player.positions.newest[STREAM, "card", 1]["unreadable"] == 1
+    assert player.positions.newest[STREAM, "card", 1].status.unreadable == 1
 
 
 def test_a_schema_that_the_log_never_brought_stops_its_task(player: ClusterPlayer, unit: LocalUnit) -> None:
@@ -136,7 +136,7 @@ def test_a_schema_that_the_log_never_brought_stops_its_task(player: ClusterPlaye
 
     def is_said() -> bool:
         player.positions.read()
-        return "UnknownSchemaError" in player.positions.newest[STREAM, "card", 1]["state"]
+        return "UnknownSchemaError" in player.positions.newest[STREAM, "card", 1].status.failure
 
     awaited(is_said)
     assert unit.error is None

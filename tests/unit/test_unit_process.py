@@ -96,7 +96,7 @@ def test_asked_to_stop_it_answers_and_checkpoints_everything(kafka: str, prefix:
         stands = player.positions.newest.values()
         assert len(stands) == 4
         for each in stands:
-            assert each["checkpointed"] == each["replied"] == each["processed"]
+            assert each.status.checkpoint == each.status.replied == each.status.position
         with unit_process(tmp_path / "data", config):
             check(player, sent)
             sent = sent_on(player, sent, 50)
@@ -172,7 +172,7 @@ def test_two_nodes_share_the_tasks(kafka: str, prefix: str, tmp_path: Path) -> N
         ]
         assert [len(share) for share in shares] == [2, 2]
         assert not shares[0] & shares[1]
-        names = {body["node"] for body in player.positions.newest.values()}
+        names = {heard.copy.node for heard in player.positions.newest.values()}
         assert len(names) == 2
     finally:
         player.close()

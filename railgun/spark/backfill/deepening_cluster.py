@@ -5,11 +5,11 @@ import shutil
 import time
 import uuid
 from pathlib import Path
-from typing import Any
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
+from railgun.cluster.reports import CopyStatus
 from railgun.engine.errors import under_way_error
 from railgun.engine.history import check_identified, live_backfill_plan
 from railgun.history.accepted_events import OwnEvents
@@ -115,7 +115,7 @@ class DeepeningOfCluster(DeepeningTarget):
                     return [Deepen(catalog.last_place + 1, stream, plan.history, plan.cut_ms)]
 
                 registry.change(deepened)
-            tasks.wait(plan.tasks, lambda standing: standing.get("history") == plan.history)
+            tasks.wait(plan.tasks, lambda standing: standing.history == plan.history)
         shutil.rmtree(self._folder, ignore_errors=True)
         self.release()
 
@@ -181,9 +181,9 @@ class DeepeningOfCluster(DeepeningTarget):
             time.sleep(_ASK_S)
 
 
-def is_near(standing: dict[str, Any], history: str) -> bool:
+def is_near(standing: CopyStatus, history: str) -> bool:
     """Could a task take over soon, as it says? A metric that fills would be filled at the record, in one go."""
-    following = standing.get("following") or {}
+    following = standing.following or {}
     if following.get("history") != history or "behind" not in following or following["filling"]:
         return False
     return bool(following["behind"] <= _NEAR_RECORDS)

@@ -1,11 +1,11 @@
 """How the tasks of a stream stand that is deepened, as the topic of positions tells it."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
+from railgun.cluster.copies import CopyState, TaskName
+from railgun.cluster.report_table import ReportTable
+from railgun.cluster.reports import CopyStatus, ReportError, UnitReport
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.spark.errors import HistoryError
 
@@ -16,10 +16,12 @@ StreamKey = tuple[str, int]
 
 
 class TaskStandings:
-    """positions: the topic.  stream: with the place of its first definition.  history, offer: which deepening, and
-    which offer of it, failures are to be of.
+    """Reads what units report from now on. What was reported before does not count: units report several times a
+    second.
 
-    What was said before this was made does not count: units say everything again every few seconds.
+    positions: the topic of reports.
+    stream: its name, and the place of its first definition.
+    history, offer: failures count if they are of this history, and of this offer of it.
     """
 
     def __init__(
@@ -28,51 +30,59 @@ class TaskStandings:
         self._transport, self._where = transport, TopicPartition(positions, 0)
         self._stream, self._history, self._offer = stream, history, offer
         self._next = transport.end_offset(*self._where)
-        self._standing: dict[tuple[str, int], dict[str, Any]] = {}
-        self._failures: dict[tuple[str, int], str] = {}
+        self._reports = ReportTable()
+        self._named: set[TaskName] = set()
 
-    def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[dict[str, Any]], bool]) -> None:
-        """Until something is so of all of them. Raises HistoryError for one that says why it cannot be."""
+    def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[CopyStatus], bool]) -> None:
+        """Return once something is so of every copy of these tasks. Raises HistoryError if a copy reports why it cannot
+        be.
+        """
+        names = [TaskName(*self._stream, *task) for task in tasks]
         while True:
             self.check()
-            if all(is_so(self._standing.get(task, {})) for task in tasks):
+            copies = [list(self._statuses(name)) for name in names]
+            if all(statuses and all(map(is_so, statuses)) for statuses in copies):
                 return
             time.sleep(_ASK_S)
 
     def check(self) -> None:
         """Read to the end: what was wrong may be mended since.
 
-        Raises HistoryError where a task says that it cannot be deepened.
+        Raises HistoryError if a task reports that it cannot be deepened.
         """
         while self._read():
             pass
-        for (name, at), failure in self._failures.items():
-            raise HistoryError(f"{self._stream[0]}/{name}/{at} cannot be deepened: {failure}")
+        for name in sorted(self._named):
+            for status in self._statuses(name):
+                failure = self._failure(status)
+                if failure:
+                    raise HistoryError(
+                        f"{name.stream}/{name.partitioner}/{name.partition} cannot be deepened: {failure}"
+                    )
+
+    def _statuses(self, name: TaskName) -> Iterable[CopyStatus]:
+        return (heard.status for heard in self._reports.copies(name))
 
     def _read(self) -> bool:
         if self._transport.end_offset(*self._where) <= self._next:
             return False
         fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
         for value in fetched.values():
-            standing = msgspec.json.decode(value)
-            if (standing["stream"], standing["created"]) == self._stream:
-                self._take(standing)
+            for status in self._taken(value).copies:
+                if (status.stream, status.created) == self._stream:
+                    self._named.add(status.task)
         self._next = fetched.next_offset
         return True
 
-    def _take(self, standing: dict[str, Any]) -> None:
-        task = standing["partitioner"], standing["partition"]
-        self._standing[task] = standing
-        failure = self._failure(standing)
-        if failure:
-            self._failures[task] = failure
-        else:
-            self._failures.pop(task, None)
+    def _taken(self, record: bytes) -> UnitReport:
+        try:
+            return self._reports.take(record)
+        except ReportError as error:
+            raise HistoryError(f"{self._where}: {error}") from None
 
-    def _failure(self, standing: dict[str, Any]) -> str:
-        following = standing.get("following") or {}
+    def _failure(self, status: CopyStatus) -> str:
+        following = status.following or {}
         of = following.get("history"), following.get("offer", "")
         if of == (self._history, self._offer) and following.get("failure"):
             return str(following["failure"])
-        state = str(standing.get("state", ""))
-        return state if state.startswith("failed") else ""
+        return f"failed: {status.failure}" if status.state is CopyState.FAILED else ""

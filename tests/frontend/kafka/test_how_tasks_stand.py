@@ -6,23 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from frontend.kafka import positions
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.reports import encode_report
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
+from railgun.unit.positions import IDLE_S
 from railgun.wire.records import Records
+from tests.cluster.some_reports import report, status
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
 from tests.frontend.serving import until
 from tests.frontend.topics.test_input_topic import define
 from tests.golden.promises import held, kind_of
-from tests.unit.local_units import SAID_AGAIN_S
 
 EVENTS = "/v1/streams/payments/events"
 Event = Callable[..., dict[str, Any]]
@@ -40,7 +41,6 @@ def _names(served: RunningFrontEnd) -> dict[str, Any]:
     return status
 
 
-# Units of tests say how they stand every half second.
 QUICK = Deadlines(silent_s=3.0)
 
 
@@ -67,7 +67,7 @@ def test_of_units_that_are_gone(
         cluster.stop_units(checkpoint=not is_killed)
         until(lambda: _cluster(served)[0] == {state: tasks})
         # The last thing that they said may be some time ago.
-        assert not is_killed or time.monotonic() - begun_s > deadlines.silent_s - 4 * SAID_AGAIN_S
+        assert not is_killed or time.monotonic() - begun_s > deadlines.silent_s - 4 * IDLE_S
         assert served.post(f"{EVENTS}?reply=none", [event() for _ in range(3)]).status_code == 202
         until(lambda: _cluster(served)[1:] == (0, 3 * len({"card", "*"})))
         later = cluster.serve()
@@ -94,13 +94,6 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(kafka: str) -> None:
     for change in missing_changes(catalog, definitions)[0]:
         catalog.apply(change)
     stream, topics = catalog.entry("s"), Topics(f"p{uuid.uuid4().hex[:12]}")
-    of_all = {
-        "stream": "s",
-        "created": stream.created,
-        "partitioner": "k",
-        "processed": 1,
-        "state": "running",
-    }
     with KafkaTransport(quick_settings(kafka)) as transport:
         transport.create_topic(topics.tasks("s", "k"), 2)
         for partition in range(2):
@@ -109,10 +102,11 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(kafka: str) -> None:
         try:
 
             def say(partition: int, **more: Any) -> None:
-                record = msgspec.json.encode({**of_all, "partition": partition, **more})
+                copy = status(created=stream.created, partition=partition, **more)
+                record = encode_report(report(copy, unit=partition))
                 entry = Entry(TopicPartition(topics.positions, 0), Records.of([record]), [b"%d" % partition])
                 transport.submit([entry]).result()
-                until(lambda: known.newest.get(("s", "k", partition), {}).items() >= more.items())
+                until(lambda: [each.status for each in known.reports.copies(copy.task)] == [copy])
 
             assert known.warming(stream) == {"n"}
             assert known.filled(stream, "n") == 0.0

@@ -1,0 +1,135 @@
+"""Decides, for each copy of a task that a unit has, whether it answers, from what all units report."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from railgun.cluster.answering import Answering
+from railgun.cluster.copies import CopyName, CopyReport, CopyState, TaskName
+from railgun.cluster.hearing import Hearing, Timing
+from railgun.cluster.reports import ReportError, decode_report
+from railgun.host.place import TaskKey
+from railgun.host.task_host import TaskHost
+from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.report_reader import Heard
+
+TIMING = Timing()
+_log = logging.getLogger("railgun.unit")
+
+
+class UnitCopies:
+    """One thread uses it.
+
+    name: the name of the unit's copies.
+    generation: when the unit started, as its reports name it.
+    drain: returns what was read of the topic of positions since the last call.
+    """
+
+    def __init__(
+        self,
+        name: CopyName,
+        generation: int,
+        drain: Callable[[], Sequence[Heard]],
+        timing: Timing = TIMING,
+        clock: Clock = CLOCK,
+    ) -> None:
+        self._name, self._generation, self._drain = name, generation, drain
+        self._timing, self._clock = timing, clock
+        self._hearing = Hearing(timing, clock.now())
+        self._answering: dict[TaskName, Answering] = {}
+        # By task and copy: the newest report, and when it was heard.
+        self._heard: dict[TaskName, dict[CopyName, tuple[float, CopyReport]]] = {}
+        self._is_leaving = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the unit's own reports have not come back for so long that it has to end."""
+        return self._hearing.is_lost(self._clock.now())
+
+    @property
+    def answers_anything(self) -> bool:
+        """Whether a copy of the unit answers."""
+        return any(each.is_answering for each in self._answering.values())
+
+    def write(self, interval_s: float) -> int:
+        """Return the number of a report that the unit writes now. interval_s: the next one follows within this time."""
+        return self._hearing.write(self._clock.now(), interval_s)
+
+    def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
+        """Take in the plan for this unit: its tasks, each with all its copies in order of preference.
+
+        A copy that is not planned any more leaves: `is_held` tells until when it has to stay.
+        """
+        now_s = self._clock.now()
+        names = {TaskName(*key): order for key, order in planned.items()}
+        for name, order in names.items():
+            copy = self._answering.get(name)
+            if copy is None or (copy.is_leaving and not self._is_leaving):
+                self._answering[name] = self._made(name, order)
+            else:
+                copy.follow(order, now_s)
+        for name, copy in self._answering.items():
+            if name not in names:
+                copy.leave(now_s)
+
+    def leave(self) -> None:
+        """Let all copies leave, because the unit stops."""
+        self._is_leaving = True
+        for copy in self._answering.values():
+            copy.leave(self._clock.now())
+
+    def is_held(self, key: TaskKey) -> bool:
+        """Whether a copy still answers, so that it cannot be closed yet."""
+        copy = self._answering.get(TaskName(*key))
+        return copy is not None and copy.is_answering
+
+    def forget(self, key: TaskKey) -> None:
+        """Forget a copy that was closed."""
+        self._answering.pop(TaskName(*key), None)
+
+    def decide(self, hosts: Iterable[TaskHost]) -> None:
+        """Take in what was heard, and set for each host whether it answers. The unit calls this in every round."""
+        for heard in self._drain():
+            self._hearing.look(heard.at_s)
+            for record in heard.records:
+                self._hear(record, heard.at_s)
+        now_s = self._clock.now()
+        for host in hosts:
+            copy = self._answering.get(TaskName(*host.place.key))
+            if copy is None or not host.is_running:
+                continue
+            answers = copy.decide(now_s, host.position, host.position + host.lag)
+            host.limit = None if answers else copy.limit.offset
+
+    def state(self, host: TaskHost) -> CopyState:
+        """Return what the copy of a host reports."""
+        if host.failure is not None:
+            return CopyState.FAILED
+        copy = self._answering.get(TaskName(*host.place.key))
+        if copy is None or not host.is_running:
+            return CopyState.BEHIND
+        return copy.state(self._clock.now())
+
+    def is_leaving(self, host: TaskHost) -> bool:
+        """Whether the copy of a host is about to close."""
+        copy = self._answering.get(TaskName(*host.place.key))
+        return copy is not None and copy.is_leaving
+
+    def _made(self, name: TaskName, order: Sequence[CopyName]) -> Answering:
+        made = Answering(self._name, order, self._timing, self._hearing)
+        for at_s, report in sorted(self._heard.get(name, {}).values(), key=lambda each: each[0]):
+            made.hear(report, at_s)
+        return made
+
+    def _hear(self, record: bytes, at_s: float) -> None:
+        try:
+            unit = decode_report(record)
+        except ReportError as error:
+            _log.warning("a report is left out: %s", error)
+            return
+        if unit.copy == self._name and unit.generation == self._generation:
+            self._hearing.read(unit.number, at_s)
+        for name, report in unit.by_task():
+            self._heard.setdefault(name, {})[report.copy] = at_s, report
+            copy = self._answering.get(name)
+            if copy is not None:
+                copy.hear(report, at_s)

@@ -1,0 +1,71 @@
+"""Reads the topic of positions in a thread of its own, so that reports are heard in time whatever the unit does."""
+
+import logging
+import threading
+from collections import deque
+from typing import NamedTuple, Self
+
+from railgun.messaging.errors import TransportClosedError, TransportError
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.unit.clock import CLOCK, Clock
+
+_RECORDS, _BYTES = 10_000, 4 << 20
+# The thread looks at least this often. Whoever follows it notices a pause by that.
+_LOOK_S = 0.05
+_AWAY_S = 0.1
+
+_log = logging.getLogger("railgun.unit")
+
+
+class Heard(NamedTuple):
+    """What was read at one look, which may be nothing. at_s: when, by the monotonic clock."""
+
+    at_s: float
+    records: list[bytes]
+
+
+class ReportReader:
+    """Reads the topic from its beginning on, for as long as its `with` block runs.
+
+    transport: used by nobody else, so that reports do not queue behind the logs of tasks.
+    """
+
+    def __init__(self, transport: Transport, where: TopicPartition, clock: Clock = CLOCK) -> None:
+        self._transport, self._where, self._clock = transport, where, clock
+        self._heard: deque[Heard] = deque()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Stop reading. The transport stays open."""
+        self._stopped.set()
+        self._thread.join()
+
+    def drain(self) -> list[Heard]:
+        """Return what was read since the last call, in order. One thread calls this."""
+        heard = []
+        while self._heard:
+            heard.append(self._heard.popleft())
+        return heard
+
+    def _run(self) -> None:
+        position: int | None = None
+        while not self._stopped.is_set():
+            records: list[bytes] = []
+            try:
+                if position is None:
+                    position = self._transport.start_offset(*self._where)
+                for fetched in self._transport.fetch({self._where: position}, _RECORDS, _BYTES, _LOOK_S):
+                    records += fetched.values()
+                    position = fetched.next_offset
+            except TransportClosedError:
+                return
+            except TransportError as error:
+                _log.warning("reports of other units cannot be read for now: %s", error)
+                self._stopped.wait(_AWAY_S)
+                # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
+            self._heard.append(Heard(self._clock.now(), records))

@@ -1,0 +1,42 @@
+"""Copies of tasks that have no others: they answer as soon as they have caught up, without hearing anybody."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.host.place import TaskKey
+from railgun.unit.copies import UnitCopies
+
+
+class LoneCopies:
+    """Stands in for `UnitCopies`."""
+
+    answers_anything = False
+
+    def write(self, interval_s: float) -> int:
+        return 1
+
+    def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
+        """The plan makes no difference."""
+
+    def forget(self, key: TaskKey) -> None:
+        """There is nothing to forget."""
+
+    def decide(self, hosts: Iterable[Any]) -> None:
+        """All answer."""
+
+    def is_held(self, key: TaskKey) -> bool:
+        return False
+
+    def is_leaving(self, host: Any) -> bool:
+        return False
+
+    def state(self, host: Any) -> CopyState:
+        if host.failure is not None:
+            return CopyState.FAILED
+        return CopyState.ANSWERING if host.is_ready else CopyState.BEHIND
+
+
+def lone_copies() -> UnitCopies:
+    """Return them under the name that units know."""
+    return cast(UnitCopies, LoneCopies())

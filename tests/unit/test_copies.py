@@ -1,0 +1,140 @@
+"""Two units with copies of the same tasks on a real broker: one answers, the other takes over, and no reply is lost."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.catalog import Catalog
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.host.place import TaskKey
+from railgun.unit.spread import spread
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.strategies.case import STREAM
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import SMALL, LocalUnit, awaited
+from tests.unit.processes import DEFINITIONS, event
+
+NAMES = [CopyName("node-1", 0), CopyName("node-2", 0)]
+
+
+class Planned:
+    """Every task has a copy on each unit; they are preferred in this order."""
+
+    def __init__(self, order: Sequence[CopyName]) -> None:
+        self.order = order
+
+    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
+        return dict.fromkeys(spread(catalog, 1), self.order)
+
+
+class Copies:
+    """A stream of four tasks, and units that each have a copy of all of them."""
+
+    def __init__(self, broker: str, folder: Path) -> None:
+        self.prefix = f"c{uuid.uuid4().hex[:12]}"
+        self.player = ClusterPlayer(broker, self.prefix)
+        self.player.apply(DEFINITIONS)
+        self._broker, self._folder = broker, folder
+        self.running: dict[CopyName, LocalUnit] = {}
+        self.sent = 0
+
+    def start(self, name: CopyName) -> LocalUnit:
+        unit = LocalUnit(
+            self._broker,
+            self.prefix,
+            self._folder / name.node,
+            name.unit,
+            1,
+            SMALL,
+            node=name.node,
+            assignments=Planned(NAMES),
+        )
+        self.running[name] = unit
+        awaited(lambda: unit.error is not None or unit.loop.is_ready)
+        return unit
+
+    def stop(self, name: CopyName, *, checkpoint: bool = True) -> None:
+        self.running.pop(name).stop(checkpoint=checkpoint)
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            self.player.score(event(self.sent))
+            self.sent += 1
+        self.player.flush()
+
+    def check(self) -> None:
+        """All replies have come, and are the oracle's."""
+        model, got = Oracle(DEFINITIONS).streams[STREAM], self.player.replies()
+        assert len(got) == self.sent
+        for number, reply in enumerate(got):
+            assert not differences(model.score(event(number)), reply), number
+
+    def states(self, name: CopyName) -> set[CopyState]:
+        """The states of a unit's copies."""
+        unit = self.running[name]
+        return {unit.copies.state(host) for host in list(unit.loop.hosts.values())}
+
+    def close(self) -> None:
+        for name in list(self.running):
+            self.stop(name)
+        self.player.close()
+
+
+@pytest.fixture
+def copies(kafka: str, tmp_path: Path) -> Iterator[Copies]:
+    opened = Copies(kafka, tmp_path)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_one_answers_and_the_other_takes_over_when_it_dies(copies: Copies) -> None:
+    first, second = NAMES
+    copies.start(first)
+    copies.start(second)
+    awaited(lambda: copies.states(first) == {CopyState.ANSWERING})
+    copies.send(300)
+    copies.check()
+    awaited(lambda: copies.states(second) == {CopyState.SILENT})
+    assert copies.player.front_end.repeats == 0
+    copies.stop(first, checkpoint=False)
+    copies.send(200)
+    copies.check()
+    assert copies.states(second) == {CopyState.ANSWERING}
+    # The first one comes back, catches up in silence, and answers again, since it is preferred.
+    copies.start(first)
+    copies.send(200)
+    awaited(lambda: copies.states(first) == {CopyState.ANSWERING})
+    awaited(lambda: copies.states(second) == {CopyState.SILENT})
+    copies.send(100)
+    copies.check()
+
+
+def test_a_unit_that_is_stopped_hands_over(copies: Copies) -> None:
+    first, second = NAMES
+    copies.start(first)
+    copies.start(second)
+    copies.send(300)
+    copies.check()
+    copies.stop(first)
+    awaited(lambda: copies.states(second) == {CopyState.ANSWERING}, 5)
+    copies.send(100)
+    copies.check()
+    assert copies.player.front_end.repeats == 0
+
+
+def test_both_end_in_the_same_state(copies: Copies) -> None:
+    first, second = (copies.start(name) for name in NAMES)
+    copies.send(500)
+    copies.check()
+    ends = {key: host.position for key, host in first.loop.hosts.items()}
+    awaited(lambda: {key: host.position for key, host in second.loop.hosts.items()} == ends)
+    for unit in (first, second):
+        unit.halt()
+    digests = [{key: host.task.digest() for key, host in unit.loop.hosts.items()} for unit in (first, second)]
+    assert len(digests[0]) == 4
+    assert digests[0] == digests[1]
