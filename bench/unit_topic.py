@@ -6,7 +6,6 @@ Prints the figure with the median and the spread over the runs, and at the end o
 says what the figure is.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from bench.records import RecordMaker
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT, Workload
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.reports import decode_report
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
@@ -66,7 +66,8 @@ def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) 
             continue
         # One by one: only the first of those that are fetched together says when it came.
         for fetched in log.fetch({positions: offset}, 1, 1 << 20, 1.0):
-            replied, now_ms = json.loads(fetched.values()[0])["replied"], fetched.appended_ms
+            copies = decode_report(fetched.values()[0]).copies
+            replied, now_ms = sum(copy.replied for copy in copies), fetched.appended_ms
             offset = fetched.next_offset
             # From the last report before `first` (or from the first of all): the next may be of the end already.
             if replied < first or not begun[0]:
@@ -82,14 +83,13 @@ def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
         '[logging]\nlevel = "warning"\n',
         encoding="utf-8",
     )
-    place = ["--node-folder", str(folder / "data"), "--index", "0", "--units", "1"]
-    command = [sys.executable, "-m", "railgun.unit", *place, "--config", str(config)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--data", str(folder / "data")]
+    process = subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.DEVNULL)
     try:
         yield
     finally:
-        process.kill()
-        process.communicate()
+        process.terminate()
+        process.wait()
 
 
 def unit_topic(report: Report) -> None:

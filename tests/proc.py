@@ -17,6 +17,17 @@ def children(pid: int) -> list[int]:
     return [int(child) for line in of_threads(pid, "children") for child in line.split()]
 
 
+def units(node: int) -> list[int]:
+    """The processes of a node's units."""
+    return [child for child in children(node) if "railgun.unit" in _words(child)]
+
+
+def _words(pid: int) -> list[str]:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    return []
+
+
 def state_of(stat: str) -> str:
     """The letter of a `stat` file: "Z" of a process that ended and that nobody has asked after."""
     return stat.rpartition(")")[2].split()[0]

@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -48,7 +49,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.unit.node_server import serving
     from railgun.unit.node_telemetry import NodeCollector
     from railgun.unit.parent import Parent
-    from railgun.unit.process import node_name
     from railgun.unit.supervisor import NODE_READY, Supervisor
 
     raise_open_files_limit()
@@ -77,14 +77,24 @@ def execute(arguments: argparse.Namespace) -> int:
 
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
-    supervisor = Supervisor(folder, units, extra)
+    leader = [
+        sys.executable,
+        "-m",
+        "railgun.leader",
+        "--node-folder",
+        str(folder),
+        "--units",
+        str(units),
+        *extra,
+    ]
+    supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
     collector = NodeCollector(supervisor.units, folder, __version__)
     with (
         logging_as(settings.logging),
         serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
     ):
         shown = counted(units, "unit")
-        log.info("node %s: %s, broker %s; %s/metrics", node_name(settings), shown, cluster.broker, url)
+        log.info("%s, broker %s; %s/metrics", shown, cluster.broker, url)
         compile_kernels()
         loaded.set()
         for number in (signal.SIGTERM, signal.SIGINT):

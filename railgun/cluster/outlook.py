@@ -76,7 +76,7 @@ class Outlook:
     def view(self, tasks: Mapping[TaskName, bool], now_s: float) -> ClusterView:
         """Return what the steps of the plan are computed from.
 
-        tasks: all tasks of the catalogue, and of each whether its log has no events.
+        tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
         """
         nodes = [
             NodeView(

@@ -51,7 +51,7 @@ class TaskView:
 
     heard: its copies that are heard at present.
     lag: how many records each node that lists data of the task has to catch up, by the node's name.
-    is_new: whether its log has no records.
+    is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
     waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
     barred: nodes that had a copy and lost it.
     """

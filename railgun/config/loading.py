@@ -118,13 +118,25 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, 
         if variable.startswith(_PASSED_VARIABLE):
             continue
         key = by_variable.get(variable)
+        for name in _REPLACED:
+            if variable == ENVIRONMENT_PREFIX + name.upper().replace(".", "__"):
+                raise ConfigError(variable, _REPLACED[name])
         if key is None:
             raise ConfigError(variable, f"unknown setting; {_meant(variable, by_variable)}")
         yield variable, key, key.kind.from_text(environment[variable])
 
 
+_BY_PLAN = (
+    "nodes share tasks by a plan that they make themselves (docs/operations.md, Several nodes); leave it out"
+)
+_REPLACED = {"cluster.node_index": _BY_PLAN, "cluster.node_count": _BY_PLAN}
+"""Settings that were there before, and what is there instead."""
+
+
 def _key(place: str, full_name: str) -> Key:
     key = KEYS.get(full_name)
+    if full_name in _REPLACED:
+        raise ConfigError(place, _REPLACED[full_name])
     if key is None:
         own = {str(key): key.name for key in KEYS.values() if key.section == full_name.partition(".")[0]}
         near = nearest(full_name.partition(".")[2], own.values())

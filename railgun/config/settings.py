@@ -78,12 +78,20 @@ class EngineSettings:
 class ClusterSettings:
     """A cluster on Kafka: its broker, its topics, its nodes.
 
-    broker: HOST:PORT, or several with commas.  replication: of new topics; -1 leaves it to the broker.
-    log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.  node_name: "auto" is
-    the name of the machine.  node_index, node_count: which of how many nodes share the tasks.  units: processes of a
-    node; 0: one for each core.  positions_interval_ms:
-    between two reports of how tasks stand.  metrics_host, metrics_port: where a node says how it is; port 0 lets the
-    system choose.  drop_grace_s: how long topics and folders outlive a dropped stream.
+    broker: HOST:PORT, or several with commas.
+    replication: of new topics; -1 leaves it to the broker.
+    log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.
+    node_name: "auto" is the name of the machine at the first start.
+    units: processes of a node; 0: one for each core.
+    rack: copies of a task are on nodes of different racks, as far as there are.
+    copies: of each task, as far as there are nodes.
+    takeover_s: a copy that is silent for this long answers no more; another does.
+    session_timeout_s: a node that is not heard for this long is away.
+    replace_after_s: copies of a node that is away for this long are made elsewhere.
+    moves_limit: how many copies are made at once.
+    positions_interval_ms: between two reports of how tasks stand.
+    metrics_host, metrics_port: where a node says how it is; port 0 lets the system choose.
+    drop_grace_s: how long topics and folders outlive a dropped stream.
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
     """
 
@@ -93,8 +101,12 @@ class ClusterSettings:
     log_retention: int | None = lasting(_HOUR_MS)
     node_name: str = text("auto")
     units: int = whole(0, 0, 1_024)
-    node_index: int = whole(0, 0, 1_023)
-    node_count: int = whole(1, 1, 1_024)
+    rack: str = text("")
+    copies: int = whole(2, 1, 100)
+    takeover_s: float = seconds(1.0, 100, _HOUR_MS)
+    session_timeout_s: float = seconds(10.0, 1_000, _HOUR_MS)
+    replace_after_s: float = seconds(300.0, 1_000, 24 * _HOUR_MS)
+    moves_limit: int = whole(4, 1, 10_000)
     positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)
     metrics_host: str = text("127.0.0.1")
     metrics_port: int = whole(0, 0, 65_535)

@@ -22,6 +22,8 @@ _RECORDS, _BYTES = 10_000, 4 << 20
 # A round waits for records no longer than this.
 _WAIT_S = 0.1
 _MEMBERS_S = 1.0
+# So long the first leader of all waits for nodes that have data.
+_FIRST_S = 3.0
 # This much of a log is looked through for events.
 _PEEKED_RECORDS, _PEEKED_BYTES = 1_000, 1 << 20
 
@@ -62,8 +64,7 @@ class Leading:
         self._ends: dict[TopicPartition, int] = {}
         self._members_s = -math.inf
         self._members: set[str] = set()
-        # Tasks without a place, and whether their logs have no events.
-        self._new: dict[TaskName, bool] = {}
+        self._began_s = now_s()
 
     @property
     def leads(self) -> bool:
@@ -166,14 +167,16 @@ class Leading:
             self._plan.take(record)
 
     def _tasks(self) -> Mapping[TaskName, bool]:
-        """All tasks, and whether their logs have no events."""
-        names = list(_names(self._catalog()))
+        """All tasks, and whether nobody can have data of them: no plan has named them.
+
+        Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
+        """
         placed = self.plan.copies
-        self._new = {name: is_new for name, is_new in self._new.items() if not placed.get(name)}
-        for name in names:
-            if not placed.get(name) and self._new.get(name, True):
-                self._new[name] = not self._has_events(name)
-        return {name: self._new.get(name, False) for name in names}
+        waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
+        return {
+            name: not placed.get(name) and not (waits and self._has_events(name))
+            for name in _names(self._catalog())
+        }
 
     def _has_events(self, name: TaskName) -> bool:
         where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)

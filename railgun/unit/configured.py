@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-from railgun.cluster.copies import CopyName
 from railgun.config.kinds import ConfigError
 from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.task.settings import TaskSettings
-from railgun.unit.spread import Spread
 
 
 def task_settings(settings: EngineSettings) -> TaskSettings:
@@ -46,23 +44,5 @@ def for_shared_consumer(settings: KafkaSettings) -> KafkaSettings:
 
 
 def units_of(cluster: ClusterSettings) -> int:
-    """Return how many processes a node has.
-
-    Raises ConfigError if nodes could disagree about which unit runs which task.
-    """
-    if cluster.node_index >= cluster.node_count:
-        raise ConfigError(
-            "cluster.node_index",
-            f"there are {cluster.node_count} nodes (cluster.node_count), numbered from 0 on; there is no "
-            f"{cluster.node_index}",
-        )
-    if cluster.node_count > 1 and not cluster.units:
-        raise ConfigError(
-            "cluster.units", "with several nodes, say how many units each of them has: the same for all"
-        )
+    """Return how many processes a node has."""
     return cluster.units or processors()
-
-
-def share_of(cluster: ClusterSettings, name: CopyName, units: int) -> Spread:
-    """Return which tasks a unit of a node's `units` runs. Tasks are dealt out over the units of all nodes."""
-    return Spread(cluster.node_index * units + name.unit, cluster.node_count * units, name)

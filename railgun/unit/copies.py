@@ -1,4 +1,4 @@
-"""Decides, for each copy of a task that a unit has, whether it answers, from what all units report."""
+"""What a unit makes of what it reads: the plan, and for each of its copies whether it answers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, TaskName
 from railgun.cluster.hearing import Hearing, Timing
-from railgun.cluster.reports import ReportError, decode_report
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import PlanReader, RecordError
+from railgun.cluster.reports import ReportError, UnitReport, decode_report
 from railgun.host.place import TaskKey
 from railgun.host.task_host import TaskHost
+from railgun.messaging.transport import Fetched
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.report_reader import Heard
 
@@ -21,7 +24,8 @@ class UnitCopies:
 
     name: the name of the unit's copies.
     generation: when the unit started, as its reports name it.
-    drain: returns what was read of the topic of positions since the last call.
+    drain: returns what was read of the topics since the last call.
+    assignment: the topic of the plan. The others have reports.
     """
 
     def __init__(
@@ -29,16 +33,23 @@ class UnitCopies:
         name: CopyName,
         generation: int,
         drain: Callable[[], Sequence[Heard]],
+        assignment: str,
         timing: Timing = TIMING,
         clock: Clock = CLOCK,
     ) -> None:
         self._name, self._generation, self._drain = name, generation, drain
+        self._assignment, self._plan = assignment, PlanReader()
         self._timing, self._clock = timing, clock
         self._hearing = Hearing(timing, clock.now())
         self._answering: dict[TaskName, Answering] = {}
         # By task and copy: the newest report, and when it was heard.
         self._heard: dict[TaskName, dict[CopyName, tuple[float, CopyReport]]] = {}
         self._is_leaving = False
+
+    @property
+    def plan(self) -> Plan:
+        """The newest plan."""
+        return self._plan.plan
 
     @property
     def is_lost(self) -> bool:
@@ -90,8 +101,8 @@ class UnitCopies:
         """Take in what was heard, and set for each host whether it answers. The unit calls this in every round."""
         for heard in self._drain():
             self._hearing.look(heard.at_s)
-            for record in heard.records:
-                self._hear(record, heard.at_s)
+            for fetched in heard.fetched:
+                self._take(fetched, heard.at_s)
         now_s = self._clock.now()
         for host in hosts:
             copy = self._answering.get(TaskName(*host.place.key))
@@ -120,12 +131,17 @@ class UnitCopies:
             made.hear(report, at_s)
         return made
 
-    def _hear(self, record: bytes, at_s: float) -> None:
-        try:
-            unit = decode_report(record)
-        except ReportError as error:
-            _log.warning("a report is left out: %s", error)
-            return
+    def _take(self, fetched: Fetched, at_s: float) -> None:
+        for record in fetched.values():
+            try:
+                if fetched.where.topic == self._assignment:
+                    self._plan.take(record)
+                else:
+                    self._hear(decode_report(record), at_s)
+            except (RecordError, ReportError) as error:
+                _log.warning("%s: a record is left out: %s", fetched.where, error)
+
+    def _hear(self, unit: UnitReport, at_s: float) -> None:
         if unit.copy == self._name and unit.generation == self._generation:
             self._hearing.read(unit.number, at_s)
         for name, report in unit.by_task():

@@ -27,13 +27,13 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.errors import LogGapError
 from railgun.task.settings import TaskIdentity
+from railgun.unit.assignments import Assignments
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import TIMING, UnitCopies
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.positions import Positions
-from railgun.unit.spread import Assignments
 
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
 # takes.
@@ -84,6 +84,7 @@ class UnitLoop:
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
         self._changed = False
+        self._assigned_version = 0
         self._snapshot: Snapshot | None = None
         self._fetched: deque[Fetched] = deque()
         # What silent copies may not process yet.
@@ -110,6 +111,7 @@ class UnitLoop:
         hosts = self.hosts.values()
         return (
             self._snapshot is not None
+            and self._assigned_version > 0
             and self._hosts.are_open
             and (not self._changed or self._has_all())
             and all(host.failure or self._has_caught_up(host) for host in hosts)
@@ -139,7 +141,7 @@ class UnitLoop:
         """Do one round: apply changes of the catalogue, process what was read from the log, and do what
         else is due.
         """
-        if self._changed or any(not self._copies.is_held(key) for key in self._leaving):
+        if self._has_to_reassign():
             self._changed = False
             self._reassign()
         self._hosts.advance()
@@ -263,9 +265,17 @@ class UnitLoop:
 
     # --- assignment --------------------------------------------------------------------------------
 
+    def _has_to_reassign(self) -> bool:
+        return self._newest is not None and (
+            self._changed
+            or self._assignments.version != self._assigned_version
+            or any(not self._copies.is_held(key) for key in self._leaving)
+        )
+
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
+        self._assigned_version = self._assignments.version
         planned = self._assignments.mine(snapshot.catalog)
         self._copies.follow(planned)
         self._leaving = {key for key in self.hosts if key not in planned and self._has_to_stay(key, snapshot)}

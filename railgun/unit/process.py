@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import platform
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from railgun.cluster.copies import CopyName
+from railgun.cluster.hearing import Timing
 from railgun.config.settings import Settings
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
@@ -24,15 +24,18 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
-from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
+from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import for_shared_consumer, kafka_settings, share_of, task_settings
+from railgun.unit.configured import for_shared_consumer, kafka_settings, task_settings
 from railgun.unit.copies import UnitCopies
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
+from railgun.unit.identity import node_identity
 from railgun.unit.loop import UnitLoop
 from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
@@ -89,15 +92,6 @@ class UnitPlace:
     units: int
 
 
-def node_name(settings: Settings) -> str:
-    """Return the node's name in reports."""
-    cluster = settings.cluster
-    if cluster.node_name != "auto":
-        return cluster.node_name
-    machine = platform.node() or "node"
-    return machine if cluster.node_count == 1 else f"{machine}-{cluster.node_index}"
-
-
 def run_unit(
     settings: Settings,
     place: UnitPlace,
@@ -120,16 +114,24 @@ def run_unit(
             drop_grace_s=cluster.drop_grace_s,
             log_retention_ms=cluster.log_retention,
         ) as registry,
-        ReportReader(reports, TopicPartition(registry.topics.positions, 0)) as reader,
+        ReportReader(
+            reports,
+            [TopicPartition(registry.topics.positions, 0), TopicPartition(registry.topics.assignment, 0)],
+        ) as reader,
     ):
         sending = Sending(transport, registry.topics)
-        name, generation = CopyName(node_name(settings), place.index), time.time_ns() // 1_000_000
-        reports.create_topic(registry.topics.positions, 1, TopicSettings(is_compacted=True))
-        copies = UnitCopies(name, generation, reader.drain)
+        place.folder.mkdir(parents=True, exist_ok=True)
+        identity = node_identity(place.folder, cluster.node_name)
+        name, generation = CopyName(identity.name, place.index), time.time_ns() // 1_000_000
+        make_topics(reports, registry.topics)
+        copies = UnitCopies(
+            name, generation, reader.drain, registry.topics.assignment, Timing(takeover_s=cluster.takeover_s)
+        )
+        assignments = PlannedTasks(name, identity.folder, lambda: copies.plan)
         positions = Positions(
             reports, registry.topics, name, generation, copies, cluster.positions_interval_ms / 1000
         )
-        loop = _made(settings, place, transport, registry, sending, copies, positions)
+        loop = _made(settings, place, transport, registry, sending, assignments, copies, positions)
         telemetry = UnitTelemetry(sending.figures, copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
@@ -174,6 +176,7 @@ def _made(
     transport: KafkaTransport,
     registry: KafkaRegistry,
     sending: Sending,
+    assignments: Assignments,
     copies: UnitCopies,
     positions: Positions,
 ) -> UnitLoop:
@@ -192,7 +195,7 @@ def _made(
     return UnitLoop(
         transport,
         registry.topics,
-        share_of(cluster, CopyName(node_name(settings), place.index), place.units),
+        assignments,
         positions,
         sending.figures,
         copies,

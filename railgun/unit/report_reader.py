@@ -1,12 +1,15 @@
-"""Reads the topic of positions in a thread of its own, so that reports are heard in time whatever the unit does."""
+"""Reads the topics through which nodes hear of one another in a thread of its own, so that what they say is heard in
+time whatever the unit does.
+"""
 
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from railgun.messaging.errors import TransportClosedError, TransportError
-from railgun.messaging.transport import TopicPartition, Transport
+from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.unit.clock import CLOCK, Clock
 
 _RECORDS, _BYTES = 10_000, 4 << 20
@@ -21,16 +24,16 @@ class Heard(NamedTuple):
     """What was read at one look, which may be nothing. at_s: when, by the monotonic clock."""
 
     at_s: float
-    records: list[bytes]
+    fetched: list[Fetched]
 
 
 class ReportReader:
-    """Reads the topic from its beginning on, for as long as its `with` block runs.
+    """Reads topics from their beginning on, for as long as its `with` block runs.
 
     transport: used by nobody else, so that reports do not queue behind the logs of tasks.
     """
 
-    def __init__(self, transport: Transport, where: TopicPartition, clock: Clock = CLOCK) -> None:
+    def __init__(self, transport: Transport, where: Sequence[TopicPartition], clock: Clock = CLOCK) -> None:
         self._transport, self._where, self._clock = transport, where, clock
         self._heard: deque[Heard] = deque()
         self._stopped = threading.Event()
@@ -53,19 +56,18 @@ class ReportReader:
         return heard
 
     def _run(self) -> None:
-        position: int | None = None
+        positions: dict[TopicPartition, int] = {}
         while not self._stopped.is_set():
-            records: list[bytes] = []
+            found: list[Fetched] = []
             try:
-                if position is None:
-                    position = self._transport.start_offset(*self._where)
-                for fetched in self._transport.fetch({self._where: position}, _RECORDS, _BYTES, _LOOK_S):
-                    records += fetched.values()
-                    position = fetched.next_offset
+                if not positions:
+                    positions = {where: self._transport.start_offset(*where) for where in self._where}
+                found = self._transport.fetch(positions, _RECORDS, _BYTES, _LOOK_S)
+                positions |= {fetched.where: fetched.next_offset for fetched in found}
             except TransportClosedError:
                 return
             except TransportError as error:
                 _log.warning("reports of other units cannot be read for now: %s", error)
                 self._stopped.wait(_AWAY_S)
                 # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
-            self._heard.append(Heard(self._clock.now(), records))
+            self._heard.append(Heard(self._clock.now(), found))

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from railgun.unit.identity import AUTO, IDENTITY, node_identity
 from railgun.unit.parent import METRICS
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
@@ -26,7 +27,7 @@ _LOCK = "node.lock"
 _PID_BYTES_MAX = 32
 # A node's folder may hold these before a node has run there: what a backfill has built, and what file systems put
 # there.
-_OWN = {"backfill", "lost+found"}
+_OWN = {"backfill", "lost+found", IDENTITY}
 NODE_READY = "ready"
 """What a node prints whenever all its units have caught up."""
 
@@ -39,14 +40,16 @@ class NodeFolderError(Exception):
 
 
 class UnitProcess:
-    """The process of one unit.
+    """The process of one unit, or of what else a node runs.
 
+    name: what it is called in the log.
     heartbeat: its last heartbeat; empty before the first one.
     starts: how often it was started.
     """
 
-    def __init__(self, index: int, command: Sequence[str]) -> None:
+    def __init__(self, index: int, command: Sequence[str], name: str = "") -> None:
         self.index, self._command = index, list(command)
+        self._name = name or f"unit {index}"
         self.heartbeat: dict[str, Any] = {}
         self.starts = 0
         self._backoff_s, self._due_s, self._started_s = BACKOFF_S, 0.0, 0.0
@@ -104,7 +107,7 @@ class UnitProcess:
         try:
             code = process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _log.error("unit %d did not stop in time and is killed", self.index)
+            _log.error("%s did not stop in time and is killed", self._name)
             process.kill()
             code = process.wait()
         self._let_go(process)
@@ -131,7 +134,7 @@ class UnitProcess:
                 else:
                     self.heartbeat = heard
             except msgspec.MsgspecError:
-                _log.warning("unit %d said %r", self.index, line[:200])
+                _log.warning("%s said %r", self._name, line[:200])
 
     def _died(self, code: int) -> None:
         process, self._process = self._process, None
@@ -140,7 +143,7 @@ class UnitProcess:
         now_s = time.monotonic()
         if now_s - self._started_s >= HEALTHY_S:
             self._backoff_s = BACKOFF_S
-        _log.error("unit %d ended with %d; it is started again in %.1f s", self.index, code, self._backoff_s)
+        _log.error("%s ended with %d; it is started again in %.1f s", self._name, code, self._backoff_s)
         self._due_s = now_s + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
 
@@ -154,13 +157,25 @@ class UnitProcess:
 
 
 class Supervisor:
-    """Supervises the units of a node's folder, which it locks. Raises NodeFolderError if another node
-    has locked it.
+    """Supervises the units of a node's folder, which it locks, and the process that takes part in the group of nodes.
+
+    name: `cluster.node_name`.
+    leader: the command of that process; empty if there is none.
+    Raises NodeFolderError if another node has locked the folder, and IdentityError.
     """
 
-    def __init__(self, folder: Path, units: int, extra: Sequence[str] = ()) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        units: int,
+        extra: Sequence[str] = (),
+        *,
+        name: str = AUTO,
+        leader: Sequence[str] = (),
+    ) -> None:
+        self._folder, self._name = folder, name
         self.units = [UnitProcess(index, _command(folder, index, units, extra)) for index in range(units)]
+        self._others = [UnitProcess(units, leader, "the leader's process")] if leader else []
 
     @property
     def is_ready(self) -> bool:
@@ -179,20 +194,22 @@ class Supervisor:
         interval_s: how often the units are watched, in seconds.
         """
         with _held(self._folder):
-            was_ready = False
+            # The units read it, and must not make one each.
+            node_identity(self._folder, self._name)
+            processes, was_ready = [*self._others, *self.units], False
             try:
                 while not stopped.wait(interval_s):
-                    for unit in self.units:
-                        unit.watch()
+                    for process in processes:
+                        process.watch()
                     if self.is_ready and not was_ready:
                         _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
                         on_ready()
                     was_ready = self.is_ready
             finally:
-                for unit in self.units:
-                    unit.ask_to_stop()
+                for process in processes:
+                    process.ask_to_stop()
                 deadline_s = time.monotonic() + STOP_S
-                codes = [unit.end(deadline_s) for unit in self.units]
+                codes = [process.end(deadline_s) for process in processes]
         return not any(codes)
 
 

@@ -17,9 +17,8 @@ from railgun.cli.frontend import FRONTEND
 from railgun.cli.node import NODE
 from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
-from railgun.cluster.copies import CopyName
 from railgun.config.loading import load_settings
-from railgun.unit.configured import share_of, units_of
+from railgun.unit.configured import units_of
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -56,18 +55,16 @@ def test_commands_and_settings_are_ones_that_railgun_takes(name: str) -> None:
     load_settings(None, service.get("environment", {}))
 
 
-def test_the_nodes_share_the_tasks() -> None:
-    shares = []
+def test_each_node_has_a_name_and_units_of_its_own() -> None:
+    names = set()
     for name in NODES:
         service = _services()[name]
         environment = {**service["environment"], "RAILGUN_CLUSTER__UNITS": service["command"][-1]}
         assert service["command"][-2] == "--units"
         cluster = load_settings(None, environment).cluster
-        units = units_of(cluster)
-        shares += [vars(share_of(cluster, CopyName("n", index), units)) for index in range(units)]
-    assert [(share["_index"], share["_units"]) for share in shares] == [
-        (index, len(shares)) for index in range(len(shares))
-    ]
+        assert units_of(cluster) == 1
+        names.add(cluster.node_name)
+    assert len(names) == len(NODES)
 
 
 def test_ports_and_health_checks_agree() -> None:

@@ -19,6 +19,7 @@ from tests.oracle.stream import Oracle
 from tests.reliability.poison import poisons
 from tests.reliability.small_disk import SmallDisk
 from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.fixed_plan import write_plan
 from tests.unit.local_units import SMALL, awaited, local_units
 from tests.unit.processes import DEFINITIONS, event, unit_process, write_config
 
@@ -74,11 +75,14 @@ def with_zombies(player: ClusterPlayer, broker: str, folder: Path, times: int, s
 
     player.apply(DEFINITIONS)
     with ExitStack() as stack:
-        nodes = []
+        nodes, places = [], []
         for name in ("a", "b"):
             (folder / name).mkdir()
             config = write_config(folder / name, broker, prefix_of(player), f'node_name = "{name}"')
-            nodes.append(stack.enter_context(unit_process(folder / name / "data", config)))
+            places.append((config, folder / name / "data"))
+        write_plan(places)
+        for config, data in places:
+            nodes.append(stack.enter_context(unit_process(data, config, is_planned=False)))
             send(20)
             player.front_end.await_all()
         for turn in range(times):

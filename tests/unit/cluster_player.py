@@ -1,10 +1,11 @@
 """A stream of a real cluster, as the oracle's steps see it. Events in a row are all under way at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.copies import TaskName
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -24,6 +25,10 @@ class PositionReader:
         self._offset = 0
         self._reports = ReportTable()
         self.newest: dict[tuple[str, str, int], HeardCopy] = {}
+
+    def copies(self, task: TaskName) -> Iterable[HeardCopy]:
+        """What was last heard of each copy of a task."""
+        return self._reports.copies(task)
 
     def read(self) -> None:
         """Take what is new."""

@@ -15,6 +15,7 @@ from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
+from railgun.unit.assignments import Assignments
 from railgun.unit.clock import IdleMeter
 from railgun.unit.configured import for_shared_consumer
 from railgun.unit.copies import UnitCopies
@@ -24,7 +25,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.spread import Assignments, Spread
+from tests.unit.fixed_plan import FixedSpread
 
 QUICK = {"fetch.wait.max.ms": 30}
 # Of tasks of which many are open at a time, with checkpoints among the events of a short test.
@@ -68,8 +69,8 @@ class LocalUnit:
         self._reports = KafkaTransport(quick_settings(broker))
         self._reports.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         name, generation = CopyName(node, index), time.time_ns() // 1_000_000
-        self._reader = ReportReader(self._reports, TopicPartition(topics.positions, 0))
-        self.copies = UnitCopies(name, generation, self._reader.drain)
+        self._reader = ReportReader(self._reports, [TopicPartition(topics.positions, 0)])
+        self.copies = UnitCopies(name, generation, self._reader.drain, topics.assignment)
         self.sending = Sending(self.transport, topics)
         waiting = IdleMeter()
         environment = TaskEnvironment(used_s=waiting.used_s)
@@ -78,7 +79,7 @@ class LocalUnit:
         self.loop = UnitLoop(
             self.transport,
             topics,
-            assignments or Spread(index, units, name),
+            assignments or FixedSpread(index, units, name),
             Positions(self._reports, topics, name, generation, self.copies, 0.01),
             self.sending.figures,
             self.copies,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.forked import ROOT, Forked
+from tests.unit.fixed_plan import write_plan
 
 __all__ = ["DEFINITIONS", "ROOT", "event", "unit_process", "write_config"]
 
@@ -76,9 +77,13 @@ def unit_process(
     units: int = 1,
     before: Sequence[str] = (),
     module: str = "railgun.unit",
+    *,
+    is_planned: bool = True,
 ) -> Iterator["subprocess.Popen[bytes] | Forked"]:
     """One unit; killed at the end of the block, if it still runs. before: words to put before its command; with none it
-    is forked.  module: what runs it."""
+    is forked.  module: what runs it.  is_planned: whether a plan is written that gives it all tasks that there are."""
+    if is_planned:
+        write_plan([(config, folder)], units)
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
     words = [*place, "--config", str(config)]
     streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}

@@ -1,33 +1,21 @@
 """Two units with copies of the same tasks on a real broker: one answers, the other takes over, and no reply is lost."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.host.place import TaskKey
-from railgun.unit.spread import spread
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.strategies.case import STREAM
 from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.fixed_plan import FixedPlan
 from tests.unit.local_units import SMALL, LocalUnit, awaited
 from tests.unit.processes import DEFINITIONS, event
 
 NAMES = [CopyName("node-1", 0), CopyName("node-2", 0)]
-
-
-class Planned:
-    """Every task has a copy on each unit; they are preferred in this order."""
-
-    def __init__(self, order: Sequence[CopyName]) -> None:
-        self.order = order
-
-    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
-        return dict.fromkeys(spread(catalog, 1), self.order)
 
 
 class Copies:
@@ -50,7 +38,7 @@ class Copies:
             1,
             SMALL,
             node=name.node,
-            assignments=Planned(NAMES),
+            assignments=FixedPlan(NAMES),
         )
         self.running[name] = unit
         awaited(lambda: unit.error is not None or unit.loop.is_ready)

@@ -24,8 +24,8 @@ from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
-from railgun.unit.spread import Spread
 from reservoir.executor import run_job
+from tests.unit.fixed_plan import FixedSpread
 from tests.unit.lone_copies import lone_copies
 
 _DEFINITIONS = """
@@ -112,7 +112,7 @@ def _loop(
     return UnitLoop(
         cast(Transport, EmptyLog()),
         Topics(),
-        Spread(0, 1, CopyName("node-1", 0)),
+        FixedSpread(0, 1, CopyName("node-1", 0)),
         cast(Positions, SilentPositions()),
         UnitFigures(),
         lone_copies(),

@@ -23,7 +23,7 @@ from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
 from tests.halting import halt
-from tests.proc import children, runs
+from tests.proc import children, runs, units
 
 ROOT = Path(__file__).parents[3]
 EVENTS = "/v1/streams/payments/events"
@@ -144,7 +144,7 @@ def test_a_server_that_is_killed_takes_its_node_with_it(kafka: str, tmp_path: Pa
     with _serving(tmp_path, "--config", str(settings)) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
         (node,) = children(process.pid)
-        (unit,) = children(node)
+        (unit,) = units(node)
         process.kill()
         until(lambda: not runs(node) and not runs(unit))
 
@@ -152,7 +152,7 @@ def test_a_server_that_is_killed_takes_its_node_with_it(kafka: str, tmp_path: Pa
 def test_a_unit_that_is_stopped_makes_503s_and_no_memory(kafka: str, tmp_path: Path, event: Event) -> None:
     with _serving(tmp_path, "--broker", kafka) as (process, client):
         assert client.post(f"{EVENTS}?timeout_ms=200000", json=event()).status_code == 200
-        (unit,) = [unit for node in children(process.pid) for unit in children(node)]
+        (unit,) = [unit for node in children(process.pid) for unit in units(node)]
         with ThreadPoolExecutor(_ARRAYS) as pool:
             halt(unit)
             try:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-_FILE = "node.json"
+IDENTITY = "node.json"
+"""The file with it."""
 AUTO = "auto"
 
 
@@ -36,7 +37,7 @@ def node_identity(data: Path, configured: str) -> Identity:
         container the machine's name changes with each start.
     Raises IdentityError, and OSError.
     """
-    path = data / _FILE
+    path = data / IDENTITY
     kept = _read(path)
     name = configured if configured != AUTO else (kept.name if kept else "") or platform.node() or "node"
     identity = Identity(name, kept.folder if kept else uuid.uuid4().hex)

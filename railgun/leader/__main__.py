@@ -1,0 +1,66 @@
+"""`python -m railgun.leader`: takes part in the group of nodes, as the supervisor of a node starts it."""
+
+import argparse
+import logging
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from railgun.leader.leading import Leading
+from railgun.leader.process import LeaderPlace, run_leader
+from railgun.logs.setup import logging_as
+from railgun.messaging.errors import TransportError
+from railgun.registry.errors import RegistryError
+from railgun.unit.__main__ import settings_of
+from railgun.unit.ending import DEADLINES, Ending
+from railgun.unit.identity import node_identity
+from railgun.unit.parent import Parent
+from railgun.unit.process import stop_when_asked
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("railgun.leader", description=__doc__)
+    parser.add_argument("--node-folder", type=Path, required=True)
+    parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--config")
+    parser.add_argument("--broker")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run until asked to stop. Returns 0; or 1 after an error, when the supervisor starts the process again."""
+    arguments = _arguments(words)
+    settings = settings_of(arguments.config, arguments.broker)
+    stopped = threading.Event()
+    stop_when_asked(stopped)
+    parent = Parent(stopped)
+    identity = node_identity(arguments.node_folder, settings.cluster.node_name)
+    place = LeaderPlace(arguments.node_folder, identity, arguments.units)
+    said: list[bytes] = []
+
+    def tell(leading: Leading) -> None:
+        """Tell the supervisor what has changed."""
+        line = _encode({"version": 1, "ready": True, "leads": leading.leads, "plan": leading.plan.epoch})
+        if said != [line]:
+            said[:] = [line]
+            parent.write(line + b"\n")
+
+    with logging_as(settings.logging):
+        ending = Ending(stopped, place.units, DEADLINES.over_s)
+        try:
+            run_leader(settings, place, stopped, tell)
+        except (TransportError, RegistryError, OSError, ValueError) as error:
+            logging.getLogger("railgun.node").error("the node's part in the cluster ends: %s", error)
+            return 1
+        finally:
+            ending.over()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Runs the process of a node that takes part in the group of nodes, and leads them if it falls to this node."""
+
+import logging
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from railgun import __version__
+from railgun.catalog.catalog import Catalog
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.config.settings import ClusterSettings, Settings
+from railgun.host.place import task_folder
+from railgun.leader.leading import Leading
+from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka.membership import GroupMembership
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.kafka.watchdog import ClientWatchdog
+from railgun.registry.cluster_topics import make_topics
+from railgun.registry.follower import Snapshot
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import Topics
+from railgun.unit.configured import kafka_settings
+from railgun.unit.identity import Identity
+
+_FOLDERS_S = 5.0
+
+_log = logging.getLogger("railgun.node")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderPlace:
+    """The node that the process speaks for: its folder, its identity, and how many units it has."""
+
+    data: Path
+    identity: Identity
+    units: int
+
+
+def run_leader(
+    settings: Settings, place: LeaderPlace, stopped: threading.Event, tell: Callable[[Leading], object]
+) -> None:
+    """Run until asked to stop. Raises TransportError and RegistryError: the process has to be started again then.
+
+    tell: is called after each round.
+    """
+    cluster, kafka = settings.cluster, kafka_settings(settings)
+    topics = Topics(cluster.topic_prefix)
+    known = _Known(place, cluster)
+    with (
+        KafkaTransport(kafka) as transport,
+        KafkaRegistry(kafka, cluster.topic_prefix) as registry,
+    ):
+        make_topics(transport, topics)
+        with GroupMembership(
+            kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
+        ) as membership:
+            leading = Leading(
+                transport,
+                topics,
+                membership,
+                Outlook(
+                    ClusterPolicy(cluster.copies, cluster.replace_after_s, cluster.moves_limit),
+                    time.monotonic(),
+                ),
+                lambda: known.catalog,
+                known.record,
+                lambda: KafkaSoleWriter(kafka, topics.assignment),
+                time.monotonic,
+            )
+            watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
+            watchdog.start()
+            follower = registry.follow(known.follow)
+            try:
+                while not stopped.is_set():
+                    leading.round()
+                    tell(leading)
+                    if follower.error is not None:
+                        raise follower.error
+            finally:
+                watchdog.stop()
+                leading.resign()
+        if watchdog.reason is not None:
+            raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
+
+
+class _Known:
+    """What the process knows without asking: the catalogue, and what the node has on its disk.
+
+    catalog: the newest one that was followed; another thread sets it.
+    """
+
+    def __init__(self, place: LeaderPlace, cluster: ClusterSettings) -> None:
+        self._place, self._cluster = place, cluster
+        self._incarnation = time.time_ns() // 1_000_000
+        self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
+        self.catalog = Catalog()
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take in a new snapshot of the catalogue."""
+        self.catalog = snapshot.catalog
+
+    def record(self) -> NodeRecord:
+        """Return what the node says of itself now. Its data folder is looked through every few seconds."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _FOLDERS_S:
+            self._looked_s, self._disk = now_s, list(_on_disk(self._place.data, self.catalog))
+        return NodeRecord(
+            name=self._place.identity.name,
+            folder=self._place.identity.folder,
+            incarnation=self._incarnation,
+            host=platform.node(),
+            rack=self._cluster.rack,
+            units=self._place.units,
+            release=__version__,
+            disk=self._disk,
+        )
+
+
+def _on_disk(data: Path, catalog: Catalog) -> Iterator[DiskCopy]:
+    for name, entry in catalog.streams.items():
+        for partitioner, partition in entry.stream.tasks:
+            if task_folder(data, name, entry.created, partitioner, partition).is_dir():
+                yield DiskCopy(
+                    stream=name, created=entry.created, partitioner=partitioner, partition=partition
+                )

@@ -1,0 +1,51 @@
+"""Which tasks a unit has copies of: what the plan says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from railgun.catalog.catalog import Catalog
+from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.plan import Plan
+from railgun.host.place import TaskKey
+
+Planned = Mapping[TaskKey, Sequence[CopyName]]
+"""Tasks in the order in which to open them, each with all its copies in order of preference."""
+
+
+class Assignments(Protocol):
+    """Decides which tasks one unit has copies of."""
+
+    @property
+    def version(self) -> int:
+        """Changes if the tasks may have changed for another reason than the catalogue; 0 while nothing is known."""
+
+    def mine(self, catalog: Catalog) -> Planned:
+        """Return this unit's tasks."""
+
+
+class PlannedTasks:
+    """The tasks of a unit by the newest plan that it has read.
+
+    name: the name of the unit's copies.
+    folder: the id of the node's data folder. What is planned for another folder of that node is not this unit's.
+    plan: returns the newest plan.
+    """
+
+    def __init__(self, name: CopyName, folder: str, plan: Callable[[], Plan]) -> None:
+        self._name, self._folder, self._plan = name, folder, plan
+
+    @property
+    def version(self) -> int:
+        """The epoch of the plan."""
+        return self._plan().epoch
+
+    def mine(self, catalog: Catalog) -> Planned:
+        """Return the tasks of the catalogue of which the plan names a copy of this unit."""
+        planned, copies = {}, self._plan().copies
+        for entry in catalog.streams.values():
+            for partitioner, partition in entry.stream.tasks:
+                key = TaskKey(entry.stream.name, entry.created, partitioner, partition)
+                of_task = copies.get(TaskName(*key), ())
+                if any(each.copy == self._name and each.folder == self._folder for each in of_task):
+                    planned[key] = [each.copy for each in of_task]
+        return planned

@@ -1,0 +1,80 @@
+"""Plans that a test makes itself, in the place of a leader's."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from railgun.catalog.catalog import Catalog
+from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.records import encode_plan
+from railgun.host.place import TaskKey
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.cluster_topics import make_topics
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.unit.__main__ import settings_of
+from railgun.unit.configured import kafka_settings
+from railgun.unit.identity import node_identity
+
+
+def keys_of(catalog: Catalog) -> list[TaskKey]:
+    """All tasks of a catalogue, in order."""
+    return [
+        TaskKey(entry.stream.name, entry.created, *task)
+        for entry in catalog.streams.values()
+        for task in entry.stream.tasks
+    ]
+
+
+class FixedPlan:
+    """Every task has these copies, in this order of preference."""
+
+    version = 1
+
+    def __init__(self, order: Sequence[CopyName]) -> None:
+        self.order = order
+
+    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
+        return dict.fromkeys(keys_of(catalog), self.order)
+
+
+class FixedSpread:
+    """The tasks of unit `index` of `units`, dealt out one by one; each has one copy."""
+
+    version = 1
+
+    def __init__(self, index: int, units: int, name: CopyName) -> None:
+        self._index, self._units, self._name = index, units, name
+
+    def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
+        keys = keys_of(catalog)
+        return {key: [self._name] for number, key in enumerate(keys) if number % self._units == self._index}
+
+
+def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1) -> None:
+    """Write a plan by which each node has a copy of every task that there is by now; its units share them.
+
+    nodes: the configuration and the data folder of each.
+    """
+    settings = settings_of(str(nodes[0][0]), None)
+    identities = []
+    for config, folder in nodes:
+        folder.mkdir(parents=True, exist_ok=True)
+        identities.append(node_identity(folder, settings_of(str(config), None).cluster.node_name))
+    kafka = kafka_settings(settings)
+    with KafkaTransport(kafka) as transport, KafkaRegistry(kafka, settings.cluster.topic_prefix) as registry:
+        topics = registry.topics
+        make_topics(transport, topics)
+        where = TopicPartition(topics.assignment, 0)
+        copies = {
+            TaskName(*key): tuple(
+                PlannedCopy(CopyName(identity.name, number % units), identity.folder)
+                for identity in identities
+            )
+            for number, key in enumerate(keys_of(registry.snapshot().catalog))
+        }
+        # Later plans have greater epochs.
+        plan = Plan(1 + transport.end_offset(*where), copies)
+        with KafkaSoleWriter(kafka, topics.assignment) as writer:
+            writer.append(where, encode_plan(plan, Plan(), incarnation=1))
