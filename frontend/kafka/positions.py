@@ -33,8 +33,8 @@ def at_a_glance(
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     units: dict[str, set[int]] = {}
     for task in tasks:
-        if task["state"] not in NOT_RUN:
-            units.setdefault(task["node"], set()).add(task["unit"])
+        for copy in task["copies"]:
+            units.setdefault(copy["node"], set()).add(copy["unit"])
     return {
         "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],
         "tasks": dict(sorted(states.items())),
@@ -147,6 +147,7 @@ class Positions:
                 "unit": None if heard is None else heard.copy.unit,
                 "state": state,
                 "unreadable_records": 0 if status is None else status.unreadable,
+                "copies": self._copies(TaskName(stream.name, entry.created, partitioner, partition)),
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
@@ -163,6 +164,20 @@ class Positions:
             else:
                 shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
+
+    def _copies(self, task: TaskName) -> list[dict[str, Any]]:
+        """The copies of a task that are heard, in the words that nodes use among themselves."""
+        since_s = time.monotonic() - self._silent_s
+        return [
+            {
+                "node": heard.copy.node,
+                "unit": heard.copy.unit,
+                "state": str(heard.status.state),
+                "lag": max(0, heard.status.end - heard.status.position),
+            }
+            for heard in sorted(self.reports.copies(task), key=lambda heard: heard.copy)
+            if heard.heard_s > since_s and heard.status.state is not CopyState.CLOSED
+        ]
 
     def _heard(self, task: TaskName) -> HeardCopy | None:
         return self.reports.newest(task, time.monotonic() - self._silent_s)

@@ -94,7 +94,7 @@ def execute(arguments: argparse.Namespace) -> int:
         serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
     ):
         shown = counted(units, "unit")
-        log.info("%s, broker %s; %s/metrics", shown, cluster.broker, url)
+        log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)
         compile_kernels()
         loaded.set()
         for number in (signal.SIGTERM, signal.SIGINT):

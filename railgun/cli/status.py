@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from railgun.cli.parser import Command
@@ -67,8 +67,10 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         lines.append(_deepening(stream["deepening"]))
     lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
     if tasks and "state" in tasks[0]:
-        head: tuple[str, ...] = ("task", "node", "unit", "state", "position", "lag", "checkpoint")
-        return lines + _table([head, *map(_cluster_task, tasks)])
+        head = ("task", "node", "unit", "state", "position", "lag", "checkpoint", "other copies")
+        rows = [head, *map(_cluster_task, tasks)]
+        has_others = any(row[-1] for row in rows[1:])
+        return lines + _table(rows if has_others else [row[:-1] for row in rows])
     return lines + _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
 
 
@@ -111,7 +113,15 @@ def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
         f"{task['position']:,}",
         f"{task['lag']:,}",
         f"{task['checkpoint']:,}",
+        ", ".join(_other_copies(task)),
     )
+
+
+def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
+    for copy in task.get("copies") or []:
+        if (copy["node"], copy["unit"]) != (task.get("node"), task.get("unit")):
+            by = f" by {copy['lag']:,}" if copy["state"] == "behind" else ""
+            yield f"{copy['node']}/{copy['unit']} {copy['state']}{by}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -18,14 +18,12 @@ class Timing:
     stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
-    lost_s: a unit whose own reports have not come back for this long has to end.
     """
 
     takeover_s: float = 1.0
     patience_s: float = 3.0
     ahead_s: float = 0.2
     leave_s: float = 10.0
-    lost_s: float = 15.0
 
     @property
     def stuck_s(self) -> float:
@@ -98,7 +96,3 @@ class Hearing:
         if not self.is_complete(now_s) or now_s - self._returned_s > may_take_s:
             return math.inf
         return self._complete_s
-
-    def is_lost(self, now_s: float) -> bool:
-        """Whether the unit's reports have not come back for so long that it has to end."""
-        return bool(self._written) and now_s - self._returned_s > self._timing.lost_s

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from railgun.cluster.copies import CopyName, TaskName
 from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import CopyStatus
@@ -73,17 +74,19 @@ class Outlook:
             if nearest > self._nearest.get(copy, (-1.0, 0.0))[0]:
                 self._nearest[copy] = nearest, now_s
 
-    def view(self, tasks: Mapping[TaskName, bool], now_s: float) -> ClusterView:
-        """Return what the steps of the plan are computed from.
+    def view(self, tasks: Mapping[TaskName, bool], plan: Plan, now_s: float) -> ClusterView:
+        """Return what the steps from a plan are computed from.
 
+        A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise.
         tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
         """
+        planned = {each.copy.node for copies in plan.copies.values() for each in copies}
         nodes = [
             NodeView(
                 ClusterNode(record.name, record.units, record.rack), record.folder, name in self._members
             )
             for name, record in sorted(self._records.items())
-            if now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
+            if name in self._members or (name in planned and self._is_awaited(name, now_s))
         ]
         return ClusterView(
             nodes,
@@ -91,6 +94,9 @@ class Outlook:
             self._policy.copies,
             self._policy.moves_limit,
         )
+
+    def _is_awaited(self, name: str, now_s: float) -> bool:
+        return now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
 
     def _task(self, name: TaskName, *, is_new: bool, now_s: float) -> TaskView:
         copies = list(self.reports.copies(name))

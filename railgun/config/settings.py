@@ -83,7 +83,7 @@ class ClusterSettings:
     log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.
     node_name: "auto" is the name of the machine at the first start.
     units: processes of a node; 0: one for each core.
-    rack: copies of a task are on nodes of different racks, as far as there are.
+    rack: copies of a task are on nodes of different racks, as far as there are; "none" where it does not matter.
     copies: of each task, as far as there are nodes.
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
@@ -101,7 +101,7 @@ class ClusterSettings:
     log_retention: int | None = lasting(_HOUR_MS)
     node_name: str = text("auto")
     units: int = whole(0, 0, 1_024)
-    rack: str = text("")
+    rack: str = text("none")
     copies: int = whole(2, 1, 100)
     takeover_s: float = seconds(1.0, 100, _HOUR_MS)
     session_timeout_s: float = seconds(10.0, 1_000, _HOUR_MS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from railgun.leader.leading import Leading
+from railgun.leader.name_check import NameInUseError
 from railgun.leader.process import LeaderPlace, run_leader
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
@@ -41,19 +42,25 @@ def main(words: Sequence[str] | None = None) -> int:
     parent = Parent(stopped)
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(arguments.node_folder, identity, arguments.units)
-    said: list[bytes] = []
+
+    def say(**what: object) -> None:
+        parent.write(_encode({"version": 1, **what}) + b"\n")
 
     def tell(leading: Leading) -> None:
-        """Tell the supervisor what has changed."""
-        line = _encode({"version": 1, "ready": True, "leads": leading.leads, "plan": leading.plan.epoch})
-        if said != [line]:
-            said[:] = [line]
-            parent.write(line + b"\n")
+        if said != [leading.leads, leading.plan.epoch]:
+            said[:] = leading.leads, leading.plan.epoch
+            say(ready=True, leads=leading.leads, plan=leading.plan.epoch)
+
+    said: list[object] = []
 
     with logging_as(settings.logging):
         ending = Ending(stopped, place.units, DEADLINES.over_s)
         try:
-            run_leader(settings, place, stopped, tell)
+            run_leader(settings, place, stopped, lambda: say(ready=True), tell)
+        except NameInUseError as error:
+            # The supervisor stops the node, and this process with it.
+            say(refused=str(error))
+            stopped.wait()
         except (TransportError, RegistryError, OSError, ValueError) as error:
             logging.getLogger("railgun.node").error("the node's part in the cluster ends: %s", error)
             return 1

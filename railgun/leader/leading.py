@@ -22,6 +22,8 @@ _RECORDS, _BYTES = 10_000, 4 << 20
 # A round waits for records no longer than this.
 _WAIT_S = 0.1
 _MEMBERS_S = 1.0
+# Plans follow one another no faster than this, and take a tenth of the time, however many tasks there are.
+_PLAN_S, _REST = 0.1, 10.0
 # So long the first leader of all waits for nodes that have data.
 _FIRST_S = 3.0
 # This much of a log is looked through for events.
@@ -65,6 +67,7 @@ class Leading:
         self._members_s = -math.inf
         self._members: set[str] = set()
         self._began_s = now_s()
+        self._due_s = 0.0
 
     @property
     def leads(self) -> bool:
@@ -152,8 +155,12 @@ class Leading:
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info("this node leads, from plan %d on", self.plan.epoch)
             return
-        view = self._outlook.view(self._tasks(), self._now_s())
+        started_s = self._now_s()
+        if started_s < self._due_s:
+            return
+        view = self._outlook.view(self._tasks(), self.plan, started_s)
         plan = next_plan(self.plan, view)
+        self._due_s = started_s + max(_PLAN_S, _REST * (self._now_s() - started_s))
         if plan is self.plan:
             return
         records = encode_plan(plan, self.plan, self._record().incarnation)

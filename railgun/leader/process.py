@@ -15,11 +15,13 @@ from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
+from railgun.leader.name_check import check_name
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka.membership import GroupMembership
+from railgun.messaging.kafka.membership import GroupMembership, members_of
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
+from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -28,6 +30,8 @@ from railgun.unit.configured import kafka_settings
 from railgun.unit.identity import Identity
 
 _FOLDERS_S = 5.0
+# A broker may notice so much later that a member is gone.
+_LATE_S = 2.0
 
 _log = logging.getLogger("railgun.node")
 
@@ -42,10 +46,16 @@ class LeaderPlace:
 
 
 def run_leader(
-    settings: Settings, place: LeaderPlace, stopped: threading.Event, tell: Callable[[Leading], object]
+    settings: Settings,
+    place: LeaderPlace,
+    stopped: threading.Event,
+    checked: Callable[[], object],
+    tell: Callable[[Leading], object],
 ) -> None:
-    """Run until asked to stop. Raises TransportError and RegistryError: the process has to be started again then.
+    """Run until asked to stop. Raises TransportError and RegistryError: the process has to be started again then; and
+    NameInUseError.
 
+    checked: is called when the node may have its name.
     tell: is called after each round.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
@@ -56,6 +66,15 @@ def run_leader(
         KafkaRegistry(kafka, cluster.topic_prefix) as registry,
     ):
         make_topics(transport, topics)
+        check_name(
+            transport,
+            TopicPartition(topics.nodes, 0),
+            lambda: members_of(kafka, topics.nodes),
+            place.identity,
+            cluster.session_timeout_s + _LATE_S,
+            stopped,
+        )
+        checked()
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
         ) as membership:
@@ -114,7 +133,7 @@ class _Known:
             folder=self._place.identity.folder,
             incarnation=self._incarnation,
             host=platform.node(),
-            rack=self._cluster.rack,
+            rack="" if self._cluster.rack == "none" else self._cluster.rack,
             units=self._place.units,
             release=__version__,
             disk=self._disk,

@@ -151,7 +151,12 @@ INPUT = (
 )
 
 UNIT_TASK = (
-    Family("railgun_task_state", Kind.GAUGE, (*_TASK, "state"), "1: recovering, running or failed"),
+    Family(
+        "railgun_task_state",
+        Kind.GAUGE,
+        (*_TASK, "state"),
+        "1: recovering, running, silent (another copy answers) or failed",
+    ),
     Family(
         "railgun_task_lag_records", Kind.GAUGE, _TASK, "records of its log that the task has not taken yet"
     ),

@@ -52,11 +52,6 @@ class UnitCopies:
         return self._plan.plan
 
     @property
-    def is_lost(self) -> bool:
-        """Whether the unit's own reports have not come back for so long that it has to end."""
-        return self._hearing.is_lost(self._clock.now())
-
-    @property
     def answers_anything(self) -> bool:
         """Whether a copy of the unit answers."""
         return any(each.is_answering for each in self._answering.values())
@@ -107,6 +102,8 @@ class UnitCopies:
         for host in hosts:
             copy = self._answering.get(TaskName(*host.place.key))
             if copy is None or not host.is_running:
+                if copy is not None and host.failure is not None:
+                    copy.is_answering = False
                 continue
             answers = copy.decide(now_s, host.position, host.position + host.lag)
             host.limit = None if answers else copy.limit.offset

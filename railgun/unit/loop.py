@@ -30,6 +30,7 @@ from railgun.task.settings import TaskIdentity
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import TIMING, UnitCopies
+from railgun.unit.cut_logs import CutLogs
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
@@ -89,6 +90,7 @@ class UnitLoop:
         self._fetched: deque[Fetched] = deque()
         # What silent copies may not process yet.
         self._held: dict[TopicPartition, Fetched] = {}
+        self._cut_logs = CutLogs(transport, clock)
         # Copies that are not planned any more, and answer until others do.
         self._leaving: set[TaskKey] = set()
         self._missed: dict[TopicPartition, float] = {}
@@ -149,6 +151,8 @@ class UnitLoop:
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
         self._read(running, 0.0 if more else _IDLE_S)
+        for host, error in self._cut_logs.find(running.values()):
+            stop_task(host, error)
         self._positions.note(self.hosts.values())
         self._remove_dropped()
 

@@ -27,6 +27,7 @@ from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
@@ -120,19 +121,9 @@ def run_unit(
         ) as reader,
     ):
         sending = Sending(transport, registry.topics)
-        place.folder.mkdir(parents=True, exist_ok=True)
-        identity = node_identity(place.folder, cluster.node_name)
-        name, generation = CopyName(identity.name, place.index), time.time_ns() // 1_000_000
-        make_topics(reports, registry.topics)
-        copies = UnitCopies(
-            name, generation, reader.drain, registry.topics.assignment, Timing(takeover_s=cluster.takeover_s)
-        )
-        assignments = PlannedTasks(name, identity.folder, lambda: copies.plan)
-        positions = Positions(
-            reports, registry.topics, name, generation, copies, cluster.positions_interval_ms / 1000
-        )
-        loop = _made(settings, place, transport, registry, sending, assignments, copies, positions)
-        telemetry = UnitTelemetry(sending.figures, copies)
+        part = _part_in_cluster(settings, place, reports, registry.topics, reader)
+        loop = _made(settings, place, transport, registry, sending, part)
+        telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
         heartbeat = Heartbeat(loop, parent.write, telemetry)
@@ -170,15 +161,37 @@ def run_unit(
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
 
 
+@dataclass(frozen=True, slots=True)
+class _PartInCluster:
+    """What a unit says to other units, and what it makes of what they and the leader say."""
+
+    copies: UnitCopies
+    positions: Positions
+    assignments: Assignments
+
+
+def _part_in_cluster(
+    settings: Settings, place: UnitPlace, reports: KafkaTransport, topics: Topics, reader: ReportReader
+) -> _PartInCluster:
+    cluster = settings.cluster
+    place.folder.mkdir(parents=True, exist_ok=True)
+    identity = node_identity(place.folder, cluster.node_name)
+    name, generation = CopyName(identity.name, place.index), time.time_ns() // 1_000_000
+    make_topics(reports, topics)
+    copies = UnitCopies(
+        name, generation, reader.drain, topics.assignment, Timing(takeover_s=cluster.takeover_s)
+    )
+    positions = Positions(reports, topics, name, generation, copies, cluster.positions_interval_ms / 1000)
+    return _PartInCluster(copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
+
+
 def _made(
     settings: Settings,
     place: UnitPlace,
     transport: KafkaTransport,
     registry: KafkaRegistry,
     sending: Sending,
-    assignments: Assignments,
-    copies: UnitCopies,
-    positions: Positions,
+    part: _PartInCluster,
 ) -> UnitLoop:
     cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
@@ -195,10 +208,10 @@ def _made(
     return UnitLoop(
         transport,
         registry.topics,
-        assignments,
-        positions,
+        part.assignments,
+        part.positions,
         sending.figures,
-        copies,
+        part.copies,
         hosts,
         place.folder,
         removes=place.index == 0,

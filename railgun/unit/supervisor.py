@@ -39,6 +39,10 @@ class NodeFolderError(Exception):
     """The node's folder cannot be used."""
 
 
+class NodeRefusedError(Exception):
+    """The node may not take part in the cluster."""
+
+
 class UnitProcess:
     """The process of one unit, or of what else a node runs.
 
@@ -161,7 +165,7 @@ class Supervisor:
 
     name: `cluster.node_name`.
     leader: the command of that process; empty if there is none.
-    Raises NodeFolderError if another node has locked the folder, and IdentityError.
+    Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
 
     def __init__(
@@ -196,11 +200,15 @@ class Supervisor:
         with _held(self._folder):
             # The units read it, and must not make one each.
             node_identity(self._folder, self._name)
-            processes, was_ready = [*self._others, *self.units], False
+            processes, was_ready = list(self._others), False
             try:
                 while not stopped.wait(interval_s):
                     for process in processes:
                         process.watch()
+                    self._check_refusal()
+                    if len(processes) == len(self._others) and all(each.is_ready for each in self._others):
+                        # The node may have its name.
+                        processes += self.units
                     if self.is_ready and not was_ready:
                         _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
                         on_ready()
@@ -211,6 +219,11 @@ class Supervisor:
                 deadline_s = time.monotonic() + STOP_S
                 codes = [process.end(deadline_s) for process in processes]
         return not any(codes)
+
+    def _check_refusal(self) -> None:
+        for process in self._others:
+            if process.heartbeat.get("refused"):
+                raise NodeRefusedError(str(process.heartbeat["refused"]))
 
 
 def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list[str]:

@@ -84,3 +84,28 @@ def test_a_damaged_deepening_says_what_to_do() -> None:
     deepening = {"cut_ms": 0, "state": "damaged", "behind": 0, "failure": "x: it cannot be read; give it up"}
     lines = as_text({"streams": [{"name": "s", "deepening": deepening}]}).splitlines()
     assert lines[3] == "  deepening, damaged: x: it cannot be read; give it up; its log is kept meanwhile"
+
+
+def test_the_other_copies_of_a_cluster_s_tasks() -> None:
+    task = {
+        "partitioner": "card",
+        "partition": 0,
+        "node": "a",
+        "unit": 1,
+        "state": "running",
+        "position": 1_200,
+        "lag": 0,
+        "checkpoint": 1_000,
+    }
+    copies = [
+        {"node": "a", "unit": 1, "state": "answering", "lag": 0},
+        {"node": "b", "unit": 0, "state": "silent", "lag": 0},
+        {"node": "c", "unit": 2, "state": "behind", "lag": 1_150},
+    ]
+    alone = as_text({"streams": [{"name": "s", "tasks": [{**task, "copies": copies[:1]}]}]}).splitlines()
+    assert alone[-2:] == [
+        "  task    node  unit  state    position  lag  checkpoint",
+        "  card-0  a     1     running  1,200     0    1,000",
+    ]
+    more = as_text({"streams": [{"name": "s", "tasks": [{**task, "copies": copies}]}]}).splitlines()
+    assert more[-1].endswith("1,000       b/0 silent, c/2 behind by 1,150")

@@ -1,5 +1,7 @@
 """Plans that a test makes itself, in the place of a leader's."""
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.unit.__main__ import settings_of
 from railgun.unit.configured import kafka_settings
-from railgun.unit.identity import node_identity
+from railgun.unit.identity import Identity, node_identity
+from tests.forked import ROOT
 
 
 def keys_of(catalog: Catalog) -> list[TaskKey]:
@@ -52,16 +55,15 @@ class FixedSpread:
         return {key: [self._name] for number, key in enumerate(keys) if number % self._units == self._index}
 
 
-def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1) -> None:
+def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1, before: Sequence[str | Path] = ()) -> None:
     """Write a plan by which each node has a copy of every task that there is by now; its units share them.
 
     nodes: the configuration and the data folder of each.
+    before: words before a command that sees these folders.
     """
     settings = settings_of(str(nodes[0][0]), None)
-    identities = []
-    for config, folder in nodes:
-        folder.mkdir(parents=True, exist_ok=True)
-        identities.append(node_identity(folder, settings_of(str(config), None).cluster.node_name))
+    names = [settings_of(str(config), None).cluster.node_name for config, _ in nodes]
+    identities = [_identity(folder, name, before) for (_, folder), name in zip(nodes, names, strict=True)]
     kafka = kafka_settings(settings)
     with KafkaTransport(kafka) as transport, KafkaRegistry(kafka, settings.cluster.topic_prefix) as registry:
         topics = registry.topics
@@ -78,3 +80,23 @@ def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1) -> None:
         plan = Plan(1 + transport.end_offset(*where), copies)
         with KafkaSoleWriter(kafka, topics.assignment) as writer:
             writer.append(where, encode_plan(plan, Plan(), incarnation=1))
+
+
+_IDENTIFY = """
+import pathlib, sys
+from railgun.unit.identity import node_identity
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+found = node_identity(folder, sys.argv[2])
+print(found.name, found.folder)
+"""
+
+
+def _identity(folder: Path, name: str, before: Sequence[str | Path]) -> Identity:
+    if not before:
+        folder.mkdir(parents=True, exist_ok=True)
+        return node_identity(folder, name)
+    command = [*before, sys.executable, "-c", _IDENTIFY, str(folder), name]
+    return Identity(
+        *subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
+    )

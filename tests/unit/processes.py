@@ -83,7 +83,7 @@ def unit_process(
     """One unit; killed at the end of the block, if it still runs. before: words to put before its command; with none it
     is forked.  module: what runs it.  is_planned: whether a plan is written that gives it all tasks that there are."""
     if is_planned:
-        write_plan([(config, folder)], units)
+        write_plan([(config, folder)], units, before)
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
     words = [*place, "--config", str(config)]
     streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}

@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.reports import encode_report
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.task.errors import LogGapError
+from railgun.unit import cut_logs
+from railgun.wire.records import Records
+from tests.cluster.some_reports import report, status
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.strategies.case import STREAM
@@ -113,6 +119,46 @@ def test_a_unit_that_is_stopped_hands_over(copies: Copies) -> None:
     copies.send(100)
     copies.check()
     assert copies.player.front_end.repeats == 0
+
+
+def test_when_a_copy_fails_the_other_answers_what_it_owed(copies: Copies) -> None:
+    first, second = NAMES
+    unit = copies.start(first)
+    copies.start(second)
+    copies.send(300)
+    copies.check()
+    awaited(lambda: copies.states(second) == {CopyState.SILENT})
+
+    def fail(*_: object) -> None:
+        raise LogGapError("this copy", "its files are damaged")
+
+    for host in list(unit.loop.hosts.values()):
+        host.process = fail  # type: ignore[method-assign]
+    copies.send(200)
+    copies.check()
+    assert copies.states(first) == {CopyState.FAILED}
+    assert copies.states(second) == {CopyState.ANSWERING}
+
+
+def test_a_log_that_has_lost_what_was_replied_to_stops_its_task(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cut_logs, "CUT_S", 0.2)
+    first, _ = NAMES
+    unit = copies.start(first)
+    copies.send(100)
+    copies.check()
+    copies.stop(first)
+    key = next(iter(unit.loop.hosts))
+    # What a unit would have reported that has seen more of the log.
+    replied = status(**key._asdict(), position=10_000, replied=10_000, end=10_000)
+    where = TopicPartition(copies.player.registry.topics.positions, 0)
+    records = Records.of([encode_report(report(replied, node="node-9"))])
+    copies.player.transport.submit([Entry(where, records, [b"node-9/0"])]).result()
+    unit = copies.start(first)
+    assert unit.loop.hosts[key].failure is not None
+    assert "replied to what was before offset 10000, and the log ends at" in unit.loop.hosts[key].failure
+    assert copies.states(first) == {CopyState.FAILED, CopyState.ANSWERING}
 
 
 def test_both_end_in_the_same_state(copies: Copies) -> None:

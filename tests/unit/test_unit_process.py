@@ -109,9 +109,28 @@ def test_asked_to_stop_it_answers_and_checkpoints_everything(kafka: str, prefix:
         player.close()
 
 
-def _node(folder: Path, config: Path) -> "subprocess.Popen[bytes]":
+def _node(folder: Path, config: Path, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "railgun", "node", "--units", "2", "--data", str(folder)]
-    return subprocess.Popen([*command, "--config", str(config)], stderr=subprocess.DEVNULL, cwd=ROOT)
+    return subprocess.Popen([*command, "--config", str(config)], stderr=stderr, cwd=ROOT)
+
+
+def test_a_name_that_another_node_has_is_refused(kafka: str, prefix: str, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka, prefix, 'node_name = "a"\nsession_timeout_s = "6s"')
+    first = _node(tmp_path / "first", config)
+    try:
+        player = ClusterPlayer(kafka, prefix)
+        player.apply(DEFINITIONS)
+        check(player, sent_on(player, 0, 30))
+        player.close()
+        second = _node(tmp_path / "second", config, subprocess.PIPE)
+        _, said = second.communicate(timeout=120)
+        assert second.returncode == 2
+        (line,) = [each for each in said.decode().splitlines() if "is called a" in each]
+        assert "cluster.node_name: another node" in line
+        assert "give this one a name of its own" in line
+    finally:
+        first.terminate()
+        assert first.wait(90) == 0
 
 
 @pytest.mark.timeout(400)

@@ -82,12 +82,7 @@ class GroupMembership:
 
     def members(self) -> set[str]:
         """Return the names of all members. A list without this member's own name is no list: it raises."""
-        admin = shared_admin(self._settings)
-        try:
-            described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
-            names = {str(member.client_id) for member in described[self._group].result(_ANSWER_S).members}
-        except KafkaException as error:
-            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+        names = members_of(self._settings, self._group)
         if self._name not in names:
             unknown = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, f"{self._name} is not a member yet")
             raise as_transport_error(self._group, unknown, None)
@@ -99,3 +94,15 @@ class GroupMembership:
                 self.leads = leads
 
         return note
+
+
+def members_of(settings: KafkaSettings, group: str) -> set[str]:
+    """Return the names of the members of a group; none of one that there is not yet. Raises TransportError."""
+    admin = shared_admin(settings)
+    try:
+        described = admin.client.describe_consumer_groups([group], request_timeout=_ANSWER_S)
+        return {str(member.client_id) for member in described[group].result(_ANSWER_S).members}
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return set()
+        raise as_transport_error(group, error.args[0], admin.client_errors.last) from error

@@ -1,0 +1,88 @@
+"""What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
+
+import pytest
+
+from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.reports import encode_report
+from railgun.cluster.steps import ClusterView, TaskView
+from tests.cluster.some_reports import TASK, report, status
+
+NAME = TaskName(*TASK.values())  # type: ignore[arg-type]
+HERE = CopyName("node-1", 0)
+PLAN = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: (HERE,)})
+
+
+def _node(name: str, incarnation: int = 1, folder: str = "f", disk: tuple[DiskCopy, ...] = ()) -> NodeRecord:
+    return NodeRecord(
+        name=name, folder=folder, incarnation=incarnation, host="h", units=1, release="0", disk=list(disk)
+    )
+
+
+@pytest.fixture
+def outlook() -> Outlook:
+    made = Outlook(ClusterPolicy(replace_after_s=300.0), 0.0)
+    for name in ("node-1", "node-2"):
+        made.hear_node(_node(name), 0.0)
+    made.hear_members(["node-1", "node-2"], 0.0)
+    return made
+
+
+def _view(outlook: Outlook, now_s: float, *, is_new: bool = False, plan: Plan = PLAN) -> ClusterView:
+    return outlook.view({NAME: is_new}, plan, now_s)
+
+
+def _task(outlook: Outlook, now_s: float, *, is_new: bool = False) -> TaskView:
+    (task,) = _view(outlook, now_s, is_new=is_new).tasks
+    return task
+
+
+def _nodes(outlook: Outlook, now_s: float) -> dict[str, bool]:
+    return {each.node.name: each.is_alive for each in _view(outlook, now_s).nodes}
+
+
+def test_a_node_that_is_away_is_awaited_for_a_while_if_the_plan_names_it(outlook: Outlook) -> None:
+    outlook.hear_members([], 10.0)
+    assert _nodes(outlook, 10.0) == {"node-1": False}
+    assert _nodes(outlook, 309.0) == {"node-1": False}
+    assert _nodes(outlook, 310.0) == {}
+    outlook.hear_members(["node-1"], 400.0)
+    assert _nodes(outlook, 400.0) == {"node-1": True}
+
+
+def test_what_an_earlier_run_of_a_node_said_is_left_out(outlook: Outlook) -> None:
+    outlook.hear_node(_node("node-1", incarnation=7, folder="g"), 1.0)
+    outlook.hear_node(_node("node-1", incarnation=6, folder="f"), 2.0)
+    assert {each.node.name: each.folder for each in _view(outlook, 3.0).nodes}["node-1"] == "g"
+
+
+def test_a_copy_that_is_not_heard_any_more_could_not_answer(outlook: Outlook) -> None:
+    outlook.hear_report(encode_report(report(status(position=5, end=9))), 10.0)
+    assert _task(outlook, 12.0).heard[HERE].is_caught_up
+    assert _task(outlook, 16.0).heard == {}
+    assert _task(outlook, 16.0).lag == {"node-1": 4}
+
+
+def test_a_copy_advances_while_it_comes_nearer(outlook: Outlook) -> None:
+    behind = {"state": CopyState.BEHIND, "end": 9}
+    outlook.hear_report(encode_report(report(status(position=5, **behind))), 10.0)
+    outlook.hear_report(encode_report(report(status(position=5, **behind))), 19.0)
+    assert _task(outlook, 19.0).heard[HERE].advances
+    outlook.hear_report(encode_report(report(status(position=5, **behind))), 21.0)
+    assert not _task(outlook, 21.0).heard[HERE].advances
+    # So it does while it fills a metric.
+    outlook.hear_report(encode_report(report(status(position=5, filled={"n": 0.1}, **behind))), 22.0)
+    assert _task(outlook, 22.0).heard[HERE].advances
+
+
+def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(outlook: Outlook) -> None:
+    assert _task(outlook, 1.0).waits
+    assert not _task(outlook, 300.0).waits
+    assert not _task(outlook, 1.0, is_new=True).waits
+    assert _task(outlook, 1.0, is_new=True).is_new
+    copy = DiskCopy(stream=NAME.stream, created=1, partitioner=NAME.partitioner, partition=NAME.partition)
+    outlook.hear_node(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
+    task = _task(outlook, 1.0, is_new=True)
+    assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])
