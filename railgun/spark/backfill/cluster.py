@@ -19,6 +19,7 @@ from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
+from railgun.spark.backfill.one_copy import check_one_copy
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.records import EVENT, kind_of
@@ -30,7 +31,7 @@ _TIME = 2  # in an event record
 class BackfillOfCluster(BackfillTarget):
     """kafka, prefix: where the cluster is. The request's data folder is a node's.
 
-    Raises EngineError, TransportError, RegistryError, TaskError.
+    Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
     """
 
     def __init__(self, request: BackfillRequest, kafka: KafkaSettings, prefix: str = PREFIX) -> None:
@@ -58,6 +59,7 @@ class BackfillOfCluster(BackfillTarget):
 
     def _check(self, registry: KafkaRegistry, transport: KafkaTransport) -> None:
         entry = registry.snapshot().catalog.entry(self.request.stream)
+        check_one_copy(transport, registry.topics, entry)
         logs = registry.topics.partitions(entry.stream)
         check_possible(
             entry, self.request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs)
@@ -69,6 +71,7 @@ class BackfillOfCluster(BackfillTarget):
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             snapshot = registry.snapshot()
             entry = snapshot.catalog.entry(stream)
+            check_one_copy(transport, registry.topics, entry)
             check_possible(entry, None, {}, TIME_MAX)
             logs = registry.topics.partitions(entry.stream)
             manifests = [

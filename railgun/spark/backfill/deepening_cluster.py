@@ -23,6 +23,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
 from railgun.spark.backfill.build import alone
+from railgun.spark.backfill.one_copy import check_one_copy
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.backfill.task_standings import StreamKey, TaskStandings
 from railgun.spark.errors import HistoryError
@@ -50,8 +51,9 @@ class DeepeningOfCluster(DeepeningTarget):
 
     def plan(self) -> HistoryPlan:
         request, known = self.request, read_plan(self._folder)
-        with KafkaRegistry(self._kafka, self._prefix) as registry:
+        with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             entry = registry.snapshot().catalog.entry(request.stream)
+            check_one_copy(transport, registry.topics, entry)
         check_identified(entry.stream)
         if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
@@ -107,6 +109,7 @@ class DeepeningOfCluster(DeepeningTarget):
         plan, stream = self.offer(), self.request.stream
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             positions = registry.topics.positions
+            check_one_copy(transport, registry.topics, registry.snapshot().catalog.entry(stream))
             tasks = TaskStandings(transport, positions, (stream, plan.created), plan.history, self._number)
             if not _is_deepened(registry.snapshot().catalog, stream, plan):
                 tasks.wait(plan.tasks, lambda standing: is_near(standing, plan.history))
