@@ -77,16 +77,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
-    leader = [
-        sys.executable,
-        "-m",
-        "railgun.leader",
-        "--node-folder",
-        str(folder),
-        "--units",
-        str(units),
-        *extra,
-    ]
+    leader = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
+    leader += ["--release", __version__, *extra]
     supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
     collector = NodeCollector(supervisor.units, folder, __version__)
     with (

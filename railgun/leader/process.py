@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from railgun import __version__
 from railgun.catalog.catalog import Catalog
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.records import DiskCopy, NodeRecord
@@ -38,11 +37,17 @@ _log = logging.getLogger("railgun.node")
 
 @dataclass(frozen=True, slots=True)
 class LeaderPlace:
-    """The node that the process speaks for: its folder, its identity, and how many units it has."""
+    """The node that the process speaks for.
+
+    data: its data folder.
+    units: how many units it has.
+    release: the version of this program.
+    """
 
     data: Path
     identity: Identity
     units: int
+    release: str
 
 
 def run_leader(
@@ -135,7 +140,7 @@ class _Known:
             host=platform.node(),
             rack="" if self._cluster.rack == "none" else self._cluster.rack,
             units=self._place.units,
-            release=__version__,
+            release=self._place.release,
             disk=self._disk,
         )
 
