@@ -28,7 +28,8 @@ class CutLogs:
         but not if the broker is away.
         """
         now_s = self._clock.now()
-        short = {host.place.where: host for host in hosts if _is_beyond(host, host.position + host.lag)}
+        limited = [host for host in hosts if host.limit is not None]
+        short = {host.place.where: host for host in limited if _is_beyond(host, host.position + host.lag)}
         self._short = {where: self._short.get(where, (now_s, 0)) for where in short}
         for where, (asked_s, count) in list(self._short.items()):
             if now_s < asked_s + CUT_S:
