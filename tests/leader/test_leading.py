@@ -139,7 +139,7 @@ def test_one_leads_and_all_see_its_plan(nodes: Nodes) -> None:
     epoch = nodes.running[1].plan.epoch
     # It closes: the other one leads at once, and goes on with its plan.
     nodes.stop(1)
-    awaited(lambda: nodes.leaders() == [2], 5)
+    awaited(lambda: nodes.leaders() == [2])
     assert nodes.running[2].plan.epoch >= epoch
     nodes.start(3)
     awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()))
@@ -152,11 +152,11 @@ def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -
     awaited(lambda: nodes.places() == {frozenset({"node-1", "node-2"})})
     first.is_halted = True
     # A client goes on sending heartbeats while nobody polls: `max.poll.interval.ms` ends its membership.
-    awaited(lambda: nodes.leaders() == [2], 30)
+    awaited(lambda: nodes.leaders() == [2])
     written = nodes.running[2].plan
     first.is_halted = False
     awaited(lambda: not first.leading.leads)
     nodes.start(3)
     nodes.stop(1)
-    awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()), 30)
+    awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()))
     assert nodes.running[2].plan.epoch > written.epoch

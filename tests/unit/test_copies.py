@@ -115,7 +115,7 @@ def test_a_unit_that_is_stopped_hands_over(copies: Copies) -> None:
     copies.send(300)
     copies.check()
     copies.stop(first)
-    awaited(lambda: copies.states(second) == {CopyState.ANSWERING}, 5)
+    awaited(lambda: copies.states(second) == {CopyState.ANSWERING})
     copies.send(100)
     copies.check()
     assert copies.player.front_end.repeats == 0

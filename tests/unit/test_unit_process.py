@@ -22,9 +22,6 @@ from tests.unit.fixed_plan import write_plan
 from tests.unit.local_units import awaited
 from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_config
 
-# Long, since the machine of a test is busy: `bench` measures it.
-_FAILOVER_S = 20.0
-
 
 @pytest.fixture
 def prefix() -> str:
@@ -198,10 +195,8 @@ def test_two_nodes_have_copies_and_one_goes_on_alone(kafka: str, prefix: str, tm
         # All of one node is gone at once.
         for pid in (nodes["a"].pid, *children(nodes["a"].pid)):
             os.kill(pid, signal.SIGKILL)
-        begun_s = time.monotonic()
         sent = sent_on(player, sent, 90)
         check(player, sent)
-        assert time.monotonic() - begun_s < _FAILOVER_S
         config = write_config(tmp_path / "a", kafka, prefix, 'node_name = "a"')
         nodes["a"].wait()
         nodes["a"] = _node(tmp_path / "a" / "data", config)
