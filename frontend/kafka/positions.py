@@ -14,7 +14,8 @@ from typing import Any
 from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.deadlines import DEADLINES
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.cluster.copies import CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyState
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
@@ -77,7 +78,7 @@ class Positions:
         self._where = TopicPartition(topics.positions, 0)
         self.reports = ReportTable()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
-        self._due: dict[MetricName, dict[TaskName, int]] = {}
+        self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
         transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
         self._position, self._begun_at = (
@@ -130,16 +131,16 @@ class Positions:
         """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
         their logs hold by now."""
         stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
-        for partitioner, partition in stream.tasks:
-            heard = self._heard(TaskName(stream.name, entry.created, partitioner, partition))
+        for key in entry.task_keys:
+            heard = self._heard(key)
             status, state = None if heard is None else heard.status, self._state(heard)
             position, end = (0, 0) if status is None else (status.position, status.end)
             if state in NOT_RUN:
-                end = max(end, ends.of(self._topics.tasks(stream.name, partitioner), partition))
+                end = max(end, ends.of(self._topics.tasks(key.stream, key.partitioner), key.partition))
             yield {
                 "stream": stream.name,
-                "partitioner": partitioner,
-                "partition": partition,
+                "partitioner": key.partitioner,
+                "partition": key.partition,
                 "position": position,
                 "checkpoint": 0 if status is None else status.checkpoint,
                 "lag": max(0, end - position),
@@ -147,7 +148,7 @@ class Positions:
                 "unit": None if heard is None else heard.copy.unit,
                 "state": state,
                 "unreadable_records": 0 if status is None else status.unreadable,
-                "copies": self._copies(TaskName(stream.name, entry.created, partitioner, partition)),
+                "copies": self._copies(key),
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
@@ -156,7 +157,7 @@ class Positions:
         home, due = add.metric.home, self._due.get((stream.name, name, add.place), {})
         shares = []
         for partition in range(stream.partitions_of(home)):
-            task = TaskName(stream.name, entry.created, home, partition)
+            task = TaskKey(stream.name, entry.created, home, partition)
             heard = self._heard(task)
             if task in due and self._answers(name, task, due[task]):
                 # One that answers already says nothing more of what it had to read.
@@ -165,7 +166,7 @@ class Positions:
                 shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
 
-    def _copies(self, task: TaskName) -> list[dict[str, Any]]:
+    def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
         return [
@@ -179,7 +180,7 @@ class Positions:
             if heard.heard_s > since_s and heard.status.state is not CopyState.CLOSED
         ]
 
-    def _heard(self, task: TaskName) -> HeardCopy | None:
+    def _heard(self, task: TaskKey) -> HeardCopy | None:
         return self.reports.newest(task, time.monotonic() - self._silent_s)
 
     def _state(self, heard: HeardCopy | None) -> str:
@@ -190,13 +191,13 @@ class Positions:
             return "unknown"
         return f"failed: {heard.status.failure}" if state is CopyState.FAILED else state.shown
 
-    def _ends(self, entry: StreamEntry, home: str) -> dict[TaskName, int] | None:
+    def _ends(self, entry: StreamEntry, home: str) -> dict[TaskKey, int] | None:
         """Where the logs of a home's tasks end: their `add` records lie before that. None: the broker is away."""
         name = entry.stream.name
         topic = self._topics.tasks(name, home)
         try:
             return {
-                TaskName(name, entry.created, home, partition): self._transport.end_offset(
+                TaskKey(name, entry.created, home, partition): self._transport.end_offset(
                     topic, partition, _ANSWER_S
                 )
                 for partition in range(entry.stream.partitions_of(home))
@@ -204,7 +205,7 @@ class Positions:
         except TransportUnavailableError:
             return None
 
-    def _answers(self, metric: str, task: TaskName, end: int) -> bool:
+    def _answers(self, metric: str, task: TaskKey, end: int) -> bool:
         heard = self._heard(task)
         return heard is not None and heard.status.position >= end and metric not in heard.status.warming
 

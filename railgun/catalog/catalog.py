@@ -17,6 +17,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
+from railgun.catalog.task_key import TaskKey
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
@@ -36,6 +37,11 @@ class StreamEntry:
     schemas: dict[int, Schema]
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
+
+    @property
+    def task_keys(self) -> list[TaskKey]:
+        """The keys of the stream's tasks."""
+        return [TaskKey(self.stream.name, self.created, *task) for task in self.stream.tasks]
 
     @property
     def schema(self) -> Schema:
@@ -82,6 +88,12 @@ class Catalog:
     def definitions(self) -> dict[str, StreamDefinition]:
         """The streams' definitions by name."""
         return {name: entry.stream for name, entry in self.streams.items()}
+
+    @property
+    def task_keys(self) -> Iterator[TaskKey]:
+        """The keys of all tasks, stream by stream."""
+        for entry in self.streams.values():
+            yield from entry.task_keys
 
     def entry(self, stream: str) -> StreamEntry:
         """A stream's entry. Raises CatalogError where there is none."""

@@ -6,8 +6,7 @@ caught up notices, and begins. That needs no leader and no rebalance.
 
 Two rules see to it that no reply is lost, whoever begins when:
 
-- A copy that is silent passes neither the limit, which is the greatest `replied` that any copy has reported, nor a
-  record of a later leader epoch.
+- A copy that is silent does not pass the limit, which is the greatest `replied` that any copy has reported.
 - A checkpoint never passes the copy's own `replied`.
 """
 
@@ -171,7 +170,7 @@ class Answering:
         if report.is_departing or not self._is_fresh(other, now_s):
             return False
         advances = report.copy in self._order and now_s - other.moved_s <= self._timing.stuck_s
-        return report.is_caught_up or (report.state is CopyState.BEHIND and advances)
+        return report.state.is_caught_up or (report.state is CopyState.BEHIND and advances)
 
     def _is_fresh(self, other: _Other, now_s: float) -> bool:
         return now_s - other.heard_s <= self._timing.silence_s(other.report.interval_s)

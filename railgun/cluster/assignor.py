@@ -10,15 +10,16 @@ The rules, each of which outranks those below it:
 
 from collections.abc import Iterable, Sequence
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.actives import Actives
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.placement import Placement
 
 
 def assign(
     nodes: Iterable[ClusterNode], tasks: Sequence[TaskCopies], copies: int
-) -> dict[TaskName, list[CopyName]]:
+) -> dict[TaskKey, list[CopyName]]:
     """Return the copies of each task in order of preference; the first is the active one.
 
     copies: how many copies each task has, as far as there are nodes.

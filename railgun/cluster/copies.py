@@ -5,18 +5,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class TaskName(NamedTuple):
-    """A task, as nodes name it to one another. created: tells streams of one name apart."""
-
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.stream}/{self.partitioner}/{self.partition}"
-
-
 class CopyName(NamedTuple):
     """Identifies one copy of a task: a unit runs at most one copy of each task."""
 
@@ -35,6 +23,11 @@ class CopyState(StrEnum):
     BEHIND = "behind"
     FAILED = "failed"
     CLOSED = "closed"
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the copy could answer the next record."""
+        return self in (CopyState.ANSWERING, CopyState.SILENT)
 
     @property
     def shown(self) -> str:
@@ -83,8 +76,3 @@ class CopyReport:
     def is_departing(self) -> bool:
         """Whether the copy stops answering soon, or has stopped for good."""
         return self.is_leaving or self.state in (CopyState.FAILED, CopyState.CLOSED)
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether the copy could answer the next record."""
-        return self.state in (CopyState.ANSWERING, CopyState.SILENT)

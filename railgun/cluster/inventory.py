@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class TaskCopies:
         fewer copies.
     """
 
-    task: TaskName
+    task: TaskKey
     present: Sequence[CopyName] = ()
     lag: Mapping[str, int] = field(default_factory=dict)
     barred: frozenset[str] = frozenset()

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
@@ -40,20 +41,18 @@ class Outlook:
     def __init__(self, policy: ClusterPolicy, began_s: float) -> None:
         self._policy, self._began_s = policy, began_s
         self._records: dict[str, NodeRecord] = {}
-        self._on_disk: dict[tuple[str, TaskName], int] = {}
+        self._on_disk: dict[str, frozenset[TaskKey]] = {}
         self._left_s: dict[str, float] = {}
         self._members: set[str] = set()
         self.reports = ReportTable()
-        self._nearest: dict[tuple[TaskName, CopyName], tuple[float, float]] = {}
+        self._nearest: dict[tuple[TaskKey, CopyName], tuple[float, float]] = {}
 
     def hear_node(self, record: NodeRecord, now_s: float) -> None:
         """Take in what a node says of itself. What an earlier run of it said is left out."""
         known = self._records.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
             self._records[record.name] = record
-            self._on_disk = {
-                (each.name, copy.task): copy.position for each in self._records.values() for copy in each.disk
-            }
+            self._on_disk[record.name] = frozenset(copy.task for copy in record.disk)
             self._left_s.setdefault(record.name, now_s)
 
     def hear_members(self, names: Iterable[str], now_s: float) -> None:
@@ -74,7 +73,7 @@ class Outlook:
             if nearest > self._nearest.get(copy, (-1.0, 0.0))[0]:
                 self._nearest[copy] = nearest, now_s
 
-    def view(self, tasks: Mapping[TaskName, bool], plan: Plan, now_s: float) -> ClusterView:
+    def view(self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float) -> ClusterView:
         """Return what the steps from a plan are computed from.
 
         A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise.
@@ -98,7 +97,7 @@ class Outlook:
     def _is_awaited(self, name: str, now_s: float) -> bool:
         return now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
 
-    def _task(self, name: TaskName, *, is_new: bool, now_s: float) -> TaskView:
+    def _task(self, name: TaskKey, *, is_new: bool, now_s: float) -> TaskView:
         copies = list(self.reports.copies(name))
         heard = {
             copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= _HEARD_S
@@ -108,16 +107,12 @@ class Outlook:
         waits = has_nothing and now_s - self._began_s < self._policy.replace_after_s
         return TaskView(name, heard, lag, is_new and not lag, waits)
 
-    def _copy(self, name: TaskName, copy: HeardCopy, now_s: float) -> CopyView:
+    def _copy(self, name: TaskKey, copy: HeardCopy, now_s: float) -> CopyView:
         _, nearer_s = self._nearest.get((name, copy.copy), (0.0, copy.heard_s))
         return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
 
-    def _lag(self, name: TaskName, copies: list[tuple[str, CopyStatus]]) -> dict[str, int]:
-        positions: dict[str, int] = {}
-        for record in self._records.values():
-            position = self._on_disk.get((record.name, name))
-            if position is not None:
-                positions[record.name] = position
+    def _lag(self, name: TaskKey, copies: list[tuple[str, CopyStatus]]) -> dict[str, int]:
+        positions = {node: 0 for node, tasks in self._on_disk.items() if name in tasks}
         for node, status in copies:
             if status.position > 0:
                 positions[node] = max(status.position, positions.get(node, 0))

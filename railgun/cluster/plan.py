@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,6 @@ class Plan:
     """
 
     epoch: int = 0
-    copies: Mapping[TaskName, Copies] = field(default_factory=dict)
-    target: Mapping[TaskName, tuple[CopyName, ...]] = field(default_factory=dict)
+    copies: Mapping[TaskKey, Copies] = field(default_factory=dict)
+    target: Mapping[TaskKey, tuple[CopyName, ...]] = field(default_factory=dict)
     cause: str = ""

@@ -5,8 +5,10 @@ from typing import Final
 
 import msgspec
 
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Copies, Plan, PlannedCopy
+from railgun.cluster.reports import OfTask
 
 VERSION: Final = 1
 _PLAN_KEY: Final = b"plan"
@@ -16,18 +18,8 @@ class RecordError(ValueError):
     """A record of these topics that cannot be read."""
 
 
-class DiskCopy(msgspec.Struct, kw_only=True):
+class DiskCopy(OfTask, kw_only=True):
     """A task's data in a node's folder, whether a copy is open or not."""
-
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
-    position: int = 0
-
-    @property
-    def task(self) -> TaskName:
-        return TaskName(self.stream, self.created, self.partitioner, self.partition)
 
 
 class NodeRecord(msgspec.Struct, kw_only=True):
@@ -143,7 +135,7 @@ class PlanReader:
         self.incarnation = planned.incarnation
         return True
 
-    def _copies(self) -> Iterator[tuple[TaskName, Copies]]:
+    def _copies(self) -> Iterator[tuple[TaskKey, Copies]]:
         for name, planned in self._partitions():
             yield (
                 name,
@@ -153,11 +145,11 @@ class PlanReader:
                 ),
             )
 
-    def _target(self) -> Iterator[tuple[TaskName, tuple[CopyName, ...]]]:
+    def _target(self) -> Iterator[tuple[TaskKey, tuple[CopyName, ...]]]:
         for name, planned in self._partitions():
             yield name, tuple(CopyName(*copy) for copy in planned.target)
 
-    def _partitions(self) -> Iterator[tuple[TaskName, _PlannedPartition]]:
+    def _partitions(self) -> Iterator[tuple[TaskKey, _PlannedPartition]]:
         for group, tasks in self._tasks.items():
             for partition, planned in tasks.partitions.items():
-                yield TaskName(*group, partition), planned
+                yield TaskKey(*group, partition), planned

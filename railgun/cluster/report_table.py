@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
 
 # Of several copies of a task, the first by this order stands for all.
@@ -27,8 +28,8 @@ class ReportTable:
     """Takes in reports, and tells what they say of each task. One thread writes; others may read."""
 
     def __init__(self) -> None:
-        self._of_task: dict[TaskName, dict[CopyName, HeardCopy]] = {}
-        self._of_unit: dict[CopyName, set[TaskName]] = {}
+        self._of_task: dict[TaskKey, dict[CopyName, HeardCopy]] = {}
+        self._of_unit: dict[CopyName, set[TaskKey]] = {}
 
     def take(self, record: bytes, heard_s: float = -math.inf) -> UnitReport:
         """Take in a record of the topic, and return the report. Raises ReportError.
@@ -52,11 +53,11 @@ class ReportTable:
             self._of_task[status.task] = heard
         return report
 
-    def copies(self, task: TaskName) -> Iterable[HeardCopy]:
+    def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()
 
-    def newest(self, task: TaskName, since_s: float = -math.inf) -> HeardCopy | None:
+    def newest(self, task: TaskKey, since_s: float = -math.inf) -> HeardCopy | None:
         """Return the copy that stands for a task: one that was heard since a time if there is one; of these the one
         that answers, or is nearest to it; of these the one that was heard last. None if nothing was heard.
         """

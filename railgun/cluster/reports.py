@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
 
 VERSION: Final = 2
 IDLE_S: Final = 5.0
@@ -22,13 +23,22 @@ class ReportError(ValueError):
     """A record of the topic that is no report."""
 
 
-class CopyStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a report says of one copy. The keys are those of FORMAT.md."""
+class OfTask(msgspec.Struct, kw_only=True):
+    """What is said of a task's copy or data names the task by these keys."""
 
     stream: str
     created: int
     partitioner: str
     partition: int
+
+    @property
+    def task(self) -> TaskKey:
+        return TaskKey(self.stream, self.created, self.partitioner, self.partition)
+
+
+class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
+    """What a report says of one copy. The keys are those of FORMAT.md."""
+
     state: CopyState
     leaving: bool = False
     failure: str = ""
@@ -42,10 +52,6 @@ class CopyStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
     history: str = ""
     following: dict[str, Any] | None = None
     unreadable: int = 0
-
-    @property
-    def task(self) -> TaskName:
-        return TaskName(self.stream, self.created, self.partitioner, self.partition)
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -67,7 +73,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         """The name of the unit's copies."""
         return CopyName(self.node, self.unit)
 
-    def by_task(self) -> Iterator[tuple[TaskName, CopyReport]]:
+    def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
         for status in self.copies:
             yield (

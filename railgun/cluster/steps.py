@@ -8,11 +8,12 @@ closed, and is opened by the other unit. A task's only copy is closed, then open
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
-from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.plan import Copies, Plan, PlannedCopy
 
@@ -39,11 +40,6 @@ class CopyView:
     state: CopyState
     advances: bool = True
 
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether the copy could answer."""
-        return self.state in (CopyState.ANSWERING, CopyState.SILENT)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
@@ -56,7 +52,7 @@ class TaskView:
     barred: nodes that had a copy and lost it.
     """
 
-    task: TaskName
+    task: TaskKey
     heard: Mapping[CopyName, CopyView] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
     is_new: bool = False
@@ -74,8 +70,8 @@ class ClusterView:
 
     nodes: Sequence[NodeView]
     tasks: Sequence[TaskView]
-    copies: int = 2
-    moves_limit: int = 4
+    copies: int
+    moves_limit: int
 
 
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
@@ -83,10 +79,8 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
         target = _target(plan, view)
-    steps = _Steps(view, target)
-    copies = {
-        task.task: steps.next_copies(task, plan.copies.get(task.task, ())) for task in steps.in_order(plan)
-    }
+    steps = _Steps(plan, view, target)
+    copies = {task.task: steps.next_copies(task) for task in view.tasks}
     following = replace(plan, copies=copies, target=target, cause=cause)
     return plan if following == plan else replace(following, epoch=plan.epoch + 1)
 
@@ -107,7 +101,7 @@ def _cause(view: ClusterView) -> str:
     return hashlib.blake2b(repr((nodes, view.copies, tasks)).encode(), digest_size=16).hexdigest()
 
 
-def _target(plan: Plan, view: ClusterView) -> dict[TaskName, tuple[CopyName, ...]]:
+def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]]:
     folders = {each.node.name: each.folder for each in view.nodes}
     tasks = []
     for task in view.tasks:
@@ -120,23 +114,20 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskName, tuple[CopyName, ...
 
 
 class _Steps:
-    """The next steps of all tasks; at most `moves_limit` copies are made at once."""
+    """The next steps of all tasks. At most `moves_limit` copies are made at once; those that are under way count."""
 
-    def __init__(self, view: ClusterView, target: Mapping[TaskName, Sequence[CopyName]]) -> None:
-        self._target = target
-        self._tasks, self._moves_left = view.tasks, view.moves_limit
+    def __init__(self, plan: Plan, view: ClusterView, target: Mapping[TaskKey, Sequence[CopyName]]) -> None:
+        self._present, self._target = plan.copies, target
         self._nodes = {each.node.name: each for each in view.nodes}
+        self._moves_left = view.moves_limit - sum(
+            self._is_being_made(task, each.copy)
+            for task in view.tasks
+            for each in plan.copies.get(task.task, ())
+        )
 
-    def in_order(self, plan: Plan) -> Iterable[TaskView]:
-        """Return the tasks, first those of which copies are being made already: they count against the limit."""
-        for task in self._tasks:
-            copies = plan.copies.get(task.task, ())
-            self._moves_left -= sum(self._is_being_made(task, each.copy) for each in copies)
-        return self._tasks
-
-    def next_copies(self, task: TaskView, present: Copies) -> Copies:
+    def next_copies(self, task: TaskView) -> Copies:
         """Return the next copies of a task, in order of preference."""
-        target = self._target.get(task.task, ())
+        present, target = self._present.get(task.task, ()), self._target.get(task.task, ())
         if task.waits or not target:
             return present
         if task.is_new:
@@ -224,7 +215,7 @@ class _Steps:
 
     def _is_caught_up(self, task: TaskView, copy: CopyName) -> bool:
         heard = task.heard.get(copy)
-        return heard is not None and heard.is_caught_up
+        return heard is not None and heard.state.is_caught_up
 
     def _answers(self, task: TaskView, copy: CopyName) -> bool:
         heard = task.heard.get(copy)

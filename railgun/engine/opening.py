@@ -9,6 +9,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
+from railgun.catalog.task_key import TaskKey
 from railgun.engine.errors import OpenFilesError
 from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
@@ -16,7 +17,7 @@ from railgun.history.manifest import ready_folder
 from railgun.history.request_files import BackfillRequestFile
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
-from railgun.host.place import Place, TaskKey
+from railgun.host.place import Place
 from railgun.host.reply_sink import WarmWriter
 from railgun.host.start import StartProgress
 from railgun.host.task_host import TaskHost

@@ -4,26 +4,11 @@ built for it.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from railgun.catalog.names import column_name
+from railgun.catalog.task_key import TaskKey
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
-
-
-class TaskKey(NamedTuple):
-    """Identifies a task.
-
-    created: the place in the catalogue at which its stream was created. It distinguishes streams of the same name.
-    """
-
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.stream}/{self.partitioner}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
 from railgun.unit.__main__ import settings_of
-from railgun.unit.ending import DEADLINES, Ending
+from railgun.unit.ending import Ending
 from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent
 from railgun.unit.process import stop_when_asked
@@ -54,8 +54,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
     said: list[object] = []
 
-    with logging_as(settings.logging):
-        ending = Ending(stopped, place.units, DEADLINES.over_s)
+    with logging_as(settings.logging), Ending(stopped, "the leader's process"):
         try:
             run_leader(settings, place, stopped, lambda: say(ready=True), tell)
         except NameInUseError as error:
@@ -65,8 +64,6 @@ def main(words: Sequence[str] | None = None) -> int:
         except (TransportError, RegistryError, OSError, ValueError) as error:
             logging.getLogger("railgun.node").error("the node's part in the cluster ends: %s", error)
             return 1
-        finally:
-            ending.over()
     return 0
 
 

@@ -2,10 +2,10 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.copies import TaskName
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_node, encode_node, encode_plan
@@ -173,7 +173,7 @@ class Leading:
         for _, record in records:
             self._plan.take(record)
 
-    def _tasks(self) -> Mapping[TaskName, bool]:
+    def _tasks(self) -> Mapping[TaskKey, bool]:
         """All tasks, and whether nobody can have data of them: no plan has named them.
 
         Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
@@ -182,10 +182,10 @@ class Leading:
         waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
         return {
             name: not placed.get(name) and not (waits and self._has_events(name))
-            for name in _names(self._catalog())
+            for name in self._catalog().task_keys
         }
 
-    def _has_events(self, name: TaskName) -> bool:
+    def _has_events(self, name: TaskKey) -> bool:
         where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
         try:
             start = self._transport.start_offset(*where)
@@ -196,9 +196,3 @@ class Leading:
             # Its topic is about to be made, or to be deleted.
             return False
         return start > 0 or any(kind_of(record) != CONTROL for record in fetched.values())
-
-
-def _names(catalog: Catalog) -> Iterable[TaskName]:
-    for entry in catalog.streams.values():
-        for partitioner, partition in entry.stream.tasks:
-            yield TaskName(entry.stream.name, entry.created, partitioner, partition)

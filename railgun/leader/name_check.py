@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable
 
 from railgun.cluster.records import RecordError, decode_node
+from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.unit.identity import Identity
 
-_RECORDS, _BYTES = 1_000, 1 << 20
 _AGAIN_S = 0.5
 
 
@@ -42,9 +42,8 @@ def check_name(
 
 def _host_of_another(transport: Transport, nodes: TopicPartition, identity: Identity) -> str | None:
     """The machine of the node that had the name last, if its data folder is another one."""
-    host, position, end = None, transport.start_offset(*nodes), transport.end_offset(*nodes)
-    while position < end:
-        fetched = transport.read(*nodes, position, _RECORDS, _BYTES)
+    host = None
+    for fetched in read_to_the_end(transport, nodes):
         for record in fetched.values():
             try:
                 node = decode_node(record)
@@ -52,5 +51,4 @@ def _host_of_another(transport: Transport, nodes: TopicPartition, identity: Iden
                 continue
             if node.name == identity.name:
                 host = None if node.folder == identity.folder else node.host
-        position = fetched.next_offset
     return host

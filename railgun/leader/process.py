@@ -146,9 +146,6 @@ class _Known:
 
 
 def _on_disk(data: Path, catalog: Catalog) -> Iterator[DiskCopy]:
-    for name, entry in catalog.streams.items():
-        for partitioner, partition in entry.stream.tasks:
-            if task_folder(data, name, entry.created, partitioner, partition).is_dir():
-                yield DiskCopy(
-                    stream=name, created=entry.created, partitioner=partitioner, partition=partition
-                )
+    for key in catalog.task_keys:
+        if task_folder(data, key.stream, key.created, key.partitioner, key.partition).is_dir():
+            yield DiskCopy(**key._asdict())

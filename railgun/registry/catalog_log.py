@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, PutStream
-from railgun.messaging.transport import Transport
+from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.entries import KEY_BYTES, CatalogState, begin_entry, check, done_entry
 from railgun.registry.topics import Topics
 
 TOPIC = Topics().catalog
-
-_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
 
 
 class CatalogLog:
@@ -70,9 +69,7 @@ class CatalogLog:
 
 def read_on(log: Transport, topic: str, offset: int, state: CatalogState) -> int:
     """Follow what a catalogue's topic has from an offset on; returns where to go on."""
-    end = log.end_offset(topic, 0)
-    while offset < end:
-        fetched = log.read(topic, 0, offset, _READ_RECORDS, _READ_BYTES)
+    for fetched in read_to_the_end(log, TopicPartition(topic, 0), offset):
         for at, value in zip(fetched.offsets.tolist(), fetched.values()):
             state.take(at, value)
         offset = fetched.next_offset

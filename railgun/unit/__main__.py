@@ -53,15 +53,13 @@ def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -
     without_pandas()
     parent = Parent(stopped)
     place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
-    with logging_as(settings.logging):
-        ending = Ending(stopped, place.index, deadlines.over_s)
+    name = f"unit {place.index}"
+    with logging_as(settings.logging), Ending(stopped, name, deadlines.over_s):
         try:
             run_unit(settings, place, stopped, parent, deadlines)
         except _FAILED as error:
-            logging.getLogger("railgun.unit").error("unit %d ends: %s", place.index, error)
+            logging.getLogger("railgun.unit").error("%s ends: %s", name, error)
             return 1
-        finally:
-            ending.over()
     return 0
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan
-from railgun.host.place import TaskKey
 
 Planned = Mapping[TaskKey, Sequence[CopyName]]
 """Tasks in the order in which to open them, each with all its copies in order of preference."""
@@ -42,10 +42,8 @@ class PlannedTasks:
     def mine(self, catalog: Catalog) -> Planned:
         """Return the tasks of the catalogue of which the plan names a copy of this unit."""
         planned, copies = {}, self._plan().copies
-        for entry in catalog.streams.values():
-            for partitioner, partition in entry.stream.tasks:
-                key = TaskKey(entry.stream.name, entry.created, partitioner, partition)
-                of_task = copies.get(TaskName(*key), ())
-                if any(each.copy == self._name and each.folder == self._folder for each in of_task):
-                    planned[key] = [each.copy for each in of_task]
+        for key in catalog.task_keys:
+            of_task = copies.get(key, ())
+            if any(each.copy == self._name and each.folder == self._folder for each in of_task):
+                planned[key] = [each.copy for each in of_task]
         return planned

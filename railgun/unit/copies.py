@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.answering import Answering
-from railgun.cluster.copies import CopyName, CopyReport, CopyState, TaskName
+from railgun.cluster.copies import CopyName, CopyReport, CopyState
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import PlanReader, RecordError
 from railgun.cluster.reports import ReportError, UnitReport, decode_report
-from railgun.host.place import TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.unit.clock import CLOCK, Clock
@@ -41,9 +41,9 @@ class UnitCopies:
         self._assignment, self._plan = assignment, PlanReader()
         self._timing, self._clock = timing, clock
         self._hearing = Hearing(timing, clock.now())
-        self._answering: dict[TaskName, Answering] = {}
+        self._answering: dict[TaskKey, Answering] = {}
         # By task and copy: the newest report, and when it was heard.
-        self._heard: dict[TaskName, dict[CopyName, tuple[float, CopyReport]]] = {}
+        self._heard: dict[TaskKey, dict[CopyName, tuple[float, CopyReport]]] = {}
         self._is_leaving = False
 
     @property
@@ -66,15 +66,14 @@ class UnitCopies:
         A copy that is not planned any more leaves: `is_held` tells until when it has to stay.
         """
         now_s = self._clock.now()
-        names = {TaskName(*key): order for key, order in planned.items()}
-        for name, order in names.items():
+        for name, order in planned.items():
             copy = self._answering.get(name)
             if copy is None or (copy.is_leaving and not self._is_leaving):
                 self._answering[name] = self._made(name, order)
             else:
                 copy.follow(order, now_s)
         for name, copy in self._answering.items():
-            if name not in names:
+            if name not in planned:
                 copy.leave(now_s)
 
     def leave(self) -> None:
@@ -85,12 +84,12 @@ class UnitCopies:
 
     def is_held(self, key: TaskKey) -> bool:
         """Whether a copy still answers, so that it cannot be closed yet."""
-        copy = self._answering.get(TaskName(*key))
+        copy = self._answering.get(key)
         return copy is not None and copy.is_answering
 
     def forget(self, key: TaskKey) -> None:
         """Forget a copy that was closed."""
-        self._answering.pop(TaskName(*key), None)
+        self._answering.pop(key, None)
 
     def decide(self, hosts: Iterable[TaskHost]) -> None:
         """Take in what was heard, and set for each host whether it answers. The unit calls this in every round."""
@@ -100,7 +99,7 @@ class UnitCopies:
                 self._take(fetched, heard.at_s)
         now_s = self._clock.now()
         for host in hosts:
-            copy = self._answering.get(TaskName(*host.place.key))
+            copy = self._answering.get(host.place.key)
             if copy is None or not host.is_running:
                 if copy is not None and host.failure is not None:
                     copy.is_answering = False
@@ -112,17 +111,17 @@ class UnitCopies:
         """Return what the copy of a host reports."""
         if host.failure is not None:
             return CopyState.FAILED
-        copy = self._answering.get(TaskName(*host.place.key))
+        copy = self._answering.get(host.place.key)
         if copy is None or not host.is_running:
             return CopyState.BEHIND
         return copy.state(self._clock.now())
 
     def is_leaving(self, host: TaskHost) -> bool:
         """Whether the copy of a host is about to close."""
-        copy = self._answering.get(TaskName(*host.place.key))
+        copy = self._answering.get(host.place.key)
         return copy is not None and copy.is_leaving
 
-    def _made(self, name: TaskName, order: Sequence[CopyName]) -> Answering:
+    def _made(self, name: TaskKey, order: Sequence[CopyName]) -> Answering:
         made = Answering(self._name, order, self._timing, self._hearing)
         for at_s, report in sorted(self._heard.get(name, {}).values(), key=lambda each: each[0]):
             made.hear(report, at_s)

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 _log = logging.getLogger("railgun.unit")
 
@@ -32,25 +33,33 @@ DEADLINES = Deadlines()
 
 
 class Ending:
-    """A watchdog: ends the process if it is still running some time after it was asked to stop.
+    """A watchdog: ends the process if its `with` block still runs some time after the process was asked to stop.
 
     A call to a broker that is away can take longer than a unit has. Ending the process is no worse than killing it,
     as the next start goes on from the last checkpoints.
+
+    name: what the process is called in the log.
     """
 
     def __init__(
         self,
         stopped: threading.Event,
-        unit: int,
+        name: str,
         within_s: float = DEADLINES.over_s,
         leave: Callable[[int], object] = os._exit,
     ) -> None:
-        self._stopped, self._unit, self._within_s, self._leave = stopped, unit, within_s, leave
+        self._stopped, self._name, self._within_s, self._leave = stopped, name, within_s, leave
         self._over = threading.Event()
         threading.Thread(target=self._watch, name="ending", daemon=True).start()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.over()
+
     def over(self) -> None:
-        """Note that the unit has stopped, so that the process is not ended."""
+        """Note that the process ends by itself, so that it is not ended."""
         self._over.set()
 
     def _watch(self) -> None:
@@ -58,9 +67,9 @@ class Ending:
         if self._over.wait(self._within_s):
             return
         _log.error(
-            "unit %d ends as it is, %g s after it was asked to: something, most likely the broker, does not answer. "
+            "%s ends as it is, %g s after it was asked to: something, most likely the broker, does not answer. "
             "The next start goes on from the last checkpoints; nothing is lost",
-            self._unit,
+            self._name,
             self._within_s,
         )
         for handler in logging.getLogger().handlers:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from railgun.catalog.task_key import TaskKey
 from railgun.host.host_state import OF_ONE_TASK
-from railgun.host.place import Place, TaskKey
+from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError
 from railgun.state.errors import StoreError, StoreLockedError

@@ -1,12 +1,13 @@
 """Who a node is: a name, and the id of its data folder, which are kept in the folder."""
 
-import os
 import platform
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+
+from railgun.history.durable_files import write_whole
 
 IDENTITY = "node.json"
 """The file with it."""
@@ -43,7 +44,7 @@ def node_identity(data: Path, configured: str) -> Identity:
     identity = Identity(name, kept.folder if kept else uuid.uuid4().hex)
     wanted = _Kept(identity.folder, name if configured == AUTO else "")
     if wanted != kept:
-        _write(path, wanted)
+        write_whole(path, msgspec.json.encode(wanted).decode())
     return identity
 
 
@@ -57,12 +58,3 @@ def _read(path: Path) -> _Kept | None:
             f"{path}: it cannot be read: {error}; it holds the name and the id of the node: restore it, or delete it, "
             "and the node gets another id"
         ) from None
-
-
-def _write(path: Path, kept: _Kept) -> None:
-    new = path.with_suffix(".new")
-    with new.open("wb") as file:
-        file.write(msgspec.json.encode(kept))
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from railgun.catalog.names import column_name
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.history.manifest import ready_folder
 from railgun.history.request_files import created_of
-from railgun.host.place import Place, TaskKey, task_folder
+from railgun.host.place import Place, task_folder
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,

@@ -200,15 +200,15 @@ class Supervisor:
         with _held(self._folder):
             # The units read it, and must not make one each.
             node_identity(self._folder, self._name)
-            processes, was_ready = list(self._others), False
+            processes, units_run, was_ready = list(self._others), False, False
             try:
                 while not stopped.wait(interval_s):
                     for process in processes:
                         process.watch()
                     self._check_refusal()
-                    if len(processes) == len(self._others) and all(each.is_ready for each in self._others):
+                    if not units_run and all(each.is_ready for each in self._others):
                         # The node may have its name.
-                        processes += self.units
+                        processes, units_run = processes + self.units, True
                     if self.is_ready and not was_ready:
                         _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
                         on_ready()

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 
-Assigned = dict[TaskName, list[CopyName]]
+Assigned = dict[TaskKey, list[CopyName]]
 
 
-def task_names(count: int) -> list[TaskName]:
+def task_names(count: int) -> list[TaskKey]:
     """Return the names of the tasks of one stream."""
-    return [TaskName("s", 1, "k", number) for number in range(count)]
+    return [TaskKey("s", 1, "k", number) for number in range(count)]
 
 
 def random_nodes(chance: random.Random, most: int) -> list[ClusterNode]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import DiskCopy, NodeRecord
@@ -10,7 +11,7 @@ from railgun.cluster.reports import encode_report
 from railgun.cluster.steps import ClusterView, TaskView
 from tests.cluster.some_reports import TASK, report, status
 
-NAME = TaskName(*TASK.values())  # type: ignore[arg-type]
+NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
 HERE = CopyName("node-1", 0)
 PLAN = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: (HERE,)})
 
@@ -60,7 +61,7 @@ def test_what_an_earlier_run_of_a_node_said_is_left_out(outlook: Outlook) -> Non
 
 def test_a_copy_that_is_not_heard_any_more_could_not_answer(outlook: Outlook) -> None:
     outlook.hear_report(encode_report(report(status(position=5, end=9))), 10.0)
-    assert _task(outlook, 12.0).heard[HERE].is_caught_up
+    assert _task(outlook, 12.0).heard[HERE].state.is_caught_up
     assert _task(outlook, 16.0).heard == {}
     assert _task(outlook, 16.0).lag == {"node-1": 4}
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import (
     NodeRecord,
@@ -20,7 +21,7 @@ from railgun.cluster.reports import ReportError, decode_report, encode_report
 from tests.cluster.clusters import task_names
 from tests.cluster.some_reports import TASK, report, status
 
-NAME = TaskName(*TASK.values())  # type: ignore[arg-type]
+NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
 HERE, THERE = CopyName("node-1", 0), CopyName("node-2", 1)
 
 
@@ -78,7 +79,7 @@ def test_of_several_copies_the_one_that_answers_stands_for_the_task() -> None:
     # The unit let go of it.
     table.take(encode_report(report()), 3.0)
     assert [heard.copy for heard in table.copies(NAME)] == [THERE]
-    assert table.newest(TaskName("other", 1, "k", 0)) is None
+    assert table.newest(TaskKey("other", 1, "k", 0)) is None
 
 
 def test_a_node_comes_back() -> None:

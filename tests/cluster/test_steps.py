@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from railgun.cluster.copies import CopyName, CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import Plan
 from railgun.cluster.steps import ClusterView, CopyView, NodeView, TaskView, next_plan
@@ -21,12 +22,12 @@ class _Cluster:
     """Nodes that do what the plan says. data: by task and node, how many records it has."""
 
     nodes: dict[str, ClusterNode]
-    tasks: list[TaskName]
+    tasks: list[TaskKey]
     copies: int = 2
     moves_limit: int = 4
     plan: Plan = field(default_factory=Plan)
-    data: dict[tuple[TaskName, str], int] = field(default_factory=dict)
-    opened: dict[tuple[TaskName, str], int] = field(default_factory=dict)
+    data: dict[tuple[TaskKey, str], int] = field(default_factory=dict)
+    opened: dict[tuple[TaskKey, str], int] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
     records: int = 0
 
@@ -47,7 +48,7 @@ class _Cluster:
                     self.data[key] = min(self.records, self.data.get(key, 0) + 1)
         return self.plan is not before
 
-    def heard(self, task: TaskName) -> dict[CopyName, CopyView]:
+    def heard(self, task: TaskKey) -> dict[CopyName, CopyView]:
         """What the copies of a task report: the first that has caught up answers."""
         found, answers = {}, False
         for each in self.plan.copies.get(task, ()):
@@ -60,9 +61,9 @@ class _Cluster:
                 found[each.copy] = CopyView(state)
         return found
 
-    def able(self, task: TaskName) -> int:
+    def able(self, task: TaskKey) -> int:
         """How many copies of a task could answer."""
-        return sum(copy.is_caught_up for copy in self.heard(task).values())
+        return sum(copy.state.is_caught_up for copy in self.heard(task).values())
 
     def view(self) -> ClusterView:
         nodes = [
@@ -171,7 +172,7 @@ def test_the_node_with_the_least_to_catch_up_is_added_where_none_could_answer() 
 
 def test_a_task_that_waits_for_its_data_is_not_placed() -> None:
     cluster = _started(2, 1)
-    view, another = cluster.view(), TaskName("s", 1, "k", 7)
+    view, another = cluster.view(), TaskKey("s", 1, "k", 7)
     waits = replace(view, tasks=[TaskView(another, waits=True), *view.tasks])
     assert next_plan(cluster.plan, waits).copies[another] == ()
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from railgun.catalog.names import column_name
+from railgun.catalog.task_key import TaskKey
 from railgun.history.manifest import ready_folder
 from railgun.host.lanes import HostLanes
-from railgun.host.place import Place, TaskKey, task_folder
+from railgun.host.place import Place, task_folder
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_json
 from railgun.catalog.names import column_name
+from railgun.catalog.task_key import TaskKey
 from railgun.history.manifest import ready_folder
 from railgun.history.plan_file import OWN, live_backfill_folder, read_own, write_plan
 from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_request
 from railgun.host.lanes import HostLanes
-from railgun.host.place import Place, TaskKey
+from railgun.host.place import Place
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment

@@ -10,8 +10,9 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
 from railgun.host.lanes import HostLanes
-from railgun.host.place import Place, TaskKey
+from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.errors import TransportUnavailableError

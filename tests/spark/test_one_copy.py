@@ -6,7 +6,7 @@ import pytest
 
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import encode_plan
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
@@ -21,7 +21,7 @@ def test_tasks_with_several_copies_take_no_history(tmp_path: Path) -> None:
     for change in missing_changes(catalog, parse_definitions(DEFINITIONS))[0]:
         catalog.apply(change)
     entry = catalog.entry("s")
-    names = [TaskName("s", entry.created, *task) for task in entry.stream.tasks]
+    names = entry.task_keys
     one, other = (PlannedCopy(CopyName(node, 0), node) for node in ("node-1", "node-2"))
     log = EmbeddedLog(tmp_path, Durability.OS)
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
-from railgun.cluster.copies import TaskName
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -26,7 +26,7 @@ class PositionReader:
         self._reports = ReportTable()
         self.newest: dict[tuple[str, str, int], HeardCopy] = {}
 
-    def copies(self, task: TaskName) -> Iterable[HeardCopy]:
+    def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
         """What was last heard of each copy of a task."""
         return self._reports.copies(task)
 

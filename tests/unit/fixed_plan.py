@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.copies import CopyName, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import encode_plan
-from railgun.host.place import TaskKey
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
@@ -21,15 +21,6 @@ from railgun.unit.identity import Identity, node_identity
 from tests.forked import ROOT
 
 
-def keys_of(catalog: Catalog) -> list[TaskKey]:
-    """All tasks of a catalogue, in order."""
-    return [
-        TaskKey(entry.stream.name, entry.created, *task)
-        for entry in catalog.streams.values()
-        for task in entry.stream.tasks
-    ]
-
-
 class FixedPlan:
     """Every task has these copies, in this order of preference."""
 
@@ -39,7 +30,7 @@ class FixedPlan:
         self.order = order
 
     def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
-        return dict.fromkeys(keys_of(catalog), self.order)
+        return dict.fromkeys(catalog.task_keys, self.order)
 
 
 class FixedSpread:
@@ -51,7 +42,7 @@ class FixedSpread:
         self._index, self._units, self._name = index, units, name
 
     def mine(self, catalog: Catalog) -> Mapping[TaskKey, Sequence[CopyName]]:
-        keys = keys_of(catalog)
+        keys = list(catalog.task_keys)
         return {key: [self._name] for number, key in enumerate(keys) if number % self._units == self._index}
 
 
@@ -70,11 +61,11 @@ def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1, before: Seque
         make_topics(transport, topics)
         where = TopicPartition(topics.assignment, 0)
         copies = {
-            TaskName(*key): tuple(
+            key: tuple(
                 PlannedCopy(CopyName(identity.name, number % units), identity.folder)
                 for identity in identities
             )
-            for number, key in enumerate(keys_of(registry.snapshot().catalog))
+            for number, key in enumerate(registry.snapshot().catalog.task_keys)
         }
         # Later plans have greater epochs.
         plan = Plan(1 + transport.end_offset(*where), copies)

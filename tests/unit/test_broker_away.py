@@ -128,7 +128,7 @@ def test_a_unit_whose_broker_and_node_are_gone_goes_too(
 @pytest.mark.parametrize("ends", [False, True])
 def test_what_does_not_come_to_its_end_in_time_is_ended(ends: bool, caplog: pytest.LogCaptureFixture) -> None:
     stopped, left = threading.Event(), list[int]()
-    guard = Ending(stopped, 3, 0.2 if not ends else 60.0, left.append)
+    guard = Ending(stopped, "unit 3", 0.2 if not ends else 60.0, left.append)
     time.sleep(0.3)
     assert not left
     stopped.set()

@@ -24,7 +24,7 @@ stopped = threading.Event()
 stop_when_asked(stopped)
 Parent(stopped)
 with logging_as(LoggingSettings()):
-    Ending(stopped, 0, 0.2)
+    Ending(stopped, "unit 0", 0.2)
     threading.Timer(1.0, print, ["up"], {"flush": True}).start()
     AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}).list_topics(timeout=600)
 """

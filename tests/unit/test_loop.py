@@ -10,10 +10,11 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
 from railgun.host.memory import MemoryShares, cache_bytes
-from railgun.host.place import Place, TaskKey
+from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Transport
 from railgun.registry.follower import Snapshot

@@ -181,6 +181,15 @@ def test_two_nodes_have_copies_and_one_goes_on_alone(kafka: str, prefix: str, tm
             for heard in player.positions.newest.values()
         )
 
+    def answered_by_b() -> int:
+        player.positions.read()
+        copies = [
+            copy
+            for heard in player.positions.newest.values()
+            for copy in player.positions.copies(heard.status.task)
+        ]
+        return sum(copy.copy.node == "b" and copy.status.state == "answering" for copy in copies)
+
     try:
         player.apply(DEFINITIONS)
         for name in ("a", "b"):
@@ -197,6 +206,8 @@ def test_two_nodes_have_copies_and_one_goes_on_alone(kafka: str, prefix: str, tm
             os.kill(pid, signal.SIGKILL)
         sent = sent_on(player, sent, 90)
         check(player, sent)
+        # Before the other says so, what was last heard of both reads as if nothing had happened.
+        awaited(lambda: answered_by_b() == 4)
         config = write_config(tmp_path / "a", kafka, prefix, 'node_name = "a"')
         nodes["a"].wait()
         nodes["a"] = _node(tmp_path / "a" / "data", config)

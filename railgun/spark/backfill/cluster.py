@@ -14,6 +14,7 @@ from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.manifest import verified_manifest
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition
 from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
@@ -24,7 +25,6 @@ from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.records import EVENT, kind_of
 
-_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
 _TIME = 2  # in an event record
 
 
@@ -106,11 +106,8 @@ def _least_ms(transport: KafkaTransport, partitions: list[TopicPartition]) -> in
 
 
 def _first_ms(transport: KafkaTransport, where: TopicPartition) -> int:
-    offset, end = transport.start_offset(*where), transport.end_offset(*where)
-    while offset < end:
-        fetched = transport.read(*where, offset, _READ_RECORDS, _READ_BYTES)
+    for fetched in read_to_the_end(transport, where):
         for record in fetched.values():
             if kind_of(record) == EVENT:
                 return int(msgspec.msgpack.decode(record[1:])[_TIME])
-        offset = fetched.next_offset
     return TIME_MAX

@@ -1,14 +1,12 @@
 """Refuses a history for tasks that have copies on several nodes: what is built for a task is taken by one of them."""
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.cluster.copies import TaskName
 from railgun.cluster.records import PlanReader, RecordError
 from railgun.messaging.errors import TopicMissingError
+from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.spark.errors import HistoryError
-
-_READ_RECORDS, _READ_BYTES = 10_000, 4 << 20
 
 
 def check_one_copy(transport: Transport, topics: Topics, entry: StreamEntry) -> None:
@@ -17,12 +15,11 @@ def check_one_copy(transport: Transport, topics: Topics, entry: StreamEntry) -> 
     Raises TransportError.
     """
     copies = _planned(transport, TopicPartition(topics.assignment, 0)).plan.copies
-    stream = entry.stream
-    for task in stream.tasks:
-        nodes = [each.copy.node for each in copies.get(TaskName(stream.name, entry.created, *task), ())]
+    for key in entry.task_keys:
+        nodes = [each.copy.node for each in copies.get(key, ())]
         if len(nodes) > 1:
             raise HistoryError(
-                f"{stream.name}: its tasks have copies on {' and '.join(nodes)}, and only one can take a history: "
+                f"{key.stream}: its tasks have copies on {' and '.join(nodes)}, and only one can take a history: "
                 "set cluster.copies = 1 on all nodes, start them again, and run this again (what is built stays)"
             )
 
@@ -30,12 +27,9 @@ def check_one_copy(transport: Transport, topics: Topics, entry: StreamEntry) -> 
 def _planned(transport: Transport, where: TopicPartition) -> PlanReader:
     reader = PlanReader()
     try:
-        position, end = transport.start_offset(*where), transport.end_offset(*where)
-        while position < end:
-            fetched = transport.read(*where, position, _READ_RECORDS, _READ_BYTES)
+        for fetched in read_to_the_end(transport, where):
             for record in fetched.values():
                 reader.take(record)
-            position = fetched.next_offset
     except TopicMissingError:
         # No node has run yet.
         pass

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from railgun.cluster.copies import CopyState, TaskName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyState
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.reports import CopyStatus, ReportError, UnitReport
 from railgun.messaging.transport import TopicPartition, Transport
@@ -31,13 +32,13 @@ class TaskStandings:
         self._stream, self._history, self._offer = stream, history, offer
         self._next = transport.end_offset(*self._where)
         self._reports = ReportTable()
-        self._named: set[TaskName] = set()
+        self._named: set[TaskKey] = set()
 
     def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[CopyStatus], bool]) -> None:
         """Return once something is so of every copy of these tasks. Raises HistoryError if a copy reports why it cannot
         be.
         """
-        names = [TaskName(*self._stream, *task) for task in tasks]
+        names = [TaskKey(*self._stream, *task) for task in tasks]
         while True:
             self.check()
             copies = [list(self._statuses(name)) for name in names]
@@ -60,7 +61,7 @@ class TaskStandings:
                         f"{name.stream}/{name.partitioner}/{name.partition} cannot be deepened: {failure}"
                     )
 
-    def _statuses(self, name: TaskName) -> Iterable[CopyStatus]:
+    def _statuses(self, name: TaskKey) -> Iterable[CopyStatus]:
         return (heard.status for heard in self._reports.copies(name))
 
     def _read(self) -> bool:
