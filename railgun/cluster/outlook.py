@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
-from railgun.cluster.plan import Plan
-from railgun.cluster.records import NodeRecord
+from railgun.cluster.plan import Copies, Plan
+from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import CopyStatus
-from railgun.cluster.steps import ClusterView, CopyView, NodeView, TaskView
+from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
 # A copy of which nothing was heard for this long is not counted as one that could answer.
 _HEARD_S = 5.0
-# A copy that has got no nearer for this long does not advance.
+# A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
 _ADVANCES_S = 10.0
 
 
@@ -36,6 +36,7 @@ class Outlook:
     """Collects what is said. One thread uses it; times are seconds of the monotonic clock.
 
     began_s: when the leader began to listen.
+    orders: the newest order to each node.
     """
 
     def __init__(self, policy: ClusterPolicy, began_s: float) -> None:
@@ -44,11 +45,16 @@ class Outlook:
         self._on_disk: dict[str, frozenset[TaskKey]] = {}
         self._left_s: dict[str, float] = {}
         self._members: set[str] = set()
+        self.orders: dict[str, DrainOrder] = {}
         self.reports = ReportTable()
         self._nearest: dict[tuple[TaskKey, CopyName], tuple[float, float]] = {}
+        self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
-    def hear_node(self, record: NodeRecord, now_s: float) -> None:
-        """Take in what a node says of itself. What an earlier run of it said is left out."""
+    def hear_said(self, record: NodeRecord | DrainOrder, now_s: float) -> None:
+        """Take in an order, or what a node says of itself. What an earlier run of it said is left out."""
+        if isinstance(record, DrainOrder):
+            self.orders[record.node] = record
+            return
         known = self._records.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
             self._records[record.name] = record
@@ -79,7 +85,8 @@ class Outlook:
         A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise.
         tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
         """
-        planned = {each.copy.node for copies in plan.copies.values() for each in copies}
+        self._note_planned(plan, now_s)
+        planned = {copy.node for _, copy in self._planned_s}
         nodes = [
             NodeView(
                 ClusterNode(record.name, record.units, record.rack), record.folder, name in self._members
@@ -89,19 +96,35 @@ class Outlook:
         ]
         return ClusterView(
             nodes,
-            [self._task(name, is_new=is_new, now_s=now_s) for name, is_new in sorted(tasks.items())],
+            [
+                self._task(name, plan.copies.get(name, ()), is_new=is_new, now_s=now_s)
+                for name, is_new in sorted(tasks.items())
+            ],
             self._policy.copies,
             self._policy.moves_limit,
+            self.orders,
         )
 
     def _is_awaited(self, name: str, now_s: float) -> bool:
         return now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
 
-    def _task(self, name: TaskKey, *, is_new: bool, now_s: float) -> TaskView:
+    def _note_planned(self, plan: Plan, now_s: float) -> None:
+        """Note since when the plan names its copies."""
+        before = self._planned_s
+        self._planned_s = {
+            (name, each.copy): before.get((name, each.copy), now_s)
+            for name, copies in plan.copies.items()
+            for each in copies
+        }
+
+    def _task(self, name: TaskKey, planned: Copies, *, is_new: bool, now_s: float) -> TaskView:
         copies = list(self.reports.copies(name))
         heard = {
             copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= _HEARD_S
         }
+        for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
+            if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self._members:
+                heard[copy] = CopyView(CopyState.BEHIND)
         lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self._policy.replace_after_s

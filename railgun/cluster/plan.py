@@ -24,6 +24,20 @@ Copies = tuple[PlannedCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """What became of an order to empty a node.
+
+    asked_ms: of the order; a later one is decided anew.
+    fewer_copies: whether tasks may have fewer copies for it.
+    refusal: why the node is not emptied; empty if it is.
+    """
+
+    asked_ms: int
+    fewer_copies: bool = False
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What the leader writes.
 
@@ -31,9 +45,18 @@ class Plan:
     copies: by task, its copies in order of preference; the first is the active one.
     target: by task, the copies that the steps lead to.
     cause: a digest of what the target was computed for; the target is kept until that changes.
+    drains: by node, what became of the order to empty it.
+    wanted: how many copies each task is to have.
     """
 
     epoch: int = 0
     copies: Mapping[TaskKey, Copies] = field(default_factory=dict)
     target: Mapping[TaskKey, tuple[CopyName, ...]] = field(default_factory=dict)
     cause: str = ""
+    drains: Mapping[str, Drain] = field(default_factory=dict)
+    wanted: int = 0
+
+    def is_drained(self, node: str) -> bool:
+        """Whether a node is being emptied, or is empty for this reason."""
+        drain = self.drains.get(node)
+        return drain is not None and not drain.refusal

@@ -1,13 +1,15 @@
-"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, and the plan. See FORMAT.md."""
+"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, orders to them, and the plan. See
+FORMAT.md.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.plan import Copies, Plan, PlannedCopy
+from railgun.cluster.plan import Copies, Drain, Plan, PlannedCopy
 from railgun.cluster.reports import OfTask
 
 VERSION: Final = 1
@@ -22,7 +24,7 @@ class DiskCopy(OfTask, kw_only=True):
     """A task's data in a node's folder, whether a copy is open or not."""
 
 
-class NodeRecord(msgspec.Struct, kw_only=True):
+class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """What a node says of itself. The keys are those of FORMAT.md."""
 
     version: int = VERSION
@@ -35,12 +37,45 @@ class NodeRecord(msgspec.Struct, kw_only=True):
     release: str
     disk: list[DiskCopy] = []
 
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return self.name.encode()
+
+
+class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
+    """An order to empty a node, or to use it again.
+
+    asked_ms: grows with each order to the node.
+    is_on: False: use it again.
+    fewer_copies: whether tasks may have fewer copies for it.
+    """
+
+    version: int = VERSION
+    node: str
+    asked_ms: int
+    is_on: bool
+    fewer_copies: bool = False
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record. No node has it for a name."""
+        return f"{self.node}/drain".encode()
+
+
+class _PlannedDrain(msgspec.Struct, kw_only=True):
+    asked_ms: int
+    fewer_copies: bool = False
+    refusal: str = ""
+
 
 class _PlanHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="plan"):
     version: int = VERSION
     epoch: int
     incarnation: int
     cause: str
+    wanted: int = 0
+    drains: dict[str, _PlannedDrain] = {}
 
 
 class _PlannedPartition(msgspec.Struct, kw_only=True):
@@ -59,19 +94,21 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_node = msgspec.json.Decoder(NodeRecord).decode
+_decode_said: Callable[[bytes], NodeRecord | DrainOrder] = msgspec.json.Decoder(
+    NodeRecord | DrainOrder
+).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
 
 
-def encode_node(record: NodeRecord) -> bytes:
-    """Return the record of a node."""
-    return _encode(record)
+def encode_said(said: NodeRecord | DrainOrder) -> bytes:
+    """Return the record of the topic `nodes`."""
+    return _encode(said)
 
 
-def decode_node(record: bytes) -> NodeRecord:
-    """Return what a record says of a node. Raises RecordError."""
+def decode_said(record: bytes) -> NodeRecord | DrainOrder:
+    """Return what a record of the topic `nodes` says. Raises RecordError."""
     try:
-        return _decode_node(record)
+        return _decode_said(record)
     except msgspec.MsgspecError as error:
         raise RecordError(f"a node's record that cannot be read: {error}") from None
 
@@ -105,7 +142,13 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
             partitions=groups.get(group, {}),
         )
         records.append((f"{stream}.{created}/{partitioner}".encode(), _encode(body)))
-    header = _PlanHeader(epoch=plan.epoch, incarnation=incarnation, cause=plan.cause)
+    drains = {
+        node: _PlannedDrain(asked_ms=drain.asked_ms, fewer_copies=drain.fewer_copies, refusal=drain.refusal)
+        for node, drain in plan.drains.items()
+    }
+    header = _PlanHeader(
+        epoch=plan.epoch, incarnation=incarnation, cause=plan.cause, wanted=plan.wanted, drains=drains
+    )
     return [*records, (_PLAN_KEY, _encode(header))]
 
 
@@ -131,7 +174,13 @@ class PlanReader:
         if isinstance(planned, _PlannedTasks):
             self._tasks[planned.stream, planned.created, planned.partitioner] = planned
             return False
-        self.plan = Plan(planned.epoch, dict(self._copies()), dict(self._target()), planned.cause)
+        drains = {
+            node: Drain(drain.asked_ms, drain.fewer_copies, drain.refusal)
+            for node, drain in planned.drains.items()
+        }
+        self.plan = Plan(
+            planned.epoch, dict(self._copies()), dict(self._target()), planned.cause, drains, planned.wanted
+        )
         self.incarnation = planned.incarnation
         return True
 

@@ -9,80 +9,36 @@ closed, and is opened by the other unit. A task's only copy is closed, then open
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.drains import decided
+from railgun.cluster.inventory import TaskCopies
 from railgun.cluster.plan import Copies, Plan, PlannedCopy
-
-
-@dataclass(frozen=True, slots=True)
-class NodeView:
-    """A node as the leader sees it: it lives, or left a short time ago.
-
-    folder: the id of its data folder.
-    """
-
-    node: ClusterNode
-    folder: str
-    is_alive: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class CopyView:
-    """A copy as the leader hears it.
-
-    advances: whether it got nearer to the end of its log, or filled more of a metric, a short time ago.
-    """
-
-    state: CopyState
-    advances: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TaskView:
-    """A task as the leader sees it.
-
-    heard: its copies that are heard at present.
-    lag: how many records each node that lists data of the task has to catch up, by the node's name.
-    is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
-    waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
-    barred: nodes that had a copy and lost it.
-    """
-
-    task: TaskKey
-    heard: Mapping[CopyName, CopyView] = field(default_factory=dict)
-    lag: Mapping[str, int] = field(default_factory=dict)
-    is_new: bool = False
-    waits: bool = False
-    barred: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """What the leader knows.
-
-    copies: how many copies each task is to have.
-    moves_limit: how many copies are made at once.
-    """
-
-    nodes: Sequence[NodeView]
-    tasks: Sequence[TaskView]
-    copies: int
-    moves_limit: int
+from railgun.cluster.view import ClusterView, TaskView
 
 
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
+    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies), plan
+    view = _with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
         target = _target(plan, view)
     steps = _Steps(plan, view, target)
     copies = {task.task: steps.next_copies(task) for task in view.tasks}
     following = replace(plan, copies=copies, target=target, cause=cause)
-    return plan if following == plan else replace(following, epoch=plan.epoch + 1)
+    return before if following == before else replace(following, epoch=plan.epoch + 1)
+
+
+def _with_drains(view: ClusterView, plan: Plan) -> ClusterView:
+    nodes = [
+        replace(each, node=replace(each.node, is_open=not plan.is_drained(each.node.name)))
+        for each in view.nodes
+    ]
+    return replace(view, nodes=nodes)
 
 
 def _cause(view: ClusterView) -> str:
@@ -117,7 +73,7 @@ class _Steps:
     """The next steps of all tasks. At most `moves_limit` copies are made at once; those that are under way count."""
 
     def __init__(self, plan: Plan, view: ClusterView, target: Mapping[TaskKey, Sequence[CopyName]]) -> None:
-        self._present, self._target = plan.copies, target
+        self._present, self._target, self._plan = plan.copies, target, plan
         self._nodes = {each.node.name: each for each in view.nodes}
         self._moves_left = view.moves_limit - sum(
             self._is_being_made(task, each.copy)
@@ -169,20 +125,19 @@ class _Steps:
     def _with_moved_units(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
         """Take the next step of copies that move to another unit of their node; one of a task at a time."""
         units = {copy.node: copy.unit for copy in target}
-        for each in copies:
-            unit = units.get(each.copy.node, each.copy.unit)
-            if unit == each.copy.unit:
-                continue
-            others = [other for other in copies if other != each]
-            able = [other for other in others if self._is_caught_up(task, other.copy)]
-            if not others:
-                return (replace(each, copy=each.copy._replace(unit=unit)),)
-            if any(self._answers(task, other.copy) for other in able) and not self._answers(task, each.copy):
-                moved = replace(each, copy=each.copy._replace(unit=unit))
-                return (*others, moved)
+        moving = [each for each in copies if units.get(each.copy.node, each.copy.unit) != each.copy.unit]
+        for each in moving:
+            others = tuple(other for other in copies if other != each)
+            is_covered = any(self._answers(task, other.copy) for other in others) and not self._answers(
+                task, each.copy
+            )
+            # Where no other copy can be waited for, events wait for a moment.
+            if is_covered or not any(other.copy.node in self._nodes for other in others):
+                return (*others, replace(each, copy=each.copy._replace(unit=units[each.copy.node])))
+        for each in moving:
+            able = [other for other in copies if other != each and self._is_caught_up(task, other.copy)]
             if able:
-                return (*able, *(other for other in others if other not in able), each)
-            return copies
+                return (*able, *(other for other in copies if other != each and other not in able), each)
         return copies
 
     def _with_new(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
@@ -200,12 +155,19 @@ class _Steps:
         )
 
     def _arrived(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
-        """Put the target first; once its first copy answers, drop the others."""
+        """Put the target first; once one of its copies answers, drop the others, as far as enough are left."""
         kept = [next(each for each in copies if each.copy == copy) for copy in target]
         going = [each for each in copies if each not in kept]
         if any(self._answers(task, each.copy) for each in kept):
-            going = []
+            going = [each for each in going if self._is_needed(task, each, len(kept))]
         return (*kept, *going)
+
+    def _is_needed(self, task: TaskView, going: PlannedCopy, kept: int) -> bool:
+        """Whether a copy has to stay on a node that is being emptied, because too few others have caught up."""
+        drain = self._plan.drains.get(going.copy.node)
+        if drain is None or drain.refusal or drain.fewer_copies:
+            return False
+        return kept < self._plan.wanted and self._is_caught_up(task, going.copy)
 
     def _planned(self, copies: Sequence[CopyName]) -> Copies:
         return tuple(PlannedCopy(copy, self._nodes[copy.node].folder) for copy in copies)

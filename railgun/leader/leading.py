@@ -8,7 +8,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_node, encode_node, encode_plan
+from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_said, encode_plan, encode_said
 from railgun.cluster.reports import ReportError
 from railgun.cluster.steps import next_plan
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
@@ -106,7 +106,7 @@ class Leading:
     def _say(self) -> None:
         record = self._record()
         if record != self._said:
-            entry = Entry(self._nodes, Records.of([encode_node(record)]), [record.name.encode()])
+            entry = Entry(self._nodes, Records.of([encode_said(record)]), [record.key])
             self._transport.submit([entry]).result()
             self._said = record
 
@@ -125,7 +125,7 @@ class Leading:
                 if fetched.where == self._reports:
                     self._outlook.hear_report(record, now_s)
                 elif fetched.where == self._nodes:
-                    self._outlook.hear_node(decode_node(record), now_s)
+                    self._outlook.hear_said(decode_said(record), now_s)
                 else:
                     self._plan.take(record)
             except (RecordError, ReportError) as error:

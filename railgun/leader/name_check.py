@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from railgun.cluster.records import RecordError, decode_node
+from railgun.cluster.records import NodeRecord, RecordError, decode_said
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.unit.identity import Identity
@@ -46,9 +46,9 @@ def _host_of_another(transport: Transport, nodes: TopicPartition, identity: Iden
     for fetched in read_to_the_end(transport, nodes):
         for record in fetched.values():
             try:
-                node = decode_node(record)
+                node = decode_said(record)
             except RecordError:
                 continue
-            if node.name == identity.name:
+            if isinstance(node, NodeRecord) and node.name == identity.name:
                 host = None if node.folder == identity.folder else node.host
     return host

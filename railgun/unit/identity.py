@@ -1,6 +1,7 @@
 """Who a node is: a name, and the id of its data folder, which are kept in the folder."""
 
 import platform
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from railgun.history.durable_files import write_whole
 IDENTITY = "node.json"
 """The file with it."""
 AUTO = "auto"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 class IdentityError(Exception):
@@ -41,6 +43,11 @@ def node_identity(data: Path, configured: str) -> Identity:
     path = data / IDENTITY
     kept = _read(path)
     name = configured if configured != AUTO else (kept.name if kept else "") or platform.node() or "node"
+    if _NAME.fullmatch(name) is None:
+        raise IdentityError(
+            f"cluster.node_name: {name[:80]!r} cannot be a node's name; it has letters, digits, dots, underscores and "
+            "hyphens, and begins with a letter or digit"
+        )
     identity = Identity(name, kept.folder if kept else uuid.uuid4().hex)
     wanted = _Kept(identity.folder, name if configured == AUTO else "")
     if wanted != kept:

@@ -6,9 +6,9 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.plan import Plan, PlannedCopy
-from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.records import DiskCopy, DrainOrder, NodeRecord
 from railgun.cluster.reports import encode_report
-from railgun.cluster.steps import ClusterView, TaskView
+from railgun.cluster.view import ClusterView, CopyView, TaskView
 from tests.cluster.some_reports import TASK, report, status
 
 NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
@@ -26,7 +26,7 @@ def _node(name: str, incarnation: int = 1, folder: str = "f", disk: tuple[DiskCo
 def outlook() -> Outlook:
     made = Outlook(ClusterPolicy(replace_after_s=300.0), 0.0)
     for name in ("node-1", "node-2"):
-        made.hear_node(_node(name), 0.0)
+        made.hear_said(_node(name), 0.0)
     made.hear_members(["node-1", "node-2"], 0.0)
     return made
 
@@ -54,8 +54,8 @@ def test_a_node_that_is_away_is_awaited_for_a_while_if_the_plan_names_it(outlook
 
 
 def test_what_an_earlier_run_of_a_node_said_is_left_out(outlook: Outlook) -> None:
-    outlook.hear_node(_node("node-1", incarnation=7, folder="g"), 1.0)
-    outlook.hear_node(_node("node-1", incarnation=6, folder="f"), 2.0)
+    outlook.hear_said(_node("node-1", incarnation=7, folder="g"), 1.0)
+    outlook.hear_said(_node("node-1", incarnation=6, folder="f"), 2.0)
     assert {each.node.name: each.folder for each in _view(outlook, 3.0).nodes}["node-1"] == "g"
 
 
@@ -64,6 +64,19 @@ def test_a_copy_that_is_not_heard_any_more_could_not_answer(outlook: Outlook) ->
     assert _task(outlook, 12.0).heard[HERE].state.is_caught_up
     assert _task(outlook, 16.0).heard == {}
     assert _task(outlook, 16.0).lag == {"node-1": 4}
+
+
+def test_a_copy_that_the_plan_has_just_named_counts_as_one_that_is_made(outlook: Outlook) -> None:
+    assert _task(outlook, 10.0).heard == {HERE: CopyView(CopyState.BEHIND)}
+    assert _task(outlook, 21.0).heard == {}
+    outlook.hear_members(["node-2"], 22.0)
+    assert _task(outlook, 22.0).heard == {}
+
+
+def test_the_newest_order_to_a_node_counts(outlook: Outlook) -> None:
+    for asked_ms, is_on in ((1, True), (2, False)):
+        outlook.hear_said(DrainOrder(node="node-1", asked_ms=asked_ms, is_on=is_on), 1.0)
+    assert [order.asked_ms for order in _view(outlook, 1.0).orders.values()] == [2]
 
 
 def test_a_copy_advances_while_it_comes_nearer(outlook: Outlook) -> None:
@@ -84,6 +97,6 @@ def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(outlook: Outlo
     assert not _task(outlook, 1.0, is_new=True).waits
     assert _task(outlook, 1.0, is_new=True).is_new
     copy = DiskCopy(stream=NAME.stream, created=1, partitioner=NAME.partitioner, partition=NAME.partition)
-    outlook.hear_node(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
+    outlook.hear_said(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
     task = _task(outlook, 1.0, is_new=True)
     assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])

@@ -7,14 +7,15 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.records import (
+    DrainOrder,
     NodeRecord,
     PlanReader,
     RecordError,
-    decode_node,
-    encode_node,
+    decode_said,
     encode_plan,
+    encode_said,
 )
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.reports import ReportError, decode_report, encode_report
@@ -82,16 +83,20 @@ def test_of_several_copies_the_one_that_answers_stands_for_the_task() -> None:
     assert table.newest(TaskKey("other", 1, "k", 0)) is None
 
 
-def test_a_node_comes_back() -> None:
+def test_a_node_and_an_order_come_back() -> None:
     record = NodeRecord(name="node-1", folder="f", incarnation=3, host="h", units=2, release="0.1.0")
-    assert decode_node(encode_node(record)) == record
+    assert decode_said(encode_said(record)) == record
+    order = DrainOrder(node="node-1", asked_ms=4, is_on=True)
+    assert decode_said(encode_said(order)) == order
+    assert order.key != record.key
     with pytest.raises(RecordError):
-        decode_node(b"{}")
+        decode_said(b"{}")
 
 
 def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
     one, other = task_names(2)
     first = Plan(1, {one: (PlannedCopy(HERE, "f"),), other: ()}, {one: (HERE,), other: ()}, "cause")
+    first = replace(first, wanted=2, drains={"node-2": Drain(4, True), "node-1": Drain(5, False, "no")})
     second = replace(first, epoch=2, copies={**first.copies, one: (PlannedCopy(THERE, "g", is_going=True),)})
     reader = PlanReader()
 

@@ -9,7 +9,9 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import Plan
-from railgun.cluster.steps import ClusterView, CopyView, NodeView, TaskView, next_plan
+from railgun.cluster.records import DrainOrder
+from railgun.cluster.steps import next_plan
+from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 from tests.cluster.clusters import task_names
 from tests.counts import seeds
 
@@ -29,6 +31,7 @@ class _Cluster:
     data: dict[tuple[TaskKey, str], int] = field(default_factory=dict)
     opened: dict[tuple[TaskKey, str], int] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
+    orders: dict[str, DrainOrder] = field(default_factory=dict)
     records: int = 0
 
     def turn(self) -> bool:
@@ -53,13 +56,24 @@ class _Cluster:
         found, answers = {}, False
         for each in self.plan.copies.get(task, ()):
             key = task, each.copy.node
-            if self.opened.get(key) == each.copy.unit:
+            if self.opened.get(key) == each.copy.unit and self._lives(each.copy.node):
                 has_all = self.data.get(key, 0) >= self.records
                 state = CopyState.SILENT if has_all else CopyState.BEHIND
                 if has_all and not answers:
                     state, answers = CopyState.ANSWERING, True
                 found[each.copy] = CopyView(state)
         return found
+
+    def opening(self, task: TaskKey) -> dict[CopyName, CopyView]:
+        """The copies of a task that are about to be opened."""
+        return {
+            each.copy: CopyView(CopyState.BEHIND)
+            for each in self.plan.copies.get(task, ())
+            if self._lives(each.copy.node)
+        }
+
+    def _lives(self, name: str) -> bool:
+        return name in self.nodes and name not in self.dead
 
     def able(self, task: TaskKey) -> int:
         """How many copies of a task could answer."""
@@ -72,7 +86,7 @@ class _Cluster:
         tasks = [
             TaskView(
                 task,
-                self.heard(task),
+                {**self.opening(task), **self.heard(task)},
                 {
                     name: self.records - has
                     for (of, name), has in self.data.items()
@@ -82,7 +96,7 @@ class _Cluster:
             )
             for task in self.tasks
         ]
-        return ClusterView(nodes, tasks, self.copies, self.moves_limit)
+        return ClusterView(nodes, tasks, self.copies, self.moves_limit, self.orders)
 
     def settle(self, least: int = 0) -> int:
         """Let turns pass until nothing changes; returns how many plans it took.
@@ -101,9 +115,19 @@ class _Cluster:
             assert all(self.able(task) >= least for task in self.tasks), plans
             assert plans < 50 * len(self.tasks)
         for task in self.tasks:
-            assert tuple(each.copy for each in self.plan.copies[task]) == self.plan.target[task]
-            assert self.able(task) == len(self.plan.target[task])
+            planned = tuple(each.copy for each in self.plan.copies[task])
+            # Copies stay on a node that is being emptied where too few others are left.
+            left, further = planned[: len(self.plan.target[task])], planned[len(self.plan.target[task]) :]
+            assert left == self.plan.target[task]
+            assert not further or (
+                len(left) < self.copies and all(self.plan.is_drained(copy.node) for copy in further)
+            )
+            assert self.able(task) == len(planned)
         return plans
+
+    def copies_on(self, name: str) -> int:
+        """How many copies of tasks the plan has on a node."""
+        return sum(each.copy.node == name for copies in self.plan.copies.values() for each in copies)
 
 
 def _started(nodes: int, tasks: int, units: int = 2, copies: int = 2) -> _Cluster:
@@ -121,8 +145,13 @@ def _started(nodes: int, tasks: int, units: int = 2, copies: int = 2) -> _Cluste
     return cluster
 
 
-def _drain(cluster: _Cluster, name: str) -> None:
-    cluster.nodes[name] = replace(cluster.nodes[name], is_open=False)
+def _drain(cluster: _Cluster, name: str, *, fewer_copies: bool = False) -> None:
+    asked_ms = 1 + len(cluster.orders)
+    cluster.orders[name] = DrainOrder(node=name, asked_ms=asked_ms, is_on=True, fewer_copies=fewer_copies)
+
+
+def _use_again(cluster: _Cluster, name: str) -> None:
+    cluster.orders[name] = DrainOrder(node=name, asked_ms=100, is_on=False)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
@@ -130,7 +159,44 @@ def test_a_node_is_drained_without_a_copy_less_at_any_time(copies: int) -> None:
     cluster = _started(4, 12, copies=copies)
     _drain(cluster, "node-1")
     cluster.settle(least=copies)
-    assert not any(each.copy.node == "node-1" for copies_ in cluster.plan.copies.values() for each in copies_)
+    assert cluster.copies_on("node-1") == 0
+    _use_again(cluster, "node-1")
+    cluster.settle(least=copies)
+    # Of one copy each, two on a unit is the least with and without the node.
+    assert (cluster.copies_on("node-1") > 0) == (copies > 1)
+
+
+def test_a_drain_that_would_leave_too_few_nodes_is_refused_unless_that_is_said() -> None:
+    cluster = _started(2, 6)
+    _drain(cluster, "node-1")
+    assert cluster.settle(least=2) == 1
+    assert "1 node would be left for 2 copies" in cluster.plan.drains["node-1"].refusal
+    assert cluster.copies_on("node-1") == 6
+    _use_again(cluster, "node-1")
+    cluster.settle(least=2)
+    assert cluster.plan.drains == {}
+    _drain(cluster, "node-1", fewer_copies=True)
+    cluster.settle(least=1)
+    assert cluster.copies_on("node-1") == 0
+    _drain(cluster, "node-0", fewer_copies=True)
+    cluster.settle(least=1)
+    assert "no other node" in cluster.plan.drains["node-0"].refusal
+
+
+def test_a_drain_waits_where_another_node_is_gone_meanwhile() -> None:
+    cluster = _started(3, 6)
+    _drain(cluster, "node-1")
+    cluster.turn()
+    cluster.dead.add("node-2")
+    del cluster.nodes["node-2"]
+    cluster.settle()
+    # Two copies that have caught up were left of each task, or one where node-2 had the other one.
+    assert cluster.copies_on("node-1") > 0
+    assert all(cluster.able(task) >= 1 for task in cluster.tasks)
+    cluster.nodes["node-3"] = ClusterNode("node-3", 2)
+    cluster.settle(least=1)
+    assert cluster.copies_on("node-1") == 0
+    assert all(cluster.able(task) == 2 for task in cluster.tasks)
 
 
 def test_a_node_that_joins_gets_its_share() -> None:
@@ -165,7 +231,6 @@ def test_the_node_with_the_least_to_catch_up_is_added_where_none_could_answer() 
     other = next(name for name in cluster.nodes if name != copy.copy.node)
     cluster.data[task, other] = _RECORDS - 1
     cluster.dead.add(copy.copy.node)
-    assert not cluster.turn()
     assert cluster.turn()
     assert [each.copy.node for each in cluster.plan.copies[task]] == [other, copy.copy.node]
 
@@ -207,8 +272,10 @@ def test_the_target_is_reached_after_any_changes(seed: int) -> None:
         change = chance.random()
         if change < 0.3:
             cluster.nodes[f"new-{number}"] = ClusterNode(f"new-{number}", chance.randint(1, 3))
-        elif change < 0.5 and sum(node.is_open for node in cluster.nodes.values()) > 1:
-            _drain(cluster, name)
+        elif change < 0.5:
+            _drain(cluster, name, fewer_copies=chance.random() < 0.3)
+        elif change < 0.6:
+            cluster.orders.pop(name, None)
         elif change < 0.7:
             cluster.nodes[name] = replace(cluster.nodes[name], units=chance.randint(1, 3))
         elif change < 0.8:
@@ -216,9 +283,9 @@ def test_the_target_is_reached_after_any_changes(seed: int) -> None:
         elif len(cluster.nodes) > cluster.copies + 1:
             cluster.dead.add(name)
             del cluster.nodes[name]
-            if not any(node.is_open for node in cluster.nodes.values()):
+            if all(cluster.plan.is_drained(name) for name in cluster.nodes):
                 break
         for _ in range(chance.choice((0, 3, 30))):
             cluster.turn()
-    if any(node.is_open for node in cluster.nodes.values()):
+    if not all(cluster.plan.is_drained(name) for name in cluster.nodes):
         cluster.settle()

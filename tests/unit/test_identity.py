@@ -24,3 +24,9 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "node.json").write_text("{")
     with pytest.raises(IdentityError, match=r"node\.json: it cannot be read: .*delete it"):
         node_identity(tmp_path, "auto")
+
+
+@pytest.mark.parametrize("name", ["a/b", "-a", "a b", "x" * 201])
+def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(IdentityError, match=r"cluster\.node_name: .*letters"):
+        node_identity(tmp_path, name)

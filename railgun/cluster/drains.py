@@ -1,0 +1,43 @@
+"""Decides whether nodes are emptied that somebody asked to empty."""
+
+from collections.abc import Mapping
+
+from railgun.cluster.plan import Drain, Plan
+from railgun.cluster.records import DrainOrder
+from railgun.cluster.view import ClusterView
+
+
+def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
+    """Return by node what becomes of the order to empty it. What was decided once stands until there is another order.
+
+    plan: the present one.
+    """
+    orders = {node: order for node, order in view.orders.items() if order.is_on}
+    drains = {
+        node: drain
+        for node, drain in plan.drains.items()
+        if node in orders and orders[node].asked_ms == drain.asked_ms
+    }
+    for node, order in sorted(orders.items(), key=lambda item: item[1].asked_ms):
+        if node not in drains:
+            refusal = _refusal(order, view, drains)
+            drains[node] = Drain(order.asked_ms, order.fewer_copies, refusal)
+    return drains
+
+
+def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) -> str:
+    """Return why an order cannot be followed; empty if it can be."""
+    emptied = {node for node, drain in drains.items() if not drain.refusal}
+    able = {each.node.name for each in view.nodes if each.node.units} - emptied
+    left = able - {order.node}
+    if order.node not in able:
+        return ""
+    if not left:
+        return "no other node could take over its tasks; add a node first"
+    if len(left) < min(view.copies, len(able)) and not order.fewer_copies:
+        nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
+        return (
+            f"{nodes} would be left for {view.copies} copies of each task; add a node first, or let tasks have fewer "
+            "copies (--fewer-copies)"
+        )
+    return ""

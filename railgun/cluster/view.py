@@ -1,0 +1,67 @@
+"""What the leader knows of a cluster when it makes the next plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.records import DrainOrder
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node as the leader sees it: it lives, or left a short time ago.
+
+    folder: the id of its data folder.
+    """
+
+    node: ClusterNode
+    folder: str
+    is_alive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CopyView:
+    """A copy as the leader hears it.
+
+    advances: whether it got nearer to the end of its log, or filled more of a metric, a short time ago.
+    """
+
+    state: CopyState
+    advances: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as the leader sees it.
+
+    heard: its copies that are heard at present, and those that are about to be opened, as BEHIND.
+    lag: how many records each node that lists data of the task has to catch up, by the node's name.
+    is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
+    waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
+    barred: nodes that had a copy and lost it.
+    """
+
+    task: TaskKey
+    heard: Mapping[CopyName, CopyView] = field(default_factory=dict)
+    lag: Mapping[str, int] = field(default_factory=dict)
+    is_new: bool = False
+    waits: bool = False
+    barred: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What the leader knows.
+
+    copies: how many copies each task is to have.
+    moves_limit: how many copies are made at once.
+    orders: the newest order to each node.
+    """
+
+    nodes: Sequence[NodeView]
+    tasks: Sequence[TaskView]
+    copies: int
+    moves_limit: int
+    orders: Mapping[str, DrainOrder] = field(default_factory=dict)
