@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from frontend.engine_problems import as_problem, of_scoring
+from frontend.no_cluster import NoCluster
 from frontend.problems import refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
@@ -69,7 +70,7 @@ _STARTING = Readiness(False, "starting: the data is being recovered")
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
 
-class EmbeddedBackend(InThread):
+class EmbeddedBackend(InThread, NoCluster):
     """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop."""
 
     may_leave_start = False

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from frontend.cluster.models import Drain
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.registry import models
 
@@ -127,6 +128,7 @@ _MODELS = (
     models.DeepeningStart,
     models.StreamChange,
     models.Query,
+    Drain,
     models.Problem,
     models.Reply,
 )

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 import railgun
+from frontend.cluster.routes import cluster
 from frontend.http.asgi import Message, encoder
 from frontend.http.openapi import describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
@@ -38,7 +39,7 @@ def pages_of(backend: Backend) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    handlers = registry(backend) | deepening(backend) | _descriptions(pages)
+    handlers = registry(backend) | deepening(backend) | cluster(backend) | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -16,6 +16,7 @@ from frontend.exchange.streams import StreamIntakes
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
+from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
@@ -32,6 +33,7 @@ from frontend.topics.schemas import Schemas
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.task_key import TaskKey
 from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus
@@ -84,6 +86,7 @@ class _Parts:
     exchange: Exchange
     intakes: StreamIntakes
     positions: Positions
+    cluster: ClusterState
     inputs: Inputs
     replies: RecordedReplies
 
@@ -170,7 +173,8 @@ class KafkaBackend(InThread, NoLiveBackfill):
             opening.callback(inputs.close)
             self._open = opening.pop_all()
         replies = RecordedReplies(transport, registry.topics, intakes)
-        return _Parts(registry, follower, exchange, intakes, positions, inputs, replies)
+        state = ClusterState(transport, cluster.kafka, registry.topics, positions.reports)
+        return _Parts(registry, follower, exchange, intakes, positions, state, inputs, replies)
 
     def _inputs(
         self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
@@ -309,6 +313,22 @@ class KafkaBackend(InThread, NoLiveBackfill):
     async def status(self) -> dict[str, Any]:
         return await self._call(self._status)
 
+    # --- the cluster -------------------------------------------------------------------------------
+
+    async def cluster(self) -> dict[str, Any]:
+        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts)))
+
+    async def what_if(self, change: str) -> dict[str, Any]:
+        return await self._call(lambda parts: parts.cluster.what_if(change, _tasks(parts)))
+
+    async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
+        return await self._call(
+            lambda parts: parts.cluster.order(node, _tasks(parts), is_on=True, fewer_copies=fewer_copies)
+        )
+
+    async def undrain(self, node: str) -> dict[str, Any]:
+        return await self._call(lambda parts: parts.cluster.order(node, _tasks(parts), is_on=False))
+
     async def close(self) -> None:
         if not self._standing.failed:
             self._standing = STOPPING
@@ -394,6 +414,10 @@ class KafkaBackend(InThread, NoLiveBackfill):
             return await self._changes.make(change)
         except EngineError as error:
             raise as_problem(error) from error
+
+
+def _tasks(parts: _Parts) -> list[TaskKey]:
+    return list(parts.intakes.now.catalog.task_keys)
 
 
 def _show(parts: _Parts) -> None:

@@ -186,10 +186,10 @@ def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
     return by_name[name]
 
 
-def body_of(model: type[Any]) -> dict[str, Any]:
+def body_of(model: type[Any], *, is_required: bool = True) -> dict[str, Any]:
     """How OpenAPI shows the body of a request that is read here."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}
 
 
 async def read_json(request: Request) -> Any:

@@ -117,5 +117,17 @@ class Backend(Protocol):
     async def status(self) -> dict[str, Any]:
         """Streams, metrics and tasks, for people and `railgun status`."""
 
+    async def cluster(self) -> dict[str, Any]:
+        """Nodes, the copies of each task, and who leads."""
+
+    async def what_if(self, change: str) -> dict[str, Any]:
+        """What a change of the cluster would move."""
+
+    async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
+        """Empty a node; how it stands. A 409 says why that is refused."""
+
+    async def undrain(self, node: str) -> dict[str, Any]:
+        """Use a node again; how it stands."""
+
     async def close(self) -> None:
         """Stop, after what was taken is durable and a checkpoint; harmless when done already."""

@@ -11,6 +11,8 @@ from types import FrameType
 from railgun.cli.apply import APPLY
 from railgun.cli.backfill import BACKFILL
 from railgun.cli.broker import BROKER
+from railgun.cli.cluster import CLUSTER
+from railgun.cli.drain import DRAIN, UNDRAIN
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_WRONG, one_line
 from railgun.cli.frontend import FRONTEND
@@ -23,7 +25,23 @@ from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
 
-COMMANDS = (SERVE, FRONTEND, NODE, APPLY, SCORE, STATUS, RUN, EXPLAIN, INSPECT, VALIDATE, BACKFILL, BROKER)
+COMMANDS = (
+    SERVE,
+    FRONTEND,
+    NODE,
+    CLUSTER,
+    DRAIN,
+    UNDRAIN,
+    APPLY,
+    SCORE,
+    STATUS,
+    RUN,
+    EXPLAIN,
+    INSPECT,
+    VALIDATE,
+    BACKFILL,
+    BROKER,
+)
 
 
 class _TerminatedError(KeyboardInterrupt):

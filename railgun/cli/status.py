@@ -2,12 +2,12 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted, size_text
+from railgun.cli.wording import counted, size_text, table_lines
 from railgun.language.duration import format_duration
 from railgun.wire.rfc3339 import time_text
 
@@ -65,13 +65,13 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
     if stream.get("deepening"):
         lines.append(_deepening(stream["deepening"]))
-    lines += _table([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
+    lines += table_lines([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
     if tasks and "state" in tasks[0]:
         head = ("task", "node", "unit", "state", "position", "lag", "checkpoint", "other copies")
         rows = [head, *map(_cluster_task, tasks)]
         has_others = any(row[-1] for row in rows[1:])
-        return lines + _table(rows if has_others else [row[:-1] for row in rows])
-    return lines + _table([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+        return lines + table_lines(rows if has_others else [row[:-1] for row in rows])
+    return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:
@@ -122,11 +122,6 @@ def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
         if (copy["node"], copy["unit"]) != (task.get("node"), task.get("unit")):
             by = f" by {copy['lag']:,}" if copy["state"] == "behind" else ""
             yield f"{copy['node']}/{copy['unit']} {copy['state']}{by}"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """Numbers, sizes, durations and times as people read and write them."""
 
 import argparse
+from collections.abc import Sequence
 
 from reservoir.layout import INT64_MAX, INT64_MIN
 
@@ -35,9 +36,15 @@ def _of_number(text: str) -> int:
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 chunk`, `12,345 chunks`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """`1 chunk`, `12,345 chunks`. nouns: where it does not end in an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table with aligned columns; the first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def size_text(size_bytes: int) -> str:

@@ -105,7 +105,23 @@ class Client:
         """A stream's metrics: name, sql, home, warming, filled."""
         return _list(self._json("GET", f"{_place(stream)}/metrics"), "metrics")
 
+    def cluster(self) -> dict[str, Any]:
+        """The nodes of a cluster, the copies of each task, and who leads."""
+        return _table(self._json("GET", "/v1/cluster"))
+
+    def what_if(self, change: str) -> dict[str, Any]:
+        """What a change of the cluster would move: remove=NODE, add=NUMBER or copies=NUMBER."""
+        return _table(self._json("GET", f"/v1/cluster/plan?what_if={quote(change, safe='')}"))
+
     # --- changes -----------------------------------------------------------------------------------
+
+    def drain(self, node: str, *, fewer_copies: bool = False) -> dict[str, Any]:
+        """Have a node emptied; how it stands."""
+        return _table(self._json("POST", f"{_node(node)}/drain", {"fewer_copies": fewer_copies}))
+
+    def undrain(self, node: str) -> dict[str, Any]:
+        """Have a node used again; how it stands."""
+        return _table(self._json("POST", f"{_node(node)}/undrain"))
 
     def create_stream(self, definition: Mapping[str, Any]) -> None:
         """Register a stream."""
@@ -215,6 +231,10 @@ def _is_refused(error: BaseException | None) -> bool:
 
 def _place(stream: str) -> str:
     return f"/v1/streams/{quote(stream, safe='')}"
+
+
+def _node(name: str) -> str:
+    return f"/v1/cluster/nodes/{quote(name, safe='')}"
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:

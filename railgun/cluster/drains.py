@@ -1,6 +1,7 @@
 """Decides whether nodes are emptied that somebody asked to empty."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.records import DrainOrder
@@ -23,6 +24,15 @@ def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
             refusal = _refusal(order, view, drains)
             drains[node] = Drain(order.asked_ms, order.fewer_copies, refusal)
     return drains
+
+
+def with_drains(view: ClusterView, plan: Plan) -> ClusterView:
+    """Return a view in which nodes that are being emptied may have no copies."""
+    nodes = [
+        replace(each, node=replace(each.node, is_open=not plan.is_drained(each.node.name)))
+        for each in view.nodes
+    ]
+    return replace(view, nodes=nodes)
 
 
 def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) -> str:

@@ -12,8 +12,8 @@ from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import CopyStatus
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
-# A copy of which nothing was heard for this long is not counted as one that could answer.
-_HEARD_S = 5.0
+HEARD_S = 5.0
+"""A copy of which nothing was heard for this long is not counted as one that could answer."""
 # A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
 _ADVANCES_S = 10.0
 
@@ -36,17 +36,20 @@ class Outlook:
     """Collects what is said. One thread uses it; times are seconds of the monotonic clock.
 
     began_s: when the leader began to listen.
+    nodes: what each node says of itself.
+    members: the nodes that live.
     orders: the newest order to each node.
+    reports: the newest report of each copy; those of somebody else who reads them, or its own.
     """
 
-    def __init__(self, policy: ClusterPolicy, began_s: float) -> None:
+    def __init__(self, policy: ClusterPolicy, began_s: float, reports: ReportTable | None = None) -> None:
         self._policy, self._began_s = policy, began_s
-        self._records: dict[str, NodeRecord] = {}
+        self.nodes: dict[str, NodeRecord] = {}
         self._on_disk: dict[str, frozenset[TaskKey]] = {}
         self._left_s: dict[str, float] = {}
-        self._members: set[str] = set()
+        self.members: set[str] = set()
         self.orders: dict[str, DrainOrder] = {}
-        self.reports = ReportTable()
+        self.reports = ReportTable() if reports is None else reports
         self._nearest: dict[tuple[TaskKey, CopyName], tuple[float, float]] = {}
         self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
@@ -55,17 +58,17 @@ class Outlook:
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
             return
-        known = self._records.get(record.name)
+        known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
-            self._records[record.name] = record
+            self.nodes[record.name] = record
             self._on_disk[record.name] = frozenset(copy.task for copy in record.disk)
             self._left_s.setdefault(record.name, now_s)
 
     def hear_members(self, names: Iterable[str], now_s: float) -> None:
         """Take in which nodes are members of the group now."""
-        self._members = set(names)
-        for name in self._records:
-            if name in self._members:
+        self.members = set(names)
+        for name in self.nodes:
+            if name in self.members:
                 self._left_s.pop(name, None)
             else:
                 self._left_s.setdefault(name, now_s)
@@ -79,20 +82,21 @@ class Outlook:
             if nearest > self._nearest.get(copy, (-1.0, 0.0))[0]:
                 self._nearest[copy] = nearest, now_s
 
-    def view(self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float) -> ClusterView:
+    def view(
+        self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None
+    ) -> ClusterView:
         """Return what the steps from a plan are computed from.
 
         A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise.
         tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
+        copies: how many each task is to have; None for what the policy says.
         """
         self._note_planned(plan, now_s)
         planned = {copy.node for _, copy in self._planned_s}
         nodes = [
-            NodeView(
-                ClusterNode(record.name, record.units, record.rack), record.folder, name in self._members
-            )
-            for name, record in sorted(self._records.items())
-            if name in self._members or (name in planned and self._is_awaited(name, now_s))
+            NodeView(ClusterNode(record.name, record.units, record.rack), record.folder, name in self.members)
+            for name, record in sorted(self.nodes.items())
+            if name in self.members or (name in planned and self._is_awaited(name, now_s))
         ]
         return ClusterView(
             nodes,
@@ -100,7 +104,7 @@ class Outlook:
                 self._task(name, plan.copies.get(name, ()), is_new=is_new, now_s=now_s)
                 for name, is_new in sorted(tasks.items())
             ],
-            self._policy.copies,
+            self._policy.copies if copies is None else copies,
             self._policy.moves_limit,
             self.orders,
         )
@@ -120,10 +124,10 @@ class Outlook:
     def _task(self, name: TaskKey, planned: Copies, *, is_new: bool, now_s: float) -> TaskView:
         copies = list(self.reports.copies(name))
         heard = {
-            copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= _HEARD_S
+            copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= HEARD_S
         }
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
-            if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self._members:
+            if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
         lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
         has_nothing = not lag and not is_new

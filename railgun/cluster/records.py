@@ -21,7 +21,12 @@ class RecordError(ValueError):
 
 
 class DiskCopy(OfTask, kw_only=True):
-    """A task's data in a node's folder, whether a copy is open or not."""
+    """A task's data in a node's folder, whether a copy is open or not.
+
+    size_bytes: of its files, to two digits, as of a moment ago.
+    """
+
+    size_bytes: int = 0
 
 
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):

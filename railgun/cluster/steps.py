@@ -14,7 +14,7 @@ from dataclasses import replace
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.drains import decided
+from railgun.cluster.drains import decided, with_drains
 from railgun.cluster.inventory import TaskCopies
 from railgun.cluster.plan import Copies, Plan, PlannedCopy
 from railgun.cluster.view import ClusterView, TaskView
@@ -23,7 +23,7 @@ from railgun.cluster.view import ClusterView, TaskView
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
     plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies), plan
-    view = _with_drains(view, plan)
+    view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
         target = _target(plan, view)
@@ -31,14 +31,6 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
     copies = {task.task: steps.next_copies(task) for task in view.tasks}
     following = replace(plan, copies=copies, target=target, cause=cause)
     return before if following == before else replace(following, epoch=plan.epoch + 1)
-
-
-def _with_drains(view: ClusterView, plan: Plan) -> ClusterView:
-    nodes = [
-        replace(each, node=replace(each.node, is_open=not plan.is_drained(each.node.name)))
-        for each in view.nodes
-    ]
-    return replace(view, nodes=nodes)
 
 
 def _cause(view: ClusterView) -> str:

@@ -155,10 +155,11 @@ class Leading:
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info("this node leads, from plan %d on", self.plan.epoch)
             return
-        started_s = self._now_s()
-        if started_s < self._due_s:
+        if self._now_s() < self._due_s:
             return
-        view = self._outlook.view(self._tasks(), self.plan, started_s)
+        # A look into logs waits for the broker; only what is computed counts.
+        tasks, started_s = self._tasks(), self._now_s()
+        view = self._outlook.view(tasks, self.plan, started_s)
         plan = next_plan(self.plan, view)
         self._due_s = started_s + max(_PLAN_S, _REST * (self._now_s() - started_s))
         if plan is self.plan:

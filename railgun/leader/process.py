@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
+from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
 from railgun.leader.name_check import check_name
@@ -29,6 +31,8 @@ from railgun.unit.configured import kafka_settings
 from railgun.unit.identity import Identity
 
 _FOLDERS_S = 5.0
+# Sizes change all the time, and each change is a record that all nodes read.
+_SIZES_S = 60.0
 # A broker may notice so much later that a member is gone.
 _LATE_S = 2.0
 
@@ -74,7 +78,7 @@ def run_leader(
         check_name(
             transport,
             TopicPartition(topics.nodes, 0),
-            lambda: members_of(kafka, topics.nodes),
+            lambda: members_of(kafka, topics.nodes).names,
             place.identity,
             cluster.session_timeout_s + _LATE_S,
             stopped,
@@ -122,6 +126,7 @@ class _Known:
         self._place, self._cluster = place, cluster
         self._incarnation = time.time_ns() // 1_000_000
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
+        self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
 
     def follow(self, snapshot: Snapshot) -> None:
@@ -132,7 +137,7 @@ class _Known:
         """Return what the node says of itself now. Its data folder is looked through every few seconds."""
         now_s = time.monotonic()
         if now_s - self._looked_s >= _FOLDERS_S:
-            self._looked_s, self._disk = now_s, list(_on_disk(self._place.data, self.catalog))
+            self._looked_s, self._disk = now_s, list(self._on_disk(now_s))
         return NodeRecord(
             name=self._place.identity.name,
             folder=self._place.identity.folder,
@@ -144,8 +149,12 @@ class _Known:
             disk=self._disk,
         )
 
-
-def _on_disk(data: Path, catalog: Catalog) -> Iterator[DiskCopy]:
-    for key in catalog.task_keys:
-        if task_folder(data, key.stream, key.created, key.partitioner, key.partition).is_dir():
-            yield DiskCopy(**key._asdict())
+    def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:
+        if now_s - self._measured_s >= _SIZES_S:
+            self._measured_s, self._sizes = now_s, {}
+        for key in self.catalog.task_keys:
+            folder = task_folder(self._place.data, key.stream, key.created, key.partitioner, key.partition)
+            if folder.is_dir():
+                if key not in self._sizes:
+                    self._sizes[key] = int(float(f"{size_of(folder):.1e}"))
+                yield DiskCopy(**key._asdict(), size_bytes=self._sizes[key])

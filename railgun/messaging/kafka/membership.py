@@ -7,6 +7,7 @@ another leads after its session.
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -82,7 +83,7 @@ class GroupMembership:
 
     def members(self) -> set[str]:
         """Return the names of all members. A list without this member's own name is no list: it raises."""
-        names = members_of(self._settings, self._group)
+        names = members_of(self._settings, self._group).names
         if self._name not in names:
             unknown = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, f"{self._name} is not a member yet")
             raise as_transport_error(self._group, unknown, None)
@@ -96,13 +97,23 @@ class GroupMembership:
         return note
 
 
-def members_of(settings: KafkaSettings, group: str) -> set[str]:
-    """Return the names of the members of a group; none of one that there is not yet. Raises TransportError."""
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The names of a group's members, and of the one that leads, if one does."""
+
+    names: set[str]
+    leader: str | None
+
+
+def members_of(settings: KafkaSettings, group: str) -> Members:
+    """Return the members of a group; none of one that there is not yet. Raises TransportError."""
     admin = shared_admin(settings)
     try:
         described = admin.client.describe_consumer_groups([group], request_timeout=_ANSWER_S)
-        return {str(member.client_id) for member in described[group].result(_ANSWER_S).members}
+        members = described[group].result(_ANSWER_S).members
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return set()
+            return Members(set(), None)
         raise as_transport_error(group, error.args[0], admin.client_errors.last) from error
+    leaders = [str(each.client_id) for each in members if each.assignment.topic_partitions]
+    return Members({str(each.client_id) for each in members}, leaders[0] if leaders else None)

@@ -1,0 +1,88 @@
+"""The bodies of the cluster's routes as OpenAPI shows them."""
+
+from pydantic import BaseModel, Field
+
+
+class ClusterNode(BaseModel):
+    """A node of the cluster."""
+
+    name: str
+    state: str = Field(description="live, away (it does not take part now), draining, or drained")
+    rack: str = Field(description="empty: it names none")
+    units: int
+    active: int = Field(description="copies on it that answer")
+    copies: int = Field(description="copies that are planned on it")
+    release: str
+    host: str
+    refused: str | None = Field(None, description="why the last order to drain it was refused")
+    waits: list[str] | None = Field(None, description="while it is draining: what that waits for")
+
+
+class Copy(BaseModel):
+    """A copy of a task."""
+
+    node: str
+    unit: int
+    state: str | None = Field(description="answering, silent, behind or failed; null: it does not report")
+    lag: int | None = Field(description="records of its log that it has not processed")
+    planned: bool = Field(description="false: the plan does not name it any more")
+
+
+class Task(BaseModel):
+    """A task, and its copies in order of preference."""
+
+    stream: str
+    partitioner: str
+    partition: int
+    copies: list[Copy]
+
+
+class Cluster(BaseModel):
+    """The cluster as it stands."""
+
+    leader: str | None = Field(description="the node that leads")
+    plan: int = Field(description="the number of the newest plan")
+    copies: int = Field(description="of each task, as far as there are nodes")
+    moves: int = Field(description="copies that the plan still has to make or to drop")
+    behind: int = Field(description="copies that catch up")
+    nodes: list[ClusterNode]
+    tasks: list[Task]
+
+
+class MadeCopy(BaseModel):
+    """A copy that would be made."""
+
+    stream: str
+    partitioner: str
+    partition: int
+    node: str
+    unit: int
+    bytes: int = Field(description="of the data of another copy, about")
+
+
+class PlannedNode(BaseModel):
+    """A node as it would be."""
+
+    name: str
+    rack: str
+    units: int
+    active: int
+    copies: int
+
+
+class Consequences(BaseModel):
+    """What a change would move."""
+
+    what_if: str
+    moves: int = Field(description="tasks that another copy would answer")
+    made: list[MadeCopy]
+    dropped: int = Field(description="copies that would go")
+    bytes: int = Field(description="of all copies that would be made, about")
+    not_made: list[str] = Field(description="which copies could not be made, and why")
+    nodes: list[PlannedNode]
+
+
+class Drain(BaseModel):
+    """How a node is emptied."""
+
+    fewer_copies: bool = Field(False, description="let tasks have fewer copies where too few nodes are left")

@@ -1,0 +1,61 @@
+"""The cluster over HTTP: its nodes and copies, what a change would move, and nodes that are emptied."""
+
+from typing import Any
+
+from fastapi import Depends, Request
+
+from frontend.cluster.models import Cluster, ClusterNode, Consequences, Drain
+from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.problems import refusal
+from frontend.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
+from frontend.scoring.backend import Backend
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.tables import Table
+
+
+def cluster(backend: Backend) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=PROBLEMS)
+
+    @page(response_model=Cluster, response_model_exclude_unset=True, dependencies=[Depends(no_parameters)])
+    async def show_cluster() -> dict[str, Any]:
+        """Nodes, copies of tasks, and who leads."""
+        return await backend.cluster()
+
+    @page(response_model=Consequences)
+    async def what_if(request: Request, what_if: str = "") -> dict[str, Any]:
+        """What a change would move: `what_if` is remove=NODE, add=NUMBER or copies=NUMBER. Nothing is changed."""
+        for name in request.query_params:
+            if name != "what_if":
+                detail = f"unknown parameter {name[:80]!r}; this route takes what_if"
+                raise refusal(422, detail, [(("query", name[:80]), detail)])
+        return await backend.what_if(what_if)
+
+    @page(
+        response_model=ClusterNode,
+        response_model_exclude_unset=True,
+        openapi_extra=body_of(Drain, is_required=False),
+        dependencies=[Depends(no_parameters)],
+    )
+    async def drain(node: str, request: Request) -> dict[str, Any]:
+        """Empty a node: its copies are made elsewhere, then go. Answers once that is accepted; 409 says why not."""
+        body = await read_json(request) if await request.body() else {}
+        return await backend.drain(node, fewer_copies=checked(_fewer_copies, body))
+
+    @page(
+        response_model=ClusterNode,
+        response_model_exclude_unset=True,
+        dependencies=[Depends(no_parameters)],
+    )
+    async def undrain(node: str) -> dict[str, Any]:
+        """Use a node again that was to be emptied."""
+        return await backend.undrain(node)
+
+    return page.by_name
+
+
+def _fewer_copies(body: object) -> bool:
+    said = Table(body, (), ("fewer_copies",)).get("fewer_copies")
+    if said is not None and not isinstance(said, bool):
+        raise DefinitionError(("fewer_copies",), "true or false belongs here")
+    return bool(said)

@@ -1,0 +1,155 @@
+"""What a front-end knows of its cluster, and the orders that it passes on to whoever leads."""
+
+import math
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from frontend.problems import refusal
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.overview import overview
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import DrainOrder, PlanReader, RecordError, decode_said, encode_said
+from railgun.cluster.report_table import ReportTable
+from railgun.cluster.what_if import WhatIfError, what_if
+from railgun.language.errors import nearest
+from railgun.messaging.kafka.membership import members_of
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry.cluster_topics import make_topics
+from railgun.registry.topics import Topics
+from railgun.wire.records import Records
+
+# The leader decides on an order within a round of its own.
+_DECIDED_S, _AGAIN_S = 10.0, 0.1
+
+
+class ClusterState:
+    """Reads what is new when it is asked. Any thread may call every method; each raises TransportError.
+
+    reports: what the units report, which somebody else reads.
+    """
+
+    def __init__(
+        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, reports: ReportTable
+    ) -> None:
+        self._transport, self._kafka, self._topics = transport, kafka, topics
+        # A node that is away is shown for as long as the plan names it.
+        policy = ClusterPolicy(replace_after_s=math.inf)
+        self._outlook = Outlook(policy, time.monotonic(), reports)
+        self._reader = PlanReader()
+        self._leader: str | None = None
+        self._offsets: dict[TopicPartition, int] = {}
+        self._lock = threading.Lock()
+
+    def overview(self, tasks: Iterable[TaskKey]) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows."""
+        with self._lock:
+            self._refresh()
+            return overview(self._outlook, self._reader.plan, self._leader, tasks, time.monotonic())
+
+    def what_if(self, change: str, tasks: Iterable[TaskKey]) -> dict[str, Any]:
+        """Return what a change would move. Raises ProblemError."""
+        with self._lock:
+            self._refresh()
+            plan, nodes = self._reader.plan, self._outlook.nodes.values()
+            if not plan.epoch:
+                raise refusal(503, "there is no plan yet: no node has led; is one running?")
+            view = self._outlook.view(dict.fromkeys(tasks, False), plan, time.monotonic(), plan.wanted)
+            sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
+        try:
+            return what_if(change, plan, view, sizes)
+        except WhatIfError as error:
+            raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
+
+    def order(
+        self, node: str, tasks: Iterable[TaskKey], *, is_on: bool, fewer_copies: bool = False
+    ) -> dict[str, Any]:
+        """Pass on an order to empty a node or to use it again, and return how the node stands once the leader has
+        accepted that. Raises ProblemError.
+        """
+        with self._lock:
+            self._refresh()
+            self._check_known(node)
+            given = self._outlook.orders.get(node)
+            before_ms = 0 if given is None else given.asked_ms
+            order = DrainOrder(
+                node=node,
+                asked_ms=max(time.time_ns() // 1_000_000, before_ms + 1),
+                is_on=is_on,
+                fewer_copies=fewer_copies,
+            )
+            if is_on or (given is not None and given.is_on):
+                self._send(order)
+        self._await_decision(order)
+        drain = self._reader.plan.drains.get(node)
+        if drain is not None and drain.refusal:
+            self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
+            raise refusal(409, f"{node} is not drained: {drain.refusal}")
+        nodes: list[dict[str, Any]] = self.overview(tasks)["nodes"]
+        return next((each for each in nodes if each["name"] == node), {"name": node, "state": "away"})
+
+    @property
+    def _nodes(self) -> TopicPartition:
+        return TopicPartition(self._topics.nodes, 0)
+
+    def _send(self, order: DrainOrder) -> None:
+        entry = Entry(self._nodes, Records.of([encode_said(order)]), [order.key])
+        self._transport.submit([entry]).result()
+
+    def _await_decision(self, order: DrainOrder) -> None:
+        until_s = time.monotonic() + _DECIDED_S
+        while not _is_decided(self._reader.plan, order):
+            if time.monotonic() > until_s:
+                raise refusal(
+                    503,
+                    f"the order stands, and no node has decided on it within {_DECIDED_S:g} s: "
+                    + (f"{self._leader} leads" if self._leader else "no node leads; is one running?"),
+                )
+            time.sleep(_AGAIN_S)
+            with self._lock:
+                self._refresh()
+
+    def _check_known(self, name: str) -> None:
+        known = sorted({*self._outlook.nodes, *self._outlook.members})
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"there are: {', '.join(known) or 'none'}"
+            raise refusal(404, f"there is no node {name[:80]!r}; {hint}")
+
+    def _refresh(self) -> None:
+        assignment = TopicPartition(self._topics.assignment, 0)
+        if not self._offsets:
+            # No node may have started yet.
+            make_topics(self._transport, self._topics)
+            self._offsets = {
+                where: self._transport.start_offset(*where) for where in (assignment, self._nodes)
+            }
+        now_s = time.monotonic()
+        for where in self._offsets:
+            for fetched in read_to_the_end(self._transport, where, self._offsets[where]):
+                for record in fetched.values():
+                    self._take(record, now_s, is_plan=where == assignment)
+                self._offsets[where] = fetched.next_offset
+        members = members_of(self._kafka, self._topics.nodes)
+        self._leader = members.leader
+        self._outlook.hear_members(members.names, now_s)
+
+    def _take(self, record: bytes, now_s: float, *, is_plan: bool) -> None:
+        try:
+            if is_plan:
+                self._reader.take(record)
+            else:
+                self._outlook.hear_said(decode_said(record), now_s)
+        except RecordError:
+            # Nodes log it.
+            pass
+
+
+def _is_decided(plan: Plan, order: DrainOrder) -> bool:
+    drain = plan.drains.get(order.node)
+    return (drain is not None and drain.asked_ms == order.asked_ms) if order.is_on else drain is None

@@ -1,0 +1,142 @@
+"""`railgun cluster`: the nodes of a cluster and the copies of its tasks; and what a change would move."""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from railgun.cli.failures import UsageError
+from railgun.cli.parser import Command
+from railgun.cli.server_url import add_url
+from railgun.cli.wording import counted, size_text, table_lines
+
+_PLAN = "plan"
+
+
+def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
+    """Lines for a terminal."""
+    nodes, tasks = cluster["nodes"], cluster["tasks"]
+    units = sum(node["units"] for node in nodes)
+    copies = cluster["copies"]
+    lines = [
+        (
+            f"{counted(len(nodes), 'node')}, {counted(units, 'unit')}, {counted(len(tasks), 'task')} × "
+            f"{counted(copies, 'copy', 'copies')}; "
+            f"{_leader(cluster['leader'])}, plan {cluster['plan']}; {counted(cluster['moves'], 'move')}, "
+            f"{counted(cluster['behind'], 'copy', 'copies')} behind"
+        )
+    ]
+    if nodes:
+        lines += table_lines([_NODE, *map(_node, nodes)])
+    else:
+        lines.append("no node runs; start one with `railgun node`")
+    lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
+    unanswered = [task for task in tasks if not any(copy["state"] == "answering" for copy in task["copies"])]
+    if unanswered:
+        shown = ", ".join(map(_name, unanswered[:3])) + (", …" if len(unanswered) > 3 else "")
+        lines.append(f"WARNING: nobody answers {counted(len(unanswered), 'task')}: {shown}")
+    if with_tasks and tasks:
+        lines += ["", *table_lines([("task", "copies"), *((_name(task), _copies(task)) for task in tasks)])]
+    return "\n".join(lines) + "\n"
+
+
+_NODE = ("node", "state", "rack", "units", "active", "copies", "release")
+
+
+def _leader(name: str | None) -> str:
+    return "no node leads" if name is None else f"leader {name}"
+
+
+def _node(node: Mapping[str, Any]) -> tuple[str, ...]:
+    numbers = (f"{node[key]:,}" for key in ("units", "active", "copies"))
+    return (node["name"], node["state"], node["rack"] or "-", *numbers, node["release"] or "?")
+
+
+def _name(task: Mapping[str, Any]) -> str:
+    return f"{task['stream']}/{task['partitioner']}/{task['partition']}"
+
+
+def _copies(task: Mapping[str, Any]) -> str:
+    return ", ".join(map(_copy, task["copies"])) or "none"
+
+
+def _copy(copy: Mapping[str, Any]) -> str:
+    state = copy["state"] or "does not report"
+    by = f" by {copy['lag']:,}" if state == "behind" else ""
+    return f"{copy['node']}/{copy['unit']} {state}{by}" + ("" if copy["planned"] else " (goes)")
+
+
+def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) -> str:
+    """Lines for a terminal."""
+    made = found["made"]
+    lines = [
+        (
+            f"{found['what_if']}: {counted(len(made), 'copy', 'copies')} to make, about {size_text(found['bytes'])}; "
+            f"{counted(found['dropped'], 'copy', 'copies')} would go; "
+            f"another copy would answer {counted(found['moves'], 'task')}"
+        )
+    ]
+    to_make = Counter(each["node"] for each in made)
+    rows = [
+        (
+            node["name"],
+            node["rack"] or "-",
+            *(f"{node[key]:,}" for key in ("units", "active", "copies")),
+            f"{to_make[node['name']]:,}",
+        )
+        for node in found["nodes"]
+    ]
+    lines += table_lines([("node", "rack", "units", "active", "copies", "to make"), *rows]) if rows else []
+    lines += [f"WARNING: {why}" for why in found["not_made"]]
+    if with_tasks and made:
+        rows = [(_name(each), f"{each['node']}/{each['unit']}", size_text(each["bytes"])) for each in made]
+        lines += ["", *table_lines([("task", "made on", "about"), *rows])]
+    return "\n".join(lines) + "\n"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `railgun cluster`."""
+    parser.add_argument("what", nargs="?", choices=[_PLAN], help="what a change would move; needs --what-if")
+    parser.add_argument(
+        "--what-if", metavar="CHANGE", help="remove=NODE, add=NUMBER or copies=NUMBER; nothing is changed"
+    )
+    parser.add_argument("--tasks", action="store_true", help="show the copies of each task")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_url(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print it. Raises ClientError and UsageError."""
+    from railgun.client.client import Client, url_from
+
+    is_plan = arguments.what == _PLAN
+    if is_plan != (arguments.what_if is not None):
+        raise UsageError(
+            "write it as railgun cluster plan --what-if remove=NODE, add=NUMBER or copies=NUMBER"
+        )
+    with Client(url_from(arguments.url)) as client:
+        found = client.what_if(arguments.what_if) if is_plan else client.cluster()
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    else:
+        show = consequences_as_text if is_plan else as_text
+        print(show(found, with_tasks=arguments.tasks), end="")
+    return 0
+
+
+CLUSTER = Command(
+    name="cluster",
+    summary="show a cluster's nodes and copies, or what a change would move",
+    description=(
+        "Show the nodes of a cluster: how they stand, and how many copies of tasks they have. An active copy\n"
+        "answers events; others follow, and one of them answers if it does not. `railgun cluster plan\n"
+        "--what-if` shows what would be moved if a node were removed, nodes were added, or each task had\n"
+        "another number of copies.\n\n"
+        "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
+        "has none any more, and may be stopped."
+    ),
+    example="railgun cluster --tasks\n  railgun cluster plan --what-if remove=node-2",
+    configure=configure,
+    execute=execute,
+)

@@ -1,0 +1,117 @@
+"""`railgun drain` and `railgun undrain`: empty a node of a cluster, and use it again."""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from railgun.cli.failures import EXIT_NO
+from railgun.cli.parser import Command
+from railgun.cli.server_url import add_url
+from railgun.cli.wording import counted
+
+if TYPE_CHECKING:
+    from railgun.client.client import Client
+
+_POLL_S = 0.5
+# What a drain waits for is said when it has not got on for this long, and then each time as long again.
+_SAY_S = 10.0
+_CONFLICT = 409
+
+
+def _configure_drain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node", metavar="NODE", help="its name, as `railgun cluster` shows it")
+    parser.add_argument("--no-wait", action="store_true", help="return once the order is accepted")
+    parser.add_argument(
+        "--fewer-copies", action="store_true", help="let tasks have fewer copies where too few nodes are left"
+    )
+    add_url(parser)
+
+
+def _configure_undrain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node", metavar="NODE", help="its name, as `railgun cluster` shows it")
+    add_url(parser)
+
+
+def _drain(arguments: argparse.Namespace) -> int:
+    from railgun.client.client import Client, url_from
+    from railgun.client.errors import ProblemError
+
+    name: str = arguments.node
+    with Client(url_from(arguments.url)) as client:
+        try:
+            node = client.drain(name, fewer_copies=arguments.fewer_copies)
+        except ProblemError as error:
+            if error.status != _CONFLICT:
+                raise
+            print(f"railgun drain: {error.detail}", file=sys.stderr)
+            return EXIT_NO
+        if arguments.no_wait and node.get("copies"):
+            print(f"{name} is draining: {counted(node['copies'], 'copy', 'copies')} left")
+            return 0
+        return _followed(client, name, node)
+
+
+def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
+    """Return once a node is empty, with a bar meanwhile."""
+    from railgun.cli.progress import PiecesProgress
+
+    most = left = node.get("copies", 0)
+    told_s = time.monotonic()
+    with PiecesProgress() as progress:
+        while left:
+            progress.at(f"draining {name}", most - left, most)
+            time.sleep(_POLL_S)
+            node = _node_of(client.cluster(), name)
+            if node.get("state") == "live":
+                print(
+                    f"railgun drain: {name} is used again: somebody has taken the order back", file=sys.stderr
+                )
+                return EXIT_NO
+            before, left = left, node.get("copies", 0)
+            most = max(most, left)
+            if left < before:
+                told_s = time.monotonic()
+            elif time.monotonic() - told_s >= _SAY_S:
+                told_s = time.monotonic()
+                why = "; ".join(node.get("waits") or ["its copies are handed over"])
+                print(f"railgun drain: {counted(left, 'copy', 'copies')} left: {why}", file=sys.stderr)
+    print(f"{name} is drained: it may be stopped; `railgun undrain {name}` has it used again")
+    return 0
+
+
+def _node_of(cluster: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return next((node for node in cluster["nodes"] if node["name"] == name), {})
+
+
+def _undrain(arguments: argparse.Namespace) -> int:
+    from railgun.client.client import Client, url_from
+
+    with Client(url_from(arguments.url)) as client:
+        node = client.undrain(arguments.node)
+    print(f"{arguments.node} is used again: {node['state']}")
+    return 0
+
+
+DRAIN = Command(
+    name="drain",
+    summary="empty a node of a cluster, so that it can be stopped",
+    description=(
+        "Have copies of a node's tasks made on other nodes; once these have caught up, others answer in\n"
+        "its place, and its own copies go. No task has fewer copies meanwhile. Returns once the node has\n"
+        "none; it can then be stopped, and gets no copies before `railgun undrain`. A short restart needs\n"
+        "no drain. The exit code is 1 where too few nodes are left for all copies."
+    ),
+    example="railgun drain node-2",
+    configure=_configure_drain,
+    execute=_drain,
+)
+UNDRAIN = Command(
+    name="undrain",
+    summary="use a node of a cluster again that was drained",
+    description="Let a node have copies of tasks again. Those that are still on it stay.",
+    example="railgun undrain node-2",
+    configure=_configure_undrain,
+    execute=_undrain,
+)

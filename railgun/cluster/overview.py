@@ -1,0 +1,133 @@
+"""A cluster at a glance: its nodes, the copies of each task, and what is under way."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.outlook import HEARD_S, Outlook
+from railgun.cluster.plan import Plan
+from railgun.cluster.report_table import HeardCopy
+
+# So many reasons are given why a node is not empty yet.
+_WAITS_MAX = 3
+
+
+def overview(
+    outlook: Outlook, plan: Plan, leader: str | None, tasks: Iterable[TaskKey], now_s: float
+) -> dict[str, Any]:
+    """Return what `GET /v1/cluster` shows.
+
+    outlook: what nodes, units and the group said.
+    leader: the node that leads; None if none does.
+    tasks: all tasks of the catalogue.
+    """
+    known = sorted(tasks)
+    shown = {task: list(_copies(outlook, plan, task, now_s)) for task in known}
+    states = Counter(copy["state"] for copies in shown.values() for copy in copies)
+    return {
+        "leader": leader,
+        "plan": plan.epoch,
+        "copies": plan.wanted,
+        "moves": sum(_moves(plan, task) for task in known),
+        "behind": states[str(CopyState.BEHIND)],
+        "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
+        "tasks": [
+            {
+                "stream": task.stream,
+                "partitioner": task.partitioner,
+                "partition": task.partition,
+                "copies": copies,
+            }
+            for task, copies in shown.items()
+        ],
+    }
+
+
+def _names(outlook: Outlook, plan: Plan) -> list[str]:
+    """The nodes that live, that have copies in the plan, or that were emptied."""
+    planned = {each.copy.node for copies in plan.copies.values() for each in copies}
+    return sorted(outlook.members | planned | {name for name in plan.drains if plan.is_drained(name)})
+
+
+def _moves(plan: Plan, task: TaskKey) -> int:
+    """How many copies of a task are planned where none is yet, or are to go."""
+    planned = {each.copy for each in plan.copies.get(task, ())}
+    target = set(plan.target.get(task, planned))
+    return max(len(target - planned), len(planned - target))
+
+
+def _node(
+    outlook: Outlook, plan: Plan, name: str, shown: Mapping[TaskKey, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    record = outlook.nodes.get(name)
+    copies = [
+        (task, copy)
+        for task, each in shown.items()
+        for copy in each
+        if copy["node"] == name and copy["planned"]
+    ]
+    drain = plan.drains.get(name)
+    found: dict[str, Any] = {
+        "name": name,
+        "state": _state(outlook, plan, name, len(copies)),
+        "rack": "" if record is None else record.rack,
+        "units": 0 if record is None else record.units,
+        "active": sum(copy["state"] == str(CopyState.ANSWERING) for _, copy in copies),
+        "copies": len(copies),
+        "release": "" if record is None else record.release,
+        "host": "" if record is None else record.host,
+    }
+    if drain is not None and drain.refusal:
+        found["refused"] = drain.refusal
+    if plan.is_drained(name) and copies:
+        waits = [text for task, _ in copies for text in _waits(plan, task, name, shown[task])]
+        found["waits"] = waits[:_WAITS_MAX]
+    return found
+
+
+def _state(outlook: Outlook, plan: Plan, name: str, copies: int) -> str:
+    if name not in outlook.members:
+        return "away"
+    if plan.is_drained(name):
+        return "draining" if copies else "drained"
+    return "live"
+
+
+def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -> Iterable[str]:
+    """Why a task still has a copy on a node that is being emptied."""
+    target = plan.target.get(task, ())
+    if len(target) < plan.wanted and not any(copy.node == node for copy in target):
+        yield f"{task}: no node is left for another copy"
+    for copy in target:
+        heard = next((each for each in copies if (each["node"], each["unit"]) == copy), None)
+        if heard is None:
+            yield f"{task}: a copy on {copy} is made when others are done"
+        elif heard["state"] is None:
+            yield f"{task}: {copy} does not report yet"
+        elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED):
+            by = f" by {heard['lag']:,} records" if heard["state"] == CopyState.BEHIND else ""
+            yield f"{task}: {copy} is {heard['state']}{by}"
+
+
+def _copies(outlook: Outlook, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
+    """The copies of a task that the plan names, in its order, then others that are still heard."""
+    heard = {each.copy: each for each in outlook.reports.copies(task) if now_s - each.heard_s <= HEARD_S}
+    planned = [each.copy for each in plan.copies.get(task, ())]
+    for copy in planned:
+        yield _copy(copy, heard.pop(copy, None), is_planned=True)
+    for copy in sorted(heard):
+        if heard[copy].status.state is not CopyState.CLOSED:
+            yield _copy(copy, heard[copy], is_planned=False)
+
+
+def _copy(copy: CopyName, heard: HeardCopy | None, *, is_planned: bool) -> dict[str, Any]:
+    status = None if heard is None else heard.status
+    return {
+        "node": copy.node,
+        "unit": copy.unit,
+        "state": None if status is None else str(status.state),
+        "lag": None if status is None else max(0, status.end - status.position),
+        "planned": is_planned,
+    }

@@ -1,0 +1,158 @@
+"""What another set of nodes, or another number of copies, would move. Nothing is changed."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.assignor import assign
+from railgun.cluster.copies import CopyName
+from railgun.cluster.drains import with_drains
+from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.plan import Plan
+from railgun.cluster.view import ClusterView
+
+_NODES_MAX, _COPIES_MAX = 1_000, 100
+
+
+class WhatIfError(ValueError):
+    """A change that cannot be understood; the message says what can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """nodes: that there would be.  copies: of each task."""
+
+    nodes: Sequence[ClusterNode]
+    copies: int
+
+
+def what_if(
+    change: str, plan: Plan, view: ClusterView, sizes: Mapping[tuple[TaskKey, str], int]
+) -> dict[str, Any]:
+    """Return what `GET /v1/cluster/plan` shows: the copies that would be made, and what would answer elsewhere.
+
+    change: "remove=NODE", "add=NUMBER" or "copies=NUMBER".
+    view: the cluster as it is.
+    sizes: by task and node, the bytes of the data that a node has.
+    Raises WhatIfError.
+    """
+    changed = _changed(change, with_drains(view, plan))
+    tasks = [
+        TaskCopies(task.task, [each.copy for each in plan.copies.get(task.task, ())], task.lag, task.barred)
+        for task in view.tasks
+    ]
+    target = assign(changed.nodes, tasks, changed.copies)
+    made = [made for task in tasks for made in _made(task, target[task.task], sizes)]
+    active = sum(task.present[:1] != target[task.task][:1] for task in tasks if task.present)
+    return {
+        "what_if": change,
+        "moves": active,
+        "made": made,
+        "dropped": sum(
+            len({copy.node for copy in task.present} - {copy.node for copy in target[task.task]})
+            for task in tasks
+        ),
+        "bytes": sum(each["bytes"] for each in made),
+        "not_made": _not_made(changed, target),
+        "nodes": _nodes(changed.nodes, target),
+    }
+
+
+def _changed(change: str, view: ClusterView) -> _Changed:
+    nodes = {each.node.name: each.node for each in view.nodes}
+    kind, _, value = change.partition("=")
+    if kind == "remove":
+        if value not in nodes:
+            raise WhatIfError(
+                f"there is no node {value[:80]!r}; there are: {', '.join(sorted(nodes)) or 'none'}"
+            )
+        return _Changed([node for name, node in nodes.items() if name != value], view.copies)
+    if kind == "add":
+        number = _number(change, value, _NODES_MAX)
+        units = Counter(node.units for node in nodes.values())
+        each = ClusterNode("", units.most_common(1)[0][0] if units else 1)
+        added = (name for count in range(number + len(nodes)) if (name := f"new-{count + 1}") not in nodes)
+        return _Changed(
+            [
+                *nodes.values(),
+                *(replace(each, name=name) for name, _ in zip(added, range(number), strict=False)),
+            ],
+            view.copies,
+        )
+    if kind == "copies":
+        return _Changed(list(nodes.values()), _number(change, value, _COPIES_MAX))
+    raise WhatIfError(f"{change[:80]!r}: write remove=NODE, add=NUMBER or copies=NUMBER")
+
+
+def _number(change: str, value: str, most: int) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= most or len(value) > 9:
+        raise WhatIfError(f"{change[:80]!r}: a whole number from 1 to {most:,} belongs after the =")
+    return int(value)
+
+
+def _made(
+    task: TaskCopies, target: Sequence[CopyName], sizes: Mapping[tuple[TaskKey, str], int]
+) -> list[dict[str, Any]]:
+    """The copies of a task on nodes that have none now."""
+    present = {copy.node for copy in task.present}
+    greatest = max((size for (of, _), size in sizes.items() if of == task.task), default=0)
+    return [
+        {
+            "stream": task.task.stream,
+            "partitioner": task.task.partitioner,
+            "partition": task.task.partition,
+            "node": copy.node,
+            "unit": copy.unit,
+            "bytes": max(0, greatest - sizes.get((task.task, copy.node), 0)),
+        }
+        for copy in target
+        if copy.node not in present
+    ]
+
+
+def _not_made(changed: _Changed, target: Mapping[TaskKey, Sequence[CopyName]]) -> list[str]:
+    """Why tasks would have fewer copies than wanted, or copies side by side."""
+    lacking = sum(len(copies) < changed.copies for copies in target.values())
+    found = []
+    if lacking:
+        nodes = sum(bool(node.units) and node.is_open for node in changed.nodes)
+        found.append(
+            f"{_counted(lacking, 'task')} would have fewer than {_copies(changed.copies)}: there would be "
+            f"{_counted(nodes, 'node')} for them"
+        )
+    racks = {node.name: node.rack for node in changed.nodes}
+    if len(set(filter(None, racks.values()))) > 1:
+        together = sum(
+            max(Counter(racks[copy.node] or copy.node for copy in copies).values(), default=0) > 1
+            for copies in target.values()
+        )
+        if together:
+            found.append(f"{_counted(together, 'task')} would have two copies on one rack")
+    return found
+
+
+def _nodes(
+    nodes: Sequence[ClusterNode], target: Mapping[TaskKey, Sequence[CopyName]]
+) -> list[dict[str, Any]]:
+    copies = Counter(copy.node for each in target.values() for copy in each)
+    active = Counter(copy.node for each in target.values() for copy in each[:1])
+    return [
+        {
+            "name": node.name,
+            "rack": node.rack,
+            "units": node.units,
+            "active": active[node.name],
+            "copies": copies[node.name],
+        }
+        for node in sorted(nodes, key=lambda node: node.name)
+    ]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _copies(number: int) -> str:
+    return "1 copy" if number == 1 else f"{number:,} copies"

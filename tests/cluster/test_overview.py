@@ -1,0 +1,168 @@
+"""What is shown of a cluster, and what a change would move, in a cluster whose copies are known."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.drains import decided
+from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.overview import overview
+from railgun.cluster.plan import Drain, Plan, PlannedCopy
+from railgun.cluster.records import DrainOrder, NodeRecord
+from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
+from railgun.cluster.view import ClusterView, NodeView, TaskView
+from railgun.cluster.what_if import WhatIfError, what_if
+from tests.cluster.clusters import task_names
+
+ONE, OTHER = task_names(2)
+A, B, C = (CopyName(f"node-{name}", 0) for name in "abc")
+TARGET = {ONE: (A, B), OTHER: (B, A)}
+PLAN = Plan(
+    3,
+    {task: tuple(PlannedCopy(copy, "f") for copy in copies) for task, copies in TARGET.items()},
+    TARGET,
+    wanted=2,
+)
+
+
+def _outlook(plan: Plan, states: dict[tuple[CopyName, Any], CopyState], members: str = "abc") -> Outlook:
+    outlook = Outlook(ClusterPolicy(), 0.0)
+    for name in "abc":
+        outlook.hear_said(
+            NodeRecord(name=f"node-{name}", folder="f", incarnation=1, host="h", units=1, release="1.0"), 0.0
+        )
+    outlook.hear_members([f"node-{name}" for name in members], 0.0)
+    for copy in (A, B, C):
+        own = [
+            CopyStatus(**task._asdict(), state=state, position=5, replied=5, end=9)
+            for (of, task), state in states.items()
+            if of == copy
+        ]
+        report = UnitReport(node=copy.node, unit=copy.unit, generation=1, interval_ms=200, copies=own)
+        outlook.hear_report(encode_report(report), 9.0)
+    return outlook
+
+
+STATES = {
+    (A, ONE): CopyState.ANSWERING,
+    (B, ONE): CopyState.SILENT,
+    (B, OTHER): CopyState.ANSWERING,
+    (A, OTHER): CopyState.BEHIND,
+}
+
+
+def test_nodes_and_copies_are_shown() -> None:
+    shown = overview(_outlook(PLAN, STATES), PLAN, "node-a", [OTHER, ONE], 10.0)
+    assert (shown["leader"], shown["plan"], shown["copies"], shown["moves"], shown["behind"]) == (
+        "node-a",
+        3,
+        2,
+        0,
+        1,
+    )
+    assert [(node["name"], node["state"], node["active"], node["copies"]) for node in shown["nodes"]] == [
+        ("node-a", "live", 1, 2),
+        ("node-b", "live", 1, 2),
+        ("node-c", "live", 0, 0),
+    ]
+    first = {"node": "node-a", "unit": 0, "state": "answering", "lag": 4, "planned": True}
+    assert shown["tasks"][0]["copies"][0] == first
+
+
+def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_such() -> None:
+    states = {key: state for key, state in STATES.items() if key != (A, OTHER)} | {(C, ONE): CopyState.SILENT}
+    shown = overview(_outlook(PLAN, states, members="bc"), PLAN, None, [ONE, OTHER], 10.0)
+    assert [copy["state"] for copy in shown["tasks"][1]["copies"]] == ["answering", None]
+    assert [copy["planned"] for copy in shown["tasks"][0]["copies"]] == [True, True, False]
+    assert [node["state"] for node in shown["nodes"]] == ["away", "live", "live"]
+    # What was heard long ago is not heard now.
+    late = overview(_outlook(PLAN, states), PLAN, None, [ONE], 20.0)
+    assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
+
+
+def test_a_drain_says_what_it_waits_for() -> None:
+    plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
+    behind = {**STATES, (C, ONE): CopyState.BEHIND}
+    shown = overview(_outlook(plan, behind), plan, None, [ONE, OTHER], 10.0)
+    node = shown["nodes"][0]
+    assert (node["state"], shown["moves"]) == ("draining", 2)
+    assert node["waits"] == [
+        "s/k/0: node-c/0 is behind by 4 records",
+        "s/k/1: a copy on node-c/0 is made when others are done",
+    ]
+    empty = replace(plan, copies={ONE: (), OTHER: ()})
+    assert overview(_outlook(empty, {}), empty, None, [ONE], 10.0)["nodes"][0]["state"] == "drained"
+
+
+def _view(nodes: int, copies: int = 2) -> ClusterView:
+    there = [NodeView(ClusterNode(f"node-{name}", 1), "f") for name in "abc"[:nodes]]
+    return ClusterView(
+        there, [TaskView(task, lag={"node-a": 0, "node-b": 0}) for task in (ONE, OTHER)], copies, 4
+    )
+
+
+SIZES = {(ONE, "node-a"): 1_000, (ONE, "node-b"): 900, (OTHER, "node-b"): 50}
+
+
+def test_what_the_loss_of_a_node_would_move() -> None:
+    found = what_if("remove=node-b", PLAN, _view(3), SIZES)
+    assert [(each["partition"], each["node"], each["bytes"]) for each in found["made"]] == [
+        (0, "node-c", 1_000),
+        (1, "node-c", 50),
+    ]
+    assert (found["bytes"], found["dropped"], found["moves"], found["not_made"]) == (1_050, 2, 1, [])
+    found = what_if("remove=node-b", PLAN, _view(2), SIZES)
+    assert (found["made"], found["dropped"]) == ([], 2)
+    assert found["not_made"] == ["2 tasks would have fewer than 2 copies: there would be 1 node for them"]
+
+
+def test_what_more_nodes_or_copies_would_move() -> None:
+    found = what_if("add=2", PLAN, _view(2), SIZES)
+    assert [node["name"] for node in found["nodes"]] == ["new-1", "new-2", "node-a", "node-b"]
+    assert [node["copies"] for node in found["nodes"]] == [1, 1, 1, 1]
+    found = what_if("copies=1", PLAN, _view(2), SIZES)
+    assert (found["made"], found["dropped"], found["moves"]) == ([], 2, 0)
+    racks = replace(
+        _view(2),
+        nodes=[
+            NodeView(ClusterNode(f"node-{name}", 1, rack), "f")
+            for name, rack in zip("abc", "xxy", strict=True)
+        ],
+    )
+    assert what_if("copies=3", PLAN, racks, SIZES)["not_made"] == [
+        "2 tasks would have two copies on one rack"
+    ]
+    # A node that is being emptied gets nothing.
+    plan = replace(PLAN, drains={"node-c": Drain(1)})
+    assert what_if("copies=3", plan, _view(3), SIZES)["made"] == []
+
+
+@pytest.mark.parametrize(
+    "change", ["", "remove", "remove=x", "add=0", "add=-1", "copies=101", "copies=²", "fly=1"]
+)
+def test_a_change_that_cannot_be_understood_is_refused(change: str) -> None:
+    with pytest.raises(WhatIfError):
+        what_if(change, PLAN, _view(2), SIZES)
+
+
+def test_orders_are_decided_one_after_the_other() -> None:
+    orders = {
+        f"node-{name}": DrainOrder(node=f"node-{name}", asked_ms=asked_ms, is_on=True)
+        for asked_ms, name in enumerate("cb", 1)
+    }
+    drains = decided(PLAN, replace(_view(3), orders=orders))
+    assert [drains[name].refusal == "" for name in ("node-c", "node-b")] == [True, False]
+    # What was decided stands, and a later order is decided anew.
+    more = [*_view(3).nodes, NodeView(ClusterNode("node-d", 1), "f")]
+    view = replace(_view(3), nodes=more, orders=orders)
+    assert decided(replace(PLAN, drains=drains), view) == drains
+    again = {**orders, "node-b": replace_order(orders["node-b"])}
+    assert decided(replace(PLAN, drains=drains), replace(view, orders=again))["node-b"].refusal == ""
+
+
+def replace_order(order: DrainOrder) -> DrainOrder:
+    """The same order once more."""
+    return DrainOrder(node=order.node, asked_ms=order.asked_ms + 5, is_on=True)

@@ -1,0 +1,119 @@
+"""A cluster over HTTP and by commands: what is shown, what a change would move, nodes that are emptied.
+
+The nodes have no units, so that their copies never report; `tests/unit/test_unit_process.py` empties real ones.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from frontend.kafka.backend import Cluster
+from railgun.cli.main import main
+from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
+from tests.leader.leading_nodes import Nodes
+from tests.unit.local_units import awaited, quick_settings
+
+PLACE = "/v1/cluster"
+
+
+@pytest.fixture
+def nodes(kafka: str) -> Iterator[Nodes]:
+    opened = Nodes(kafka)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def running(kafka: str, nodes: Nodes) -> Iterator[RunningFrontEnd]:
+    with front_end(Cluster(quick_settings(kafka), nodes.prefix)) as opened:
+        yield opened
+
+
+def _shown(running: RunningFrontEnd) -> dict[str, Any]:
+    response = running.client.get(PLACE)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def _states(running: RunningFrontEnd) -> dict[str, str]:
+    return {node["name"]: node["state"] for node in _shown(running)["nodes"]}
+
+
+def _detail(response: Any, status: int) -> str:
+    assert response.status_code == status, response.text
+    return str(response.json()["detail"])
+
+
+def test_nodes_are_shown_and_emptied(
+    nodes: Nodes, running: RunningFrontEnd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _shown(running)["nodes"] == []
+    assert "no node has led" in _detail(running.client.get(f"{PLACE}/plan?what_if=add=1"), 503)
+    nodes.start(1)
+    nodes.start(2)
+    awaited(lambda: nodes.places() == {frozenset({"node-1", "node-2"})})
+    awaited(lambda: _states(running) == {"node-1": "live", "node-2": "live"})
+    shown = _shown(running)
+    assert (shown["leader"], shown["copies"], shown["moves"]) == ("node-1", 2, 0)
+    assert [node["copies"] for node in shown["nodes"]] == [4, 4]
+    assert [(copy["state"], copy["planned"]) for task in shown["tasks"] for copy in task["copies"]] == 8 * [
+        (None, True)
+    ]
+
+    url = ["--url", running.service.url]
+    assert main(["cluster", "--tasks", *url]) == 0
+    assert "2 nodes, 4 units, 4 tasks × 2 copies; leader node-1" in (said := capsys.readouterr().out)
+    assert "WARNING: nobody answers 4 tasks" in said
+    assert main(["cluster", "plan", "--what-if", "remove=node-2", *url]) == 0
+    assert "WARNING: 4 tasks would have fewer than 2 copies" in capsys.readouterr().out
+    assert main(["cluster", "plan", *url]) == 2
+
+    # Of two nodes with two copies none is emptied unless that is said, and nothing stays of the order.
+    assert main(["drain", "node-2", *url]) == 1
+    assert "1 node would be left for 2 copies" in capsys.readouterr().err
+    awaited(lambda: not nodes.running[1].plan.drains)
+    assert _states(running)["node-2"] == "live"
+    assert main(["drain", "node-2", "--fewer-copies", "--no-wait", *url]) == 0
+    assert "node-2 is draining: 4 copies left" in capsys.readouterr().out
+    awaited(lambda: _states(running) == {"node-1": "live", "node-2": "draining"})
+    # A copy has to report before another one goes.
+    awaited(lambda: any("does not report yet" in each for each in _shown(running)["nodes"][1]["waits"]))
+    assert main(["undrain", "node-2", *url]) == 0
+    assert capsys.readouterr().out == "node-2 is used again: live\n"
+
+    # Without a leader the order stands, and the next one follows it.
+    nodes.stop(1)
+    nodes.stop(2)
+    assert "no node leads" in _detail(
+        running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copies": True}), 503
+    )
+    assert _states(running) == {"node-1": "away", "node-2": "away"}
+    nodes.start(2)
+    awaited(lambda: nodes.running[2].plan.is_drained("node-1"))
+
+
+def test_what_cannot_be_asked_is_refused(nodes: Nodes, running: RunningFrontEnd) -> None:
+    nodes.start(1)
+    awaited(lambda: bool(nodes.places()))
+    awaited(lambda: _states(running) == {"node-1": "live"})
+    assert "did you mean node-1?" in _detail(running.post(f"{PLACE}/nodes/node-2/drain"), 404)
+    assert "did you mean node-1?" in _detail(running.post(f"{PLACE}/nodes/nod-1/undrain"), 404)
+    assert "no other node" in _detail(
+        running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copies": True}), 409
+    )
+    assert "true or false" in _detail(running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copies": 1}), 422)
+    assert "fewer_copy" in _detail(running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copy": True}), 422)
+    assert "takes none" in _detail(running.client.get(f"{PLACE}?tasks=1"), 422)
+    for change, why in (
+        ("", "remove=NODE, add=NUMBER or copies=NUMBER"),
+        ("remove=node-7", "there are: node-1"),
+        ("add=0", "a whole number from 1 to 1,000"),
+        ("copies=x", "a whole number from 1 to 100"),
+        ("add=99999999999999999999", "a whole number"),
+    ):
+        assert why in _detail(running.client.get(f"{PLACE}/plan", params={"what_if": change}), 422)
+    assert "takes what_if" in _detail(running.client.get(f"{PLACE}/plan?what_if=add=1&more=1"), 422)

@@ -1,0 +1,118 @@
+"""The leading parts of nodes on a real broker, in threads. They have no units: nobody makes the copies."""
+
+import threading
+import time
+import uuid
+
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import NodeRecord
+from railgun.leader.leading import Leading
+from railgun.messaging.kafka.membership import GroupMembership
+from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import TopicSettings
+from railgun.registry.kafka_registry import KafkaRegistry
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.local_units import quick_settings
+from tests.unit.processes import DEFINITIONS
+
+SESSION_S = 6.0
+"""The least that a broker allows by default."""
+GONE_S = 2.0
+
+
+class Node:
+    """The leading part of a node, in a thread. It has no units: nobody makes its copies."""
+
+    def __init__(self, broker: str, prefix: str, number: int, units: int = 2) -> None:
+        settings, name = quick_settings(broker), f"node-{number}"
+        self._transport = KafkaTransport(settings)
+        self._registry = KafkaRegistry(settings, prefix)
+        topics = self._registry.topics
+        for topic in (topics.positions, topics.nodes, topics.assignment):
+            self._transport.create_topic(topic, 1, TopicSettings(is_compacted=True))
+        self._transport.create_topic(topics.leader, 1)
+        self.membership = GroupMembership(settings, topics.nodes, topics.leader, name, SESSION_S)
+        record = NodeRecord(
+            name=name,
+            folder=f"folder of {name}",
+            incarnation=time.time_ns() // 1_000_000,
+            host="here",
+            units=units,
+            release="0",
+        )
+        self.leading = Leading(
+            self._transport,
+            topics,
+            self.membership,
+            Outlook(ClusterPolicy(replace_after_s=GONE_S), time.monotonic()),
+            lambda: self._registry.snapshot().catalog,
+            lambda: record,
+            lambda: KafkaSoleWriter(settings, topics.assignment),
+            time.monotonic,
+        )
+        self.error: Exception | None = None
+        self.is_halted = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread.start()
+
+    @property
+    def plan(self) -> Plan:
+        return self.leading.plan
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                if self.is_halted:
+                    time.sleep(0.05)
+                else:
+                    self.leading.round()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self.leading.resign()
+        self.membership.__exit__(None, None, None)
+        self._registry.close()
+        self._transport.close()
+        if self.error is not None:
+            raise self.error
+
+
+class Nodes:
+    """Some nodes, and a stream of four tasks."""
+
+    def __init__(self, broker: str) -> None:
+        self.prefix = f"l{uuid.uuid4().hex[:12]}"
+        self._broker = broker
+        self.running: dict[int, Node] = {}
+        self.player = ClusterPlayer(broker, self.prefix)
+        self.player.apply(DEFINITIONS)
+
+    def start(self, number: int) -> Node:
+        self.running[number] = Node(self._broker, self.prefix, number)
+        return self.running[number]
+
+    def stop(self, number: int) -> None:
+        self.running.pop(number).stop()
+
+    def leaders(self) -> list[int]:
+        return [number for number, node in self.running.items() if node.leading.leads and not node.is_halted]
+
+    def places(self) -> set[frozenset[str]]:
+        """The nodes of each task, as all nodes that run see them."""
+        plans = {number: node.plan for number, node in self.running.items() if not node.is_halted}
+        assert all(node.error is None for node in self.running.values())
+        newest = max(plans.values(), key=lambda plan: plan.epoch)
+        if any(plan != newest for plan in plans.values()) or len(newest.copies) != 4:
+            return set()
+        return {frozenset(each.copy.node for each in copies) for copies in newest.copies.values()}
+
+    def close(self) -> None:
+        for number in list(self.running):
+            self.stop(number)
+        self.player.close()
