@@ -5,7 +5,6 @@ due.
 import contextlib
 import logging
 import shutil
-from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -88,7 +87,8 @@ class UnitLoop:
         self._changed = False
         self._assigned_version = 0
         self._snapshot: Snapshot | None = None
-        self._fetched: deque[Fetched] = deque()
+        # What was fetched and is not processed yet, with the task's position at that time. The oldest is first.
+        self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
         # What silent copies may not process yet.
         self._held: dict[TopicPartition, Fetched] = {}
         self._cut_logs = CutLogs(transport, clock)
@@ -191,27 +191,42 @@ class UnitLoop:
                 _log.error("%s: %s", host.place.identity, error)
 
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
+        self._drop_outdated(running)
         if not running:
             with self._waiting_for_more.maybe():
                 self._clock.sleep(timeout_s)
             return
         self._release_held(running)
-        if not self._fetched:
-            self._fetch(running, timeout_s)
+        oldest = next(iter(self._fetched), None)
+        self._fetch(running, 0.0 if self._fetched else timeout_s)
         until_s = self._clock.now() + ROUND_S
-        while self._fetched:
-            fetched = self._fetched.popleft()
-            host = running.get(fetched.where)
-            if host is None or not host.is_running or fetched.next_offset <= host.position:
-                continue
-            if host.limit is not None:
-                fetched, later = fetched.parted(host.limit)
-                if later is not None:
-                    self._held[later.where] = later
-            self._hosts.run_isolated(host, partial(host.take, fetched))
-            self.records += len(fetched)
+        # The shortest come first: they are of the tasks that answer events as they happen. The others wait for the next
+        # rounds if they have to, but not for ever.
+        for where in sorted(self._fetched, key=lambda each: len(self._fetched[each][1])):
+            self._process(running[where], *self._fetched.pop(where))
             if self._clock.now() >= until_s:
                 break
+        if oldest is not None and oldest in self._fetched:
+            self._process(running[oldest], *self._fetched.pop(oldest))
+
+    def _process(self, host: TaskHost, position: int, fetched: Fetched) -> None:
+        """Have a task process what was fetched for it at a position."""
+        if not host.is_running or host.position != position:
+            return
+        if host.limit is not None:
+            fetched, later = fetched.parted(host.limit)
+            if later is not None:
+                self._held[later.where] = later
+        self._hosts.run_isolated(host, partial(host.take, fetched))
+        self.records += len(fetched)
+
+    def _drop_outdated(self, running: Mapping[TopicPartition, TaskHost]) -> None:
+        """Drop what waits for tasks that were closed, or that begin anew: their logs are read again from where they
+        are.
+        """
+        for where, (position, _) in list(self._fetched.items()):
+            if where not in running or running[where].position != position:
+                del self._fetched[where]
 
     def _release_held(self, running: Mapping[TopicPartition, TaskHost]) -> None:
         """Give copies what they may process by now."""
@@ -221,20 +236,22 @@ class UnitLoop:
                 # The task was closed, or begins anew: its log is read again from where it is.
                 del self._held[where]
             elif host.limit is None or host.limit > host.position:
-                self._fetched.append(self._held.pop(where))
+                self._fetched[where] = host.position, self._held.pop(where)
 
     def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         positions = {
             where: host.position
             for where, host in running.items()
-            if host.is_running and where not in self._held
+            if host.is_running and where not in self._held and where not in self._fetched
         }
         if not positions:
-            self._clock.sleep(min(timeout_s, _LIMITED_S))
+            if not self._fetched:
+                self._clock.sleep(min(timeout_s, _LIMITED_S))
             return
         try:
             with self._waiting_for_more.maybe() if timeout_s else contextlib.nullcontext():
-                self._fetched.extend(self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s))
+                for fetched in self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s):
+                    self._fetched[fetched.where] = positions[fetched.where], fetched
         except TransportUnavailableError as error:
             _log.warning("nothing can be read for now: %s", error)
             self._clock.sleep(_AWAY_S)

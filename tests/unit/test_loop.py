@@ -3,9 +3,12 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+
+import numpy as np
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
@@ -16,15 +19,16 @@ from railgun.history.request_files import REQUEST, BackfillRequestFile, write_re
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
-from railgun.messaging.transport import Transport
+from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
-from railgun.unit.clock import IdleMeter
+from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.loop import UnitLoop
+from railgun.unit.loop import ROUND_RECORDS, UnitLoop
 from railgun.unit.positions import Positions
+from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
 from tests.unit.lone_copies import lone_copies
@@ -100,18 +104,53 @@ class EmptyLog:
         return []
 
 
+class DeepLog:
+    """A log whose partitions have many records each, all there to be fetched, but for partition 0: each fetch finds one
+    new record in it. Records are their offsets.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[dict[TopicPartition, int]] = []
+
+    def fetch(self, positions: dict[TopicPartition, int], records: int, size: int, timeout_s: float) -> Any:
+        self.asked.append(positions)
+        return [
+            self._records(where, first, records if where.partition else 1)
+            for where, first in positions.items()
+        ]
+
+    def _records(self, where: TopicPartition, first: int, n: int) -> Fetched:
+        values = [b"%d" % number for number in range(first, first + n)]
+        return Fetched(where, np.arange(first, first + n), Records.of(values), first + n)
+
+
+class SlowHost(RunningHost):
+    """A task that takes 10 µs of a clock for each record, and wants each once, in order."""
+
+    def __init__(self, place: Place, time_s: list[float]) -> None:
+        super().__init__(place)
+        self._time_s = time_s
+
+    def take(self, fetched: Fetched) -> None:
+        assert fetched.values()[0] == b"%d" % self.position
+        self._time_s[0] += 10e-6 * len(fetched)
+        self.position = fetched.next_offset
+
+
 def _loop(
     folder: Path,
     *,
     removes: bool = False,
     host_of: Callable[[Place], StillHost] = StillHost,
     waiting: IdleMeter | None = None,
+    log: object = EmptyLog(),
+    clock: Clock = CLOCK,
 ) -> UnitLoop:
     hosts = cast(
         Callable[[Sequence[Place]], list[TaskHost]], lambda places: [host_of(each) for each in places]
     )
     return UnitLoop(
-        cast(Transport, EmptyLog()),
+        cast(Transport, log),
         Topics(),
         FixedSpread(0, 1, CopyName("node-1", 0)),
         cast(Positions, SilentPositions()),
@@ -122,6 +161,7 @@ def _loop(
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
+        clock=clock,
     )
 
 
@@ -215,3 +255,51 @@ def test_hosts_that_begin_together_share_the_memory_evenly(tmp_path: Path) -> No
     assert 2 << 30 > 10 * each > 1 << 30
     assert hosts.assign(places(0, 11))
     assert 0 < cache_bytes(given[TaskKey("s", 1, "card", 10)]) < 2 << 29
+
+
+def _busy(folder: Path, log: DeepLog, time_s: list[float]) -> tuple[UnitLoop, list[SlowHost]]:
+    """A loop with 13 tasks, and their hosts once it has made them."""
+    made: list[SlowHost] = []
+
+    def host_of(place: Place) -> SlowHost:
+        made.append(SlowHost(place, time_s))
+        return made[-1]
+
+    loop = _loop(folder, host_of=host_of, log=log, clock=Clock(lambda: time_s[0], lambda _: None))
+    definitions = _DEFINITIONS.format(name="a").replace("partitioners", "partitions = 13\npartitioners")
+    loop.follow(_snapshot(PutStream(1, parse_definitions(definitions).streams["a"], 1)))
+    return loop, made
+
+
+def test_tasks_with_much_to_do_take_turns_and_the_newest_events_wait_for_one_round(tmp_path: Path) -> None:
+    """Nothing is fetched twice, and nothing is fetched for a task while something waits for it."""
+    log, time_s = DeepLog(), [0.0]
+    loop, made = _busy(tmp_path, log, time_s)
+    loop.round()
+    (live,) = (host for host in made if host.place.where.partition == 0)
+    behind = [host for host in made if host is not live]
+    for number in count(live.position):
+        assert live.position == number
+        begun_s, before = time_s[0], {host.place.where: host.position for host in made}
+        loop.round()
+        assert time_s[0] - begun_s < 0.05 + 2 * 10e-6 * ROUND_RECORDS
+        assert all(host.position - before[host.place.where] <= ROUND_RECORDS for host in made)
+        if number == 100:
+            break
+    turns = [host.position // ROUND_RECORDS for host in behind]
+    assert min(turns) > 10
+    assert max(turns) - min(turns) <= 1
+    for host in made:
+        asked = [each[host.place.where] for each in log.asked if host.place.where in each]
+        assert asked == sorted(set(asked))
+
+
+def test_what_waits_for_a_task_that_begins_anew_is_fetched_again(tmp_path: Path) -> None:
+    loop, made = _busy(tmp_path, DeepLog(), [0.0])
+    for _ in range(12):
+        loop.round()
+    waiting = next(host for host in made if host.place.where in loop._fetched and host.position)
+    waiting.position = 0
+    while not waiting.position:
+        loop.round()
+    assert waiting.position == ROUND_RECORDS

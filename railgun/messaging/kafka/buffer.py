@@ -18,16 +18,22 @@ class PartitionBuffer:
     """Messages of a partition in the order of their offsets. Not thread-safe.
 
     position: the offset where `take` goes on.  end: the offset where the next message is expected.
-    error: why no further message will come.  is_fetched: whether the partition is assigned to the consumer.
+    error: why no further message will come.  is_fetched: whether the partition is assigned to a consumer.
+    is_far: whether that is the consumer of partitions that are far behind their ends.
+    heard_end: the partition's end as it was heard of before the assignment; None once anything was received since.
     """
 
-    __slots__ = ("_messages", "end", "error", "is_fetched", "position", "size_bytes", "where")
+    __slots__ = (
+        *("_messages", "end", "error", "heard_end", "is_far", "is_fetched", "position", "size_bytes"),
+        "where",
+    )
 
     def __init__(self, where: TopicPartition, position: int) -> None:
         self.where = where
         self._messages: list[Message] = []
         self.error: KafkaError | None = None
-        self.is_fetched = False
+        self.is_fetched = self.is_far = False
+        self.heard_end: int | None = None
         self.seek(position)
 
     def __len__(self) -> int:
@@ -53,6 +59,7 @@ class PartitionBuffer:
             if error.code() == KafkaError._PARTITION_EOF:
                 # All messages before this offset have come.
                 self.end = max(self.end, message.offset() or 0)
+                self.heard_end = None
             else:
                 self.error = error
 
@@ -60,6 +67,7 @@ class PartitionBuffer:
         self._messages += messages
         self.size_bytes += sum(map(len, messages))
         self.end = _offset(messages[-1]) + 1
+        self.heard_end = None
 
     def holds_over(self, share: float) -> bool:
         """Whether more than this share of a limit is buffered."""

@@ -1,4 +1,4 @@
-"""Reads Kafka's partitions through one librdkafka consumer that all threads share."""
+"""Reads Kafka's partitions through librdkafka consumers that all threads share."""
 
 import threading
 import time
@@ -6,31 +6,35 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 
 from confluent_kafka import KafkaError, Message
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import OffsetOutOfRangeError, TransportClosedError
 from railgun.messaging.kafka.buffer import PartitionBuffer
-from railgun.messaging.kafka.clients import Consumer
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, is_transient
+from railgun.messaging.kafka.queue import POLL_RECORDS, ConsumerQueue
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.transport import Fetched, TopicPartition
 
-# Messages that are taken from librdkafka with one call. More would leave the processor's caches before they are read.
-_POLL_RECORDS = 1_000
-# A thread polls for this long at most, as others may have to change the consumer's assignment meanwhile.
+# A thread polls for this long at most, as others may have to change the consumers' assignments meanwhile.
 _POLL_S = 0.1
+# The same while both consumers have partitions: what comes to the other one is noticed after this time.
+_BOTH_POLL_S = 0.005
+# A partition is far behind from so many records before its end on, until it has come this near.
+FAR_RECORDS, NEAR_RECORDS = 10_000, 1_000
 
 
 class KafkaConsumer:
     """The reading half of a KafkaTransport.
 
-    A partition is assigned to the consumer when it is first read. From then on its records are fetched ahead into its
+    A partition is assigned to a consumer when it is first read. From then on its records are fetched ahead into its
     buffer.
 
+    Partitions that are far behind their ends are read through a consumer of their own. In a queue that they shared with
+    the others, everything that was fetched ahead for them would come before the newest records of the others.
+
     Threads: any thread may call every method. Among the threads that wait for records, one polls for all of them: it
-        puts the records into the buffers and wakes the others. `_changed` guards the buffers; it is not held during a
-        poll.
+        puts the records into the buffers and wakes the others. `_changed` guards the buffers; it is not held while a
+        poll waits.
     """
 
     def __init__(self, settings: KafkaSettings, topics: KafkaTopics) -> None:
@@ -38,8 +42,10 @@ class KafkaConsumer:
         self._timeout_s = settings.answer_timeout_s
         self._topics = topics
         self._client_errors = ClientErrors()
-        configuration = {**settings.consumer(), "error_cb": self._client_errors}
-        self._consumer = create_client(settings.broker, lambda: Consumer(configuration))
+        self._settings = settings
+        self._near = ConsumerQueue(settings, self._client_errors)
+        # Made when it is first needed.
+        self._far: ConsumerQueue | None = None
         self._buffers: dict[TopicPartition, PartitionBuffer] = {}
         self._changed = threading.Condition()
         self._is_polling = False
@@ -80,6 +86,7 @@ class KafkaConsumer:
     ) -> list[Fetched]:
         """As `Transport.fetch`. Returns early where another thread reads one of the partitions at another offset."""
         followed = self._follow(positions)
+        self._take_near()
         if not self._await(lambda: self._any_due(followed), timeout_s):
             self._topics.refresh()
             return []
@@ -126,8 +133,10 @@ class KafkaConsumer:
 
     def known_end(self, where: TopicPartition) -> int:
         """As `Transport.known_end`: the end as of the last fetch of the partition."""
-        known = self._consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
-        return 0 if known is None else max(0, known[1])
+        buffer = self._buffers.get(where)
+        if buffer is None:
+            return self._near.known_end(where)
+        return self._queue_of(buffer).known_end(where) if buffer.heard_end is None else buffer.heard_end
 
     def drop(self, where: TopicPartition) -> None:
         """Drop a partition's buffer, and stop fetching it."""
@@ -151,14 +160,16 @@ class KafkaConsumer:
             self.drop(where)
 
     def close(self) -> None:
-        """Close the consumer. Threads that wait are woken, and raise TransportClosedError."""
+        """Close the consumers. Threads that wait are woken, and raise TransportClosedError."""
         with self._changed:
             if self._closed:
                 return
             self._closed = True
             self._changed.notify_all()
             self._await_poll()
-            self._consumer.close()
+            self._near.close()
+            if self._far is not None:
+                self._far.close()
 
     def _await_readers(self, where: TopicPartition) -> None:
         while where in self._reading:
@@ -192,6 +203,7 @@ class KafkaConsumer:
                 buffer = self._buffers[where] = PartitionBuffer(where, offset)
             self._unassign(buffer)
             buffer.seek(offset)
+            buffer.heard_end = end
             self._assign(buffer)
         return buffer
 
@@ -207,13 +219,37 @@ class KafkaConsumer:
 
     def _assign(self, buffer: PartitionBuffer) -> None:
         if not buffer.is_fetched and not self._closed:
-            self._consumer.incremental_assign([KafkaTopicPartition(*buffer.where, buffer.end)])
+            buffer.is_far = self._belongs_far(buffer)
+            self._queue_of(buffer).assign(buffer.where, buffer.end)
             buffer.is_fetched = True
 
     def _unassign(self, buffer: PartitionBuffer) -> None:
         if buffer.is_fetched and not self._closed:
-            self._consumer.incremental_unassign([KafkaTopicPartition(*buffer.where)])
+            self._queue_of(buffer).unassign(buffer.where)
             buffer.is_fetched = False
+
+    def _move(self, buffer: PartitionBuffer) -> None:
+        """Assign a partition to the other consumer if it belongs there by now. No thread polls meanwhile."""
+        if buffer.is_fetched and self._belongs_far(buffer) != buffer.is_far:
+            # The other consumer has not heard of the end yet, or a while ago.
+            buffer.heard_end = self.known_end(buffer.where)
+            self._unassign(buffer)
+            self._assign(buffer)
+
+    def _belongs_far(self, buffer: PartitionBuffer) -> bool:
+        """Whether a partition is to be read through the consumer of those that are far behind."""
+        behind = self.known_end(buffer.where) - buffer.end
+        if buffer.is_far:
+            return behind >= NEAR_RECORDS
+        # One that is alone keeps nobody waiting.
+        return behind > FAR_RECORDS and len(self._buffers) > 1
+
+    def _queue_of(self, buffer: PartitionBuffer) -> ConsumerQueue:
+        if not buffer.is_far:
+            return self._near
+        if self._far is None:
+            self._far = ConsumerQueue(self._settings, self._client_errors)
+        return self._far
 
     def _due(self, buffer: PartitionBuffer) -> bool:
         """Whether a partition has something to return. Raises its error once its records are taken."""
@@ -233,6 +269,7 @@ class KafkaConsumer:
         self._await_poll()
         self._unassign(buffer)
         buffer.seek(buffer.position)
+        buffer.heard_end = end
         self._assign(buffer)
 
     def _await(self, is_due: Callable[[], bool], timeout_s: float) -> bool:
@@ -256,34 +293,59 @@ class KafkaConsumer:
                     continue
                 self._is_polling = True
                 self._changed.release()
-                messages: list[Message] = []
+                near: list[Message] = []
+                far: list[Message] = []
                 try:
-                    messages = self._poll(min(max(left_s, 0), _POLL_S))
+                    near, far = self._poll(min(max(left_s, 0), _POLL_S))
                 finally:
                     self._changed.acquire()
                     self._is_polling = False
-                    self._distribute(messages)
+                    self._distribute(near, is_far=False)
+                    self._distribute(far, is_far=True)
                     self._changed.notify_all()
 
-    def _poll(self, timeout_s: float) -> list[Message]:
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return []
-        # `consume` with a timeout would wait until it has all of them.
-        return [first, *self._consumer.consume(_POLL_RECORDS - 1, 0)]
+    def _poll(self, timeout_s: float) -> tuple[list[Message], list[Message]]:
+        """Return what has come to each consumer: of partitions near their ends, and of those far behind."""
+        if self._far is None or not self._far.partitions:
+            return self._near.poll(timeout_s), []
+        near, far = self._near.poll(0), self._far.poll(0)
+        if near or far:
+            return near, far
+        timeout_s = min(timeout_s, _BOTH_POLL_S)
+        if self._near.partitions:
+            return self._near.poll(timeout_s), []
+        return [], self._far.poll(timeout_s)
 
-    def _distribute(self, messages: list[Message]) -> None:
-        """Put messages into the buffers of their partitions."""
+    def _take_near(self) -> None:
+        """Take what has come of the partitions near their ends, while others are far behind.
+
+        Those would be due each time, and then nobody would poll.
+        """
+        if self._far is None or not self._far.partitions:
+            return
+        with self._changed:
+            # A thread that is polling takes it too.
+            if not self._is_polling and not self._closed:
+                self._distribute(self._near.poll(0), is_far=False)
+                self._changed.notify_all()
+
+    def _distribute(self, messages: list[Message], *, is_far: bool) -> None:
+        """Put messages of one of the consumers into the buffers of their partitions."""
+        received: dict[TopicPartition, PartitionBuffer] = {}
         for topic, of_topic in groupby(messages, Message.topic):
             for partition, of_partition in groupby(of_topic, Message.partition):
-                buffer = self._buffers.get(
-                    TopicPartition(topic or "", -1 if partition is None else partition)
-                )
-                if buffer is not None and buffer.is_fetched:
+                where = TopicPartition(topic or "", -1 if partition is None else partition)
+                buffer = self._buffers.get(where)
+                if buffer is not None and buffer.is_fetched and buffer.is_far == is_far:
                     buffer.receive(list(of_partition))
+                    received[where] = buffer
                     if buffer.holds_over(1.0):
                         # The next call that reads the partition assigns it again.
                         self._unassign(buffer)
+        # If fewer came, the queue is empty, so no partition keeps another one waiting.
+        if is_far or len(messages) >= POLL_RECORDS:
+            for buffer in received.values():
+                self._move(buffer)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,6 +1,7 @@
 """What Kafka brings that the embedded log has not: other clients, transactions, settings, limits of its own."""
 
 import os
+import random
 import threading
 import time
 import uuid
@@ -27,8 +28,12 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.kafka import buffer as kafka_buffer
+from railgun.messaging.kafka import consumer as kafka_consumer
+from railgun.messaging.kafka import queue as kafka_queue
 from railgun.messaging.kafka import topics as kafka_topics
 from railgun.messaging.kafka.admin import shared_admin
+from railgun.messaging.kafka.buffer import PartitionBuffer
+from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -213,6 +218,111 @@ def test_what_is_not_read_is_not_fetched_without_end(
     assert found == {slow: list(range(1_000)) * 4, quick: list(range(1_000)) * 4}
 
 
+def _count_moves(monkeypatch: pytest.MonkeyPatch) -> dict[bool, int]:
+    """How often a partition went to another consumer: by whether that is the one of those far behind."""
+    counts, assign = {True: 0, False: 0}, KafkaConsumer._assign
+
+    def counting(consumer: KafkaConsumer, buffer: PartitionBuffer) -> None:
+        was_far = buffer.is_far
+        assign(consumer, buffer)
+        if buffer.is_far != was_far:
+            counts[buffer.is_far] += 1
+
+    monkeypatch.setattr(KafkaConsumer, "_assign", counting)
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_partitions_that_fall_behind_and_catch_up_lose_and_repeat_nothing(
+    transport: KafkaTransport, t: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """They change between the consumers, while others seek and are dropped."""
+    for module in (kafka_consumer, kafka_queue):
+        monkeypatch.setattr(module, "POLL_RECORDS", 50)
+    monkeypatch.setattr(kafka_consumer, "FAR_RECORDS", 300)
+    monkeypatch.setattr(kafka_consumer, "NEAR_RECORDS", 40)
+    moves, rng = _count_moves(monkeypatch), random.Random(seed)
+    transport.create_topic(t, 4)
+    places = [TopicPartition(t, partition) for partition in range(4)]
+    ends, positions = dict.fromkeys(places, 0), dict.fromkeys(places, 0)
+
+    def append(where: TopicPartition, count: int) -> None:
+        records = [b"%d %d" % (where.partition, ends[where] + number) for number in range(count)]
+        transport.submit([Entry(where, Records.of(records))]).result(30)
+        ends[where] += count
+
+    def take(wheres: list[TopicPartition], timeout_s: float) -> None:
+        asked = {where: positions[where] for where in wheres}
+        for fetched in transport.fetch(asked, rng.choice([7, 100, 1_000]), 1 << 20, timeout_s):
+            where, first = fetched.where, asked[fetched.where]
+            assert fetched.offsets.tolist() == list(range(first, fetched.next_offset))
+            assert fetched.values() == [b"%d %d" % (where.partition, each) for each in fetched.offsets]
+            positions[where] = fetched.next_offset
+            assert fetched.next_offset <= transport.known_end(*where) <= ends[where]
+
+    for _ in range(250):
+        where, action = rng.choice(places), rng.random()
+        if action < 0.3:
+            append(where, rng.choice([1, 1, 20, 400, 1_500]))
+        elif action < 0.33:
+            positions[where] = rng.randint(0, ends[where])
+        elif action < 0.36:
+            transport.release(*where)
+        elif action < 0.38:
+            first = rng.randint(0, ends[where])
+            found = transport.read(*where, first, 10, 1 << 20)
+            assert found.offsets.tolist() == list(range(first, min(first + 10, ends[where])))[: len(found)]
+        else:
+            take(rng.sample(places, rng.randint(1, 4)), 0.01)
+    while positions != ends:
+        take(places, 10.0)
+    assert min(moves.values()) > 3
+    # Whoever has caught up is back where the newest records come first.
+    assert [transport.known_end(*where) for where in places] == list(ends.values())
+    far = transport._consumer._far
+    assert far is not None
+    assert not far.partitions
+    assert not far.consumer.assignment()
+
+
+def test_records_of_a_partition_near_its_end_pass_those_of_others_far_behind(
+    transport: KafkaTransport, t: str
+) -> None:
+    transport.create_topic(t, 3)
+    near, *behind = (TopicPartition(t, partition) for partition in range(3))
+    transport.submit([Entry(each, Records.of([b"behind"] * 30_000)) for each in behind]).result(30)
+    positions = {near: 0, behind[0]: 0, behind[1]: 0}
+
+    def fetched() -> set[TopicPartition]:
+        found = transport.fetch(positions, 1_000, 1 << 20, 10.0)
+        positions.update((each.where, each.next_offset) for each in found)
+        return {each.where for each in found}
+
+    for number in range(5):
+        assert fetched() <= set(behind)
+        transport.append(*near, [b"new"])
+        # It is fetched in the background.
+        while near not in fetched():
+            time.sleep(0.02)
+        assert positions[near] == number + 1
+    assert sum(positions[each] for each in behind) < 30_000
+
+
+def test_one_partition_alone_needs_no_second_client(transport: KafkaTransport, t: str) -> None:
+    transport.create_topic(t, 2)
+    where, other = TopicPartition(t, 0), TopicPartition(t, 1)
+    transport.submit([Entry(where, Records.of([b"x"] * 30_000))]).result(30)
+    assert transport.fetch({where: 0}, 1_000, 1 << 20, 30.0)
+    consumer = transport._consumer
+    assert consumer._far is None
+    positions = {where: 1_000, other: 0}
+    while consumer._far is None:
+        for each in transport.fetch(positions, 1_000, 1 << 20, 30.0):
+            positions[each.where] = each.next_offset
+    assert positions[where] < 20_000
+    assert consumer._far.partitions == {where}
+
+
 def test_threads_that_read_one_partition_do_not_disturb_each_other(transport: KafkaTransport, t: str) -> None:
     transport.create_topic(t, 1)
     where = TopicPartition(t, 0)
@@ -276,10 +386,10 @@ def test_what_a_shadow_read_is_released_with_it_and_whoever_follows_goes_on(
     )
     successor.read_ahead()
     following, beside = transport._consumers
-    assert beside._consumer.assignment()
+    assert beside._near.consumer.assignment()
     close_all([successor])
     assert task.is_closed
-    assert not beside._consumer.assignment()
+    assert not beside._near.consumer.assignment()
     assert not beside._buffers
     assert following.followed_at(where) == 4_990
     (fetched,) = transport.fetch({where: 4_990}, 100, 1 << 20, 0.0)
