@@ -22,6 +22,8 @@ from railgun.wire.reply import ReplyBatch
 # What an event that waits costs beyond its text: its parts in Python, and its row in columns to come.
 EVENT_OVERHEAD_BYTES = 1_000
 _NOBODY: tuple[str, ...] = ()
+# In the place of a set's code where an event was sent and is not answered: -1 is of those that were not sent.
+_WAITING = -2
 
 OnAnswered = Callable[[list["PendingRequest"]], None]
 
@@ -87,14 +89,20 @@ class PendingRequest:
         self.left -= count
         return count
 
-    def answers(self, selection: Sequence[str] | None = None) -> list[Reply | Problem]:
-        """What there is to say of each event by now. selection: only these metrics; None: all."""
+    def answers(
+        self, selection: Sequence[str] | None = None, *, takes_partial: bool = False
+    ) -> list[Reply | Problem]:
+        """What there is to say of each event by now. selection: only these metrics; None: all.
+
+        takes_partial: an event that some of its partitioners have answered gets a reply with their metrics, which names
+        the others; without it, a problem. One that none has answered gets a problem in any case.
+        """
         if self.error is not None:
             return [msgspec.structs.replace(self.error, id=each) for each in self.accepted.ids]
         if not self.left and self._is_uniform():
             codes = [int(each.codes[0]) for each in self.gathered.values()] if len(self) else []
             return list(self._replies(None, codes, selection)) if len(self) else []
-        return self._one_set_at_a_time(selection)
+        return self._one_set_at_a_time(selection, takes_partial=takes_partial)
 
     def missing(self, row: int) -> tuple[str, ...]:
         """The partitioners that have not answered an event."""
@@ -108,18 +116,22 @@ class PendingRequest:
             for each in self.gathered.values()
         )
 
-    def _one_set_at_a_time(self, selection: Sequence[str] | None) -> list[Reply | Problem]:
+    def _one_set_at_a_time(
+        self, selection: Sequence[str] | None, *, takes_partial: bool
+    ) -> list[Reply | Problem]:
         found: list[Reply | Problem | None] = [None] * len(self)
-        waiting = np.zeros(len(self), np.bool_)
-        for each in self.gathered.values():
-            waiting |= each.waiting
-        for row in np.flatnonzero(waiting).tolist():
+        waiting = np.stack([each.waiting for each in self.gathered.values()], axis=1)
+        codes_of_rows = np.stack([each.codes for each in self.gathered.values()], axis=1)
+        is_answered = ~waiting.any(axis=1)
+        if takes_partial:
+            is_answered |= (codes_of_rows >= 0).any(axis=1)
+            codes_of_rows = np.where(waiting, _WAITING, codes_of_rows)
+        for row in np.flatnonzero(~is_answered).tolist():
             found[row] = self._unanswered(row)
-        whole = np.flatnonzero(~waiting)
-        table = np.stack([each.codes[whole] for each in self.gathered.values()], axis=1)
-        kinds, which = np.unique(table, axis=0, return_inverse=True)
+        answered = np.flatnonzero(is_answered)
+        kinds, which = np.unique(codes_of_rows[answered], axis=0, return_inverse=True)
         for kind, codes in enumerate(kinds.tolist()):
-            rows = whole[which.reshape(-1) == kind]
+            rows = answered[which.reshape(-1) == kind]
             for row, reply in zip(rows.tolist(), self._replies(rows, codes, selection)):
                 found[row] = reply
         return [each for each in found if each is not None]
@@ -134,11 +146,21 @@ class PendingRequest:
         """Of events whose answers have the same metrics. codes: by partitioner."""
         answers: dict[str, Answers] = {}
         names: list[str] = []
+        missing: list[str] = []
         for (partitioner, each), code in zip(self.gathered.items(), codes):
+            if code == _WAITING:
+                missing.append(partitioner)
+                continue
             absent = self.homes.metrics[partitioner]
             answers[partitioner] = each.chosen(rows, code, absent)
             names += absent.names if code < 0 else each.sets[code].names
-        return replies_of(ScoredBatch(_some(self.accepted, rows), self._ordered(names), answers), selection)
+        scored = ScoredBatch(_some(self.accepted, rows), self._ordered(names), answers)
+        replies = replies_of(scored, selection)
+        if missing:
+            missing.sort()
+            for reply in replies:
+                reply.missing = missing
+        return replies
 
     def _ordered(self, names: list[str]) -> tuple[str, ...]:
         """As added; those that are newer than what this process has read come last."""

@@ -164,6 +164,7 @@ class LineStream:
                     texts,
                     metrics=options.metrics,
                     timeout_ms=options.timeout_ms or self._settings.timeout_ms,
+                    takes_partial=options.takes_partial,
                     reply=options.reply,
                     in_order=self._in_order,
                 )

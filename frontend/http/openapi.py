@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from frontend.cluster.models import Drain
 from frontend.http.routes import ROUTES, ServedBy
+from frontend.http.score_options import ON_TIMEOUT
 from frontend.registry import models
 
 _METHODS = ("get", "post", "patch", "delete")
@@ -185,6 +186,14 @@ def _scoring() -> dict[str, Any]:
                 ("all", "none"),
             ),
             _parameter("timeout_ms", "query", "integer", "how long to wait before a 504"),
+            _parameter(
+                "on_timeout",
+                "query",
+                "string",
+                "error, as without it: a 504 once that time is over; partial: in its place the results that have come, "
+                "if there are any",
+                ON_TIMEOUT,
+            ),
         ],
         "requestBody": {
             "required": True,
@@ -211,7 +220,7 @@ def _scoring() -> dict[str, Any]:
 
 
 _REFUSALS = {
-    400: "malformed, with the position",
+    400: "malformed, with the position; another on_timeout",
     404: "there is no such stream",
     408: "the body did not arrive in time",
     413: "too large",

@@ -1,4 +1,4 @@
-"""What the query of a scoring request says: which metrics, whether replies are wanted, how long to wait."""
+"""What the query of a scoring request says: which metrics, whether replies are wanted, how long to wait, what then."""
 
 import urllib.parse
 from dataclasses import dataclass
@@ -12,20 +12,23 @@ from railgun.language.errors import nearest
 TIMEOUT_MS_MAX = 3_600_000
 KNOWN_BYTES_MAX = 1024
 """Longer queries, and URLs, are read each time: whoever asks could have much memory kept for them."""
-_PARAMETERS = ("metrics", "reply", "timeout_ms")
+_PARAMETERS = ("metrics", "on_timeout", "reply", "timeout_ms")
+ON_TIMEOUT = ("error", "partial")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
-    """metrics: None for all.  timeout_ms: None for the server's own."""
+    """metrics: None for all.  timeout_ms: None for the server's own.  takes_partial: once that time is over, the
+    results that have come are an answer."""
 
     metrics: tuple[str, ...] | None = None
     reply: bool = True
     timeout_ms: int | None = None
+    takes_partial: bool = False
 
 
 def read_options(query: bytes) -> ScoreOptions:
-    """Read a query string. Raises ProblemError (422)."""
+    """Read a query string. Raises ProblemError (400, 422)."""
     return (_known_options if len(query) <= KNOWN_BYTES_MAX else _options)(query)
 
 
@@ -33,7 +36,7 @@ def _options(query: bytes) -> ScoreOptions:
     if not query:
         return ScoreOptions()
     metrics: tuple[str, ...] | None = None
-    reply, timeout_ms = True, None
+    reply, timeout_ms, takes_partial = True, None, False
     seen: set[str] = set()
     for name, value in _pairs(query):
         if name in seen:
@@ -48,11 +51,15 @@ def _options(query: bytes) -> ScoreOptions:
                 reply = value == "all"
             case "timeout_ms":
                 timeout_ms = _timeout(value)
+            case "on_timeout":
+                if value not in ON_TIMEOUT:
+                    raise _wrong(name, f"{value[:40]!r} is neither {' nor '.join(ON_TIMEOUT)}", 400)
+                takes_partial = value == "partial"
             case _:
                 near = nearest(name, _PARAMETERS)
                 hint = f"did you mean {near}?" if near else f"there are {', '.join(_PARAMETERS)}"
                 raise _wrong(name[:80], f"there is no such parameter; {hint}")
-    return ScoreOptions(metrics, reply, timeout_ms)
+    return ScoreOptions(metrics, reply, timeout_ms, takes_partial)
 
 
 _known_options = lru_cache(maxsize=1024)(_options)
@@ -82,5 +89,5 @@ def _timeout(value: str) -> int:
     return int(value)
 
 
-def _wrong(parameter: str, message: str) -> Exception:
-    return refusal(422, f"{parameter}: {message}", [(("query", parameter), message)])
+def _wrong(parameter: str, message: str, status: int = 422) -> Exception:
+    return refusal(status, f"{parameter}: {message}", [(("query", parameter), message)])

@@ -115,6 +115,7 @@ class ScoringRoute:
                 texts,
                 metrics=options.metrics,
                 timeout_ms=options.timeout_ms or self._settings.timeout_ms,
+                takes_partial=options.takes_partial,
                 reply=options.reply,
             )
         finally:

@@ -80,6 +80,7 @@ class SingleEvents:
                 text,
                 metrics=options.metrics,
                 timeout_ms=options.timeout_ms or self._timeout_ms,
+                takes_partial=options.takes_partial,
                 tell=partial(self._tell, stream, size_bytes, reply),
             )
         except Exception:  # noqa: BLE001 - the application finds the same, and says it

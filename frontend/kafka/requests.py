@@ -83,7 +83,7 @@ class Requests:
         pending = request.pending
         assert pending is not None
         with self._exchange.pending_table.lock:
-            replies = pending.answers(request.metrics)
+            replies = pending.answers(request.metrics, takes_partial=request.takes_partial)
         context: _Together = pending.context
         return _own(request, placed(pending.accepted, replies, context.n))
 
@@ -130,12 +130,15 @@ class Requests:
             timer = record.stage_timer()
             if pending.error is None and not pending.left:
                 note_batch(record, len(pending), pending.gathered)
-            answers: dict[tuple[str, ...] | None, list[Answer | None]] = {}
+            answers: dict[tuple[tuple[str, ...] | None, bool], list[Answer | None]] = {}
             own: list[Outcome] = []
             for each in context.requests:
-                if each.metrics not in answers:
-                    answers[each.metrics] = placed(pending.accepted, pending.answers(each.metrics), context.n)
-                own.append((each, _own(each, answers[each.metrics])))
+                takes_partial = each.takes_partial and pending.left > 0
+                wanted = each.metrics, takes_partial
+                if wanted not in answers:
+                    replies = pending.answers(each.metrics, takes_partial=takes_partial)
+                    answers[wanted] = placed(pending.accepted, replies, context.n)
+                own.append((each, _own(each, answers[wanted])))
             timer.end("encode")
             outcomes += self._recorded(pending, own)
         self._loop.call_soon_threadsafe(deliver, outcomes)

@@ -107,3 +107,7 @@ class Reply(BaseModel):
     partial: dict[str, int] | None = Field(
         None, description="by metric, the time (ms) it covers what is later than"
     )
+    missing: list[str] | None = Field(
+        None,
+        description="with on_timeout=partial, partitioners that did not answer; their metrics are left out",
+    )

@@ -51,14 +51,16 @@ class Backend(Protocol):
         *,
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
+        takes_partial: bool = False,
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
         """An answer for each event, in order, once it is durable. texts: JSON, not looked at yet.
 
         An event that is refused (400, 422), or not answered in time (504), has its own problem in its place and harms
-        no other.  metrics: only these, which the stream has; None: all.  reply: False: events that were taken get
-        None in their place.  in_order: of the request that these are a part of, scored after the parts before.
+        no other.  metrics: only these, which the stream has; None: all.  takes_partial: an event that only some of its
+        partitioners have answered in time gets their results.  reply: False: events that were taken get None in their
+        place.  in_order: of the request that these are a part of, scored after the parts before.
         """
 
     def submit(
@@ -68,6 +70,7 @@ class Backend(Protocol):
         *,
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
+        takes_partial: bool = False,
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
         """`score` of one event, for who waits in no coroutine.

@@ -35,12 +35,13 @@ class InThread(ABC):
         *,
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
+        takes_partial: bool = False,
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
         thread = self._ready_thread()
         submission = self.submission_type.of(
-            stream, texts, metrics, timeout_ms, reply=reply, in_order=in_order
+            stream, texts, metrics, timeout_ms, takes_partial=takes_partial, reply=reply, in_order=in_order
         )
         answers = await answers_in_time(thread, submission, self.recording)
         return self._late(submission) if answers is None else answers
@@ -52,11 +53,14 @@ class InThread(ABC):
         *,
         metrics: Sequence[str] | None = None,
         timeout_ms: int,
+        takes_partial: bool = False,
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
         thread = self._ready_thread()
         waiter = CallbackWaiter(self.recording, self._late, tell)
         waiter.begin(
             thread,
-            self.submission_type.of(stream, [text], metrics, timeout_ms, reply=True, answered=waiter),
+            self.submission_type.of(
+                stream, [text], metrics, timeout_ms, takes_partial=takes_partial, reply=True, answered=waiter
+            ),
         )

@@ -46,7 +46,8 @@ class Waiter(Protocol):
 class Submission:
     """Events of one request, or the next of one: `in_order`.
 
-    metrics: of the replies, None for all.  reply: whether replies are wanted.
+    metrics: of the replies, None for all.  reply: whether replies are wanted.  takes_partial: whether the results of
+    some partitioners are an answer, once timeout_ms have passed.
     answered: with its outcome, or None once timeout_ms have passed.  abandoned: nobody waits any more; if it was not
     taken by then, it never will be.  arrived_s: of perf_counter.
     """
@@ -62,6 +63,7 @@ class Submission:
     arrived_s: float = field(default_factory=perf_counter)
     abandoned: bool = False
     in_order: InOrder = field(default_factory=InOrder)
+    takes_partial: bool = False
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Submission:
         timeout_ms: int,
         *,
         reply: bool,
+        takes_partial: bool = False,
         answered: Waiter | None = None,
         in_order: InOrder | None = None,
     ) -> Self:
@@ -86,6 +89,7 @@ class Submission:
             timeout_ms,
             answered or asyncio.get_running_loop().create_future(),
             in_order=in_order or InOrder(),
+            takes_partial=takes_partial,
         )
 
 

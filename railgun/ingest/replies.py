@@ -143,7 +143,7 @@ class Reply(msgspec.Struct, gc=False):
 
     Only where there is something to say: late, what became of it, by partitioner; duplicate: which partitioners knew
     it; warming: metrics that do not answer yet; partial: for each metric that lacks old events, the time in ms. It
-    covers only events after this time.
+    covers only events after this time; missing: the partitioners that have not answered, whose metrics are left out.
     """
 
     id: str | int
@@ -153,6 +153,7 @@ class Reply(msgspec.Struct, gc=False):
     duplicate: list[str] | msgspec.UnsetType = msgspec.UNSET
     warming: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
     partial: Mapping[str, int] | msgspec.UnsetType = msgspec.UNSET
+    missing: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ def test_replies_and_problems_with_everything() -> None:
     )
     bare = Reply("t1", CUT_MS, {})
     full = Reply("t1", CUT_MS, {"n": 1}, {"card": "rewritten"}, ["card"], ["slow"], {"ever": CUT_MS})
-    found = {"late": said, "a reply": bare, "a full reply": full}
+    some = msgspec.structs.replace(full, missing=["merchant"])
+    found = {"late": said, "a reply": bare, "a full reply": full, "a partial reply": some}
     held("replies.json", {name: msgspec.json.decode(encoder.encode(each)) for name, each in found.items()})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.frontend.conftest import Payments
 from tests.frontend.serving import Server
 
 EVENTS = "/v1/streams/payments/events"
@@ -110,6 +111,40 @@ def test_wrong_parameters(shared: Server, event: Event, query: str) -> None:
     assert response.json()["errors"][0]["loc"][0] == "query"
 
 
+@pytest.mark.parametrize("value", ["half", "", "Partial", "none"])
+def test_another_way_after_a_timeout_is_refused_with_those_that_there_are(
+    shared: Server, event: Event, value: str
+) -> None:
+    for sent in (event(), [event()]):
+        response = shared.post(EVENTS, sent, params={"on_timeout": value})
+        assert response.status_code == 400
+        assert response.json()["detail"] == f"on_timeout: {value!r} is neither error nor partial"
+        assert response.json()["errors"][0]["loc"] == ["query", "on_timeout"]
+
+
+def test_one_engine_has_all_results_or_none(payments: Payments, event: Event) -> None:
+    """An event passes all of its tasks together: there is never a part of its results."""
+    with payments.serve() as running:
+        for value in ("error", "partial"):
+            assert running.post(EVENTS, event(), params={"on_timeout": value}).json().keys() == {
+                "id",
+                "time",
+                "metrics",
+            }
+        payments.gate.shut()
+        try:
+            query = {"on_timeout": "partial", "timeout_ms": 100}
+            late = running.post(EVENTS, event(), params=query)
+            several = running.post(EVENTS, [event(), event(card=None)], params=query)
+        finally:
+            payments.gate.open()
+        assert (late.status_code, late.json()["partitioners"]) == (504, ["card", "*"])
+        assert [(each["status"], each["partitioners"]) for each in several.json()] == [
+            (504, ["card", "*"]),
+            (504, ["*"]),
+        ]
+
+
 def test_of_a_key_that_is_there_twice_the_last_value_counts(shared: Server, event: Event) -> None:
     def doubled(sent: dict[str, Any]) -> bytes:
         before = {"tx_id": "other", "card": "other", "amount": "none", "n": None, "price": "0.01"}
@@ -134,6 +169,8 @@ def test_both_ways_of_replying_are_described(shared: Server, event: Event) -> No
     described = shared.client.get("/openapi.json").json()["paths"]["/v1/streams/{stream}/events"]["post"]
     (reply,) = [each for each in described["parameters"] if each["name"] == "reply"]
     assert reply["schema"]["enum"] == ["all", "none"]
+    (after,) = [each for each in described["parameters"] if each["name"] == "on_timeout"]
+    assert after["schema"]["enum"] == ["error", "partial"]
     assert shared.post(EVENTS, event(), params={"reply": "all"}).json()["metrics"]["n7"] == 1
 
 

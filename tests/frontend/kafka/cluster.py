@@ -96,15 +96,23 @@ class LocalCluster:
         return Cluster(quick_settings(self.broker), self.prefix, deadlines=self.deadlines)
 
     def start_units(self, count: int) -> None:
-        self.units = [
-            LocalUnit(self.broker, self.prefix, self.folder, index, count, self.settings)
-            for index in range(count)
-        ]
+        self.units = [self._unit(index, count) for index in range(count)]
+
+    def start_unit(self, index: int, count: int) -> None:
+        """One of so many, again after it was stopped."""
+        self.units.insert(index, self._unit(index, count))
+
+    def stop_unit(self, index: int, *, checkpoint: bool = True) -> None:
+        """The one of this place among those that run; the others go on."""
+        self.units.pop(index).stop(checkpoint=checkpoint)
 
     def stop_units(self, *, checkpoint: bool = True) -> None:
         units, self.units = self.units, []
         for unit in units:
             unit.stop(checkpoint=checkpoint)
+
+    def _unit(self, index: int, count: int) -> LocalUnit:
+        return LocalUnit(self.broker, self.prefix, self.folder, index, count, self.settings)
 
     def serve(
         self, limits: Limits | None = None, *, intake: InputSettings | None = None, **more: Any
