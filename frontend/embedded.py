@@ -106,6 +106,10 @@ class EmbeddedBackend(InThread, NoCluster):
             self._standing = Readiness(False, self._engine.failure, failed=True)
         return self._standing
 
+    def unanswered(self) -> list[dict[str, Any]]:
+        """All tasks are in this process, and are answered as long as it is ready."""
+        return []
+
     def view(self, stream: str) -> StreamView:
         found = self._views.get(stream)
         if found is None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from frontend.http.asgi import (
     Body,
@@ -16,6 +16,7 @@ from frontend.http.asgi import (
     answer,
     answer_problem,
     check_length,
+    encoder,
     header,
 )
 from frontend.http.in_flight import InFlight
@@ -114,7 +115,10 @@ class Application:
         standing = self._backend.readiness()
         if not standing.ready:
             raise refusal(503, standing.reason)
-        await answer(send, 200, b'{"status":"ready"}')
+        said: dict[str, Any] = {"status": "ready"}
+        if unanswered := self._backend.unanswered():
+            said["unanswered"] = unanswered
+        await answer(send, 200, encoder.encode(said))
 
     async def _page(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page, or refuse what is no route. The framework reads bodies of any length, so it is given one

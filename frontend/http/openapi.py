@@ -156,13 +156,21 @@ def _raw() -> dict[str, Any]:
     return {
         "score": _scoring(),
         "alive": _probe("The process is alive"),
-        "ready": _probe("It has recovered and takes events", {"503": _problem("not yet, or no more")}),
+        "ready": _probe(
+            "It has recovered and takes events",
+            {
+                "200": {
+                    "description": "yes; with `unanswered`, the tasks that nobody answers, where there are some"
+                },
+                "503": _problem("not yet, or no more; or tasks there are, and nobody answers any of them"),
+            },
+        ),
         "metrics": _probe("For Prometheus"),
     }
 
 
 def _probe(says: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """more: answers beside a 200."""
+    """more: answers beside a plain 200, or in its place."""
     return {"summary": says, "responses": {"200": {"description": "yes"}, **(more or {})}}
 
 

@@ -21,6 +21,7 @@ from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
+from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.problems import refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
@@ -45,7 +46,7 @@ from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.registry import evolution
 from railgun.registry.cancellation import CancellationToken
 from railgun.registry.errors import ChangeWithdrawnError
-from railgun.registry.follower import Follower
+from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX, Topics
 from railgun.telemetry.reading import DiskReading, EngineReading
@@ -58,6 +59,11 @@ _READING = Readiness(False, "starting: the catalogue is being read from the brok
 _UNITS_START = Readiness(
     False,
     "starting: the units of the node are not ready yet; kernels are compiled at the first start, a minute or a few",
+)
+_NOBODY_ANSWERS = Readiness(
+    False,
+    "no task of any stream is answered: no unit runs them, or none has caught up. Start the nodes, or see their logs; "
+    "events wait, up to their time limit",
 )
 
 
@@ -87,8 +93,13 @@ class _Parts:
     intakes: StreamIntakes
     positions: Positions
     cluster: ClusterState
+    unanswered: UnansweredTasks
     inputs: Inputs
     replies: RecordedReplies
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take over what is done."""
+        _follow(self.intakes, self.unanswered, snapshot)
 
 
 class KafkaBackend(InThread, NoLiveBackfill):
@@ -161,6 +172,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
                 cluster.deadlines.silent_s,
             )
             opening.callback(positions.close)
+            unanswered = UnansweredTasks(positions.reports, cluster.deadlines.silent_s)
             exchange = opening.enter_context(
                 Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
             )
@@ -168,13 +180,13 @@ class KafkaBackend(InThread, NoLiveBackfill):
             if self._definitions is not None:
                 requested = self._definitions
                 registry.change(lambda catalog: evolution.missing(catalog, requested))
-            follower = registry.follow(intakes.follow)
+            follower = registry.follow(partial(_follow, intakes, unanswered))
             inputs = self._inputs(transport, registry, exchange, intakes)
             opening.callback(inputs.close)
             self._open = opening.pop_all()
         replies = RecordedReplies(transport, registry.topics, intakes)
         state = ClusterState(transport, cluster.kafka, registry.topics, positions.reports)
-        return _Parts(registry, follower, exchange, intakes, positions, state, inputs, replies)
+        return _Parts(registry, follower, exchange, intakes, positions, state, unanswered, inputs, replies)
 
     def _inputs(
         self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
@@ -189,9 +201,16 @@ class KafkaBackend(InThread, NoLiveBackfill):
         return Inputs(means, transport, is_transactional=cluster.input.transactional)
 
     def readiness(self) -> Readiness:
-        standing, waits = self._own_standing(), self._wait.reason
-        # Events are taken all the same: the broker may be back before their time is over.
-        return Readiness(False, waits) if standing.ready and waits is not None else standing
+        standing, waits, parts = self._own_standing(), self._wait.reason, self._parts
+        # Events are taken all the same: the broker, or a unit, may be back before their time is over.
+        if standing.ready and waits is not None:
+            return Readiness(False, waits)
+        if standing.ready and parts is not None and parts.unanswered.is_every_task():
+            return _NOBODY_ANSWERS
+        return standing
+
+    def unanswered(self) -> list[dict[str, Any]]:
+        return [] if self._parts is None else listed(self._parts.unanswered.tasks())
 
     def _own_standing(self) -> Readiness:
         """Whatever the broker does since the start."""
@@ -241,6 +260,11 @@ class KafkaBackend(InThread, NoLiveBackfill):
     def inputs(self) -> Inputs | None:
         """Once it has started."""
         return None if self._parts is None else self._parts.inputs
+
+    @property
+    def unanswered_tasks(self) -> UnansweredTasks | None:
+        """Once it has started."""
+        return None if self._parts is None else self._parts.unanswered
 
     @property
     def place(self) -> int:
@@ -370,7 +394,12 @@ class KafkaBackend(InThread, NoLiveBackfill):
         return {
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
-            "cluster": at_a_glance(tasks, parts.exchange.pending_table, self._cluster.log_retention_ms),
+            "cluster": at_a_glance(
+                tasks,
+                parts.unanswered.tasks(),
+                parts.exchange.pending_table,
+                self._cluster.log_retention_ms,
+            ),
             "streams": streams,
         }
 
@@ -420,9 +449,14 @@ def _tasks(parts: _Parts) -> list[TaskKey]:
     return list(parts.intakes.now.catalog.task_keys)
 
 
+def _follow(intakes: StreamIntakes, unanswered: UnansweredTasks, snapshot: Snapshot) -> None:
+    intakes.follow(snapshot)
+    unanswered.follow(snapshot.catalog)
+
+
 def _show(parts: _Parts) -> None:
     """The catalogue as it is now, to whoever asks next."""
-    parts.intakes.follow(parts.registry.snapshot())
+    parts.follow(parts.registry.snapshot())
     parts.positions.forget(parts.intakes.now.catalog)
 
 

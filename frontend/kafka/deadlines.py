@@ -9,7 +9,8 @@ class Deadlines:
 
     over_s: for the end, once no request is under way.  away_over_s: for the end where the broker is known not to
     answer.  lost_over_s: for the end where it cannot answer.  silent_s: to hear of a task; units say everything again
-    every 5 s, so that one of which nothing is heard for so long does not run.
+    every 5 s, so that one of which nothing is heard for so long does not run, and one of which no copy is heard
+    answering for so long is not answered (`unanswered.py`).
     """
 
     over_s: float = 60.0

@@ -13,6 +13,7 @@ from typing import Any
 
 from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.deadlines import DEADLINES
+from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
@@ -25,9 +26,13 @@ from railgun.registry.topics import Topics
 
 
 def at_a_glance(
-    tasks: Sequence[Mapping[str, Any]], waiting: PendingTable, log_retention_ms: int | None
+    tasks: Sequence[Mapping[str, Any]],
+    unanswered: Sequence[TaskKey],
+    waiting: PendingTable,
+    log_retention_ms: int | None,
 ) -> dict[str, Any]:
-    """What `Positions.tasks` says of all tasks, added up; and what this front-end waits for.
+    """What `Positions.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
+    for.
 
     log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
     """
@@ -39,6 +44,7 @@ def at_a_glance(
     return {
         "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],
         "tasks": dict(sorted(states.items())),
+        "unanswered": listed(unanswered),
         "lag": sum(task["lag"] for task in tasks),
         "unreadable_records": sum(task["unreadable_records"] for task in tasks),
         "log_retention_ms": log_retention_ms,

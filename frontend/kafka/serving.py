@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.unanswered import UnansweredTasks
 from frontend.server import SWITCH_INTERVAL_S, Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
@@ -22,7 +23,7 @@ from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
 from railgun.messaging.kafka.transport import check_pass_through
 from railgun.telemetry.collector import metrics_of, none_of
-from railgun.telemetry.families import FRONT_END
+from railgun.telemetry.families import ANSWERED, FRONT_END
 from railgun.unit.configured import kafka_settings
 from railgun.unit.supervisor import NODE_READY
 
@@ -56,6 +57,24 @@ class ExchangeCollector(Collector):
         yield from metrics_of(FRONT_END, samples)
 
 
+class UnansweredCollector(Collector):
+    """tasks: None before they are known."""
+
+    def __init__(self, tasks: Callable[[], UnansweredTasks | None]) -> None:
+        self._tasks = tasks
+
+    def describe(self) -> Iterable[Metric]:
+        """The family without samples."""
+        return metrics_of(ANSWERED, {})
+
+    def collect(self) -> Iterator[Metric]:
+        """The family, with a sample for each stream."""
+        samples, tasks = none_of(ANSWERED), self._tasks()
+        for stream, count in () if tasks is None else tasks.by_stream().items():
+            samples["railgun_tasks_unanswered"].append(((stream,), count))
+        yield from metrics_of(ANSWERED, samples)
+
+
 # A node takes checkpoints of all its tasks when it is asked to stop.
 _NODE_STOP_S = 90.0
 _log = logging.getLogger("railgun.frontend")
@@ -86,7 +105,11 @@ def serve_frontend(
             backend,
             listener,
             on_ready,
-            [ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs)],
+            [
+                ExchangeCollector(lambda: backend.exchange),
+                UnansweredCollector(lambda: backend.unanswered_tasks),
+                InputCollector(lambda: backend.inputs),
+            ],
         )
         if beside is None:
             return uvloop.run(service.run())

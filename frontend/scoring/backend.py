@@ -41,6 +41,9 @@ class Backend(Protocol):
     def readiness(self) -> Readiness:
         """Whether it can take events now."""
 
+    def unanswered(self) -> Sequence[Mapping[str, Any]]:
+        """The tasks that nobody answers, as JSON: `stream`, `partitioner`, `partition`."""
+
     def view(self, stream: str) -> StreamView:
         """A stream as the scoring route needs it."""
 

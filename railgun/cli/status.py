@@ -12,6 +12,7 @@ from railgun.language.duration import format_duration
 from railgun.wire.rfc3339 import time_text
 
 _SQL_WIDTH = 100
+_UNANSWERED_SHOWN = 8
 
 
 def as_text(status: Mapping[str, Any]) -> str:
@@ -50,6 +51,8 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     ]
     if cluster.get("pending_events"):
         parts[-1] += f", the oldest for {cluster.get('pending_oldest_s', 0.0):.1f} s"
+    if cluster.get("unanswered"):
+        parts.append(_unanswered(cluster["unanswered"]))
     if cluster.get("unreadable_records"):
         parts.append(f"{cluster['unreadable_records']:,} records could not be read")
     if cluster.get("log_retention_ms"):
@@ -58,6 +61,14 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
             f"WARNING: logs are kept for {kept}: a task that loses its folder cannot be rebuilt wholly"
         )
     return f"cluster: {'; '.join(parts)}"
+
+
+def _unanswered(tasks: Sequence[Mapping[str, Any]]) -> str:
+    named = [f"{task['stream']}/{task['partitioner']}-{task['partition']}" for task in tasks]
+    more = f" and {len(named) - _UNANSWERED_SHOWN:,} more" if len(named) > _UNANSWERED_SHOWN else ""
+    return (
+        f"WARNING: nobody answers {counted(len(named), 'task')}: {', '.join(named[:_UNANSWERED_SHOWN])}{more}"
+    )
 
 
 def _stream(stream: Mapping[str, Any]) -> list[str]:

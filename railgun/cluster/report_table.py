@@ -30,6 +30,7 @@ class ReportTable:
     def __init__(self) -> None:
         self._of_task: dict[TaskKey, dict[CopyName, HeardCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
+        self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, heard_s: float = -math.inf) -> UnitReport:
         """Take in a record of the topic, and return the report. Raises ReportError.
@@ -51,11 +52,18 @@ class ReportTable:
             # A new dictionary: somebody may be reading the one before.
             heard = {**self._of_task.get(status.task, {}), unit: HeardCopy(unit, status, heard_s)}
             self._of_task[status.task] = heard
+            if status.state is CopyState.ANSWERING:
+                self._answering_s[status.task] = heard_s
         return report
 
     def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()
+
+    def answering_s(self, task: TaskKey) -> float:
+        """Return when any copy of a task was last heard answering, in seconds of the reader's clock; -infinity if none
+        was since the reader started."""
+        return self._answering_s.get(task, -math.inf)
 
     def newest(self, task: TaskKey, since_s: float = -math.inf) -> HeardCopy | None:
         """Return the copy that stands for a task: one that was heard since a time if there is one; of these the one

@@ -77,6 +77,15 @@ FRONT_END = (
     Family("railgun_replies_total", Kind.COUNTER, ("outcome",), "answers of tasks, by what became of them"),
 )
 
+ANSWERED = (
+    Family(
+        "railgun_tasks_unanswered",
+        Kind.GAUGE,
+        _STREAM,
+        "tasks of which no copy was heard answering for 15 s: events that need them are not answered",
+    ),
+)
+
 TASK = (
     Family("railgun_task_position", Kind.GAUGE, _TASK, "offset of the next record that the task takes"),
     Family("railgun_task_checkpoint_position", Kind.GAUGE, _TASK, "what the last checkpoint covers"),
@@ -186,9 +195,9 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every HTTP server says; a front-end on Kafka FRONT_END and INPUT too."""
+"""What every HTTP server says; a front-end on Kafka FRONT_END, ANSWERED and INPUT too."""
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """Beside what its units say."""
-FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
+FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *ANSWERED, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
 """All of them, as docs/telemetry.md lists them."""

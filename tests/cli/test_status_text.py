@@ -61,6 +61,16 @@ def test_a_cluster_at_a_glance() -> None:
         "cluster: 2 nodes, 3 units; tasks: 1 failed, 11 running; 1,204 records behind; 17 events wait for answers, "
         "the oldest for 0.2 s; 3 records could not be read"
     )
+    task = {"stream": "payments", "partitioner": "card"}
+    unanswered = [{**task, "partition": partition} for partition in range(10)]
+    assert (
+        as_text({"cluster": {**cluster, "unanswered": unanswered[:1]}})
+        .splitlines()[1]
+        .endswith("0.2 s; WARNING: nobody answers 1 task: payments/card-0; 3 records could not be read")
+    )
+    many = as_text({"cluster": {**cluster, "unanswered": unanswered}}).splitlines()[1]
+    assert "nobody answers 10 tasks: payments/card-0, payments/card-1, " in many
+    assert "payments/card-7 and 2 more; " in many
     short = as_text({"cluster": {**cluster, "log_retention_ms": 604_800_000}}).splitlines()[1]
     assert "WARNING: logs are kept for 7d: " in short
     empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}

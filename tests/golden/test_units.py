@@ -163,7 +163,10 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
         tasks = list(known.tasks(catalog.entry("s")))
     finally:
         known.close()
-    return {"tasks": tasks, "cluster": at_a_glance(tasks, PendingTable(1, 10, 10), 86_400_000)}
+    return {
+        "tasks": tasks,
+        "cluster": at_a_glance(tasks, catalog.entry("s").task_keys, PendingTable(1, 10, 10), 86_400_000),
+    }
 
 
 def test_positions(unit: Unit) -> None:

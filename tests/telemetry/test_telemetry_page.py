@@ -5,10 +5,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from frontend.kafka.serving import ExchangeCollector
+from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
 from frontend.topics.telemetry import InputCollector
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.families import FAMILIES, FRONT_END, INPUT, SERVED
+from railgun.telemetry.families import ANSWERED, FAMILIES, FRONT_END, INPUT, SERVED
 from railgun.telemetry.recording import REASONS, STAGES, Recording
 from railgun.unit.figures import UNIT_STAGES
 
@@ -49,8 +49,9 @@ def test_names_and_labels_are_as_prometheus_wants_them() -> None:
 def test_what_a_front_end_on_kafka_says_can_stand_in_one_registry() -> None:
     registry = CollectorRegistry()
     served = RailgunCollector(Recording, lambda: None, lambda: None, lambda: (0, 0), lambda: True, "1.2")
-    for collector in (served, ExchangeCollector(lambda: None), InputCollector(lambda: None)):
+    others = ExchangeCollector(lambda: None), UnansweredCollector(lambda: None), InputCollector(lambda: None)
+    for collector in (served, *others):
         registry.register(collector)
     text = generate_latest(registry).decode()
-    for family in (*SERVED, *FRONT_END, *INPUT):
+    for family in (*SERVED, *FRONT_END, *ANSWERED, *INPUT):
         assert text.count(f"# TYPE {family.name} {family.kind}\n") == 1

@@ -12,7 +12,7 @@ import httpx
 from frontend.exchange.exchange import Limits
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.serving import ExchangeCollector
+from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
 from frontend.server import Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
@@ -49,7 +49,11 @@ def front_end(
     settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
     listener = listen(settings)
     backend = KafkaBackend(cluster, now_ms=now_ms)
-    collectors = (ExchangeCollector(lambda: backend.exchange), InputCollector(lambda: backend.inputs))
+    collectors = (
+        ExchangeCollector(lambda: backend.exchange),
+        UnansweredCollector(lambda: backend.unanswered_tasks),
+        InputCollector(lambda: backend.inputs),
+    )
     service = Service(settings, backend, listener, collectors=collectors)
     running = RunningFrontEnd(service, backend)
 

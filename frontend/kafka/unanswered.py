@@ -1,0 +1,85 @@
+"""Which tasks nobody answers, as far as a front-end hears.
+
+A task is *unanswered* when no copy of it was heard answering for `Deadlines.silent_s`. The time counts at the earliest
+from when this front-end came to know of the stream: before that it could not hear of its tasks. Nothing here is asked
+for an event.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.kafka.deadlines import DEADLINES
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.report_table import ReportTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """known_s: when this front-end came to know of it."""
+
+    tasks: Sequence[TaskKey]
+    known_s: float
+
+
+class UnansweredTasks:
+    """Every method may be called from any thread. reports: what units say. now_s: the clock of their times."""
+
+    def __init__(
+        self,
+        reports: ReportTable,
+        silent_s: float = DEADLINES.silent_s,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._reports, self._silent_s, self._now_s = reports, silent_s, now_s
+        self._following = threading.Lock()
+        self._place = -1
+        # By name and place of creation; replaced as a whole.
+        self._streams: dict[tuple[str, int], _Stream] = {}
+
+    def follow(self, catalog: Catalog) -> None:
+        """Look at the tasks of these streams from now on. An older catalogue than the last changes nothing."""
+        with self._following:
+            if catalog.last_place < self._place:
+                return
+            self._place, before, now_s = catalog.last_place, self._streams, self._now_s()
+            keys = {(name, entry.created): entry for name, entry in catalog.streams.items()}
+            self._streams = {
+                key: before.get(key) or _Stream(entry.task_keys, now_s) for key, entry in keys.items()
+            }
+
+    def tasks(self) -> list[TaskKey]:
+        """The tasks that nobody answers, in the order of the streams."""
+        return [task for stream in self._streams.values() for task in self._of(stream)]
+
+    def by_stream(self) -> dict[str, int]:
+        """How many tasks of each stream nobody answers."""
+        return {name: sum(1 for _ in self._of(stream)) for (name, _), stream in self._streams.items()}
+
+    def is_every_task(self) -> bool:
+        """Whether there are tasks, and nobody answers any of them."""
+        streams = [stream for stream in self._streams.values() if stream.tasks]
+        return bool(streams) and all(not self._has_answered(stream) for stream in streams)
+
+    def _of(self, stream: _Stream) -> Iterator[TaskKey]:
+        since_s = self._now_s() - self._silent_s
+        return (task for task in stream.tasks if not self._is_answered(stream, task, since_s))
+
+    def _has_answered(self, stream: _Stream) -> bool:
+        since_s = self._now_s() - self._silent_s
+        return any(self._is_answered(stream, task, since_s) for task in stream.tasks)
+
+    def _is_answered(self, stream: _Stream, task: TaskKey, since_s: float) -> bool:
+        """The rule."""
+        return max(stream.known_s, self._reports.answering_s(task)) > since_s
+
+
+def listed(tasks: Sequence[TaskKey]) -> list[dict[str, Any]]:
+    """Tasks as JSON."""
+    return [
+        {"stream": task.stream, "partitioner": task.partitioner, "partition": task.partition}
+        for task in tasks
+    ]
