@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from railgun.cli.parser import Command
