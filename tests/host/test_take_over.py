@@ -344,11 +344,12 @@ def test_a_pointer_that_cannot_be_written_is_told_and_tried_again(
 def test_one_asked_for_while_another_is_written_is_put_aside_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, other = threading.Event(), "g" * 32
+    begun, held, other = threading.Event(), threading.Event(), "g" * 32
     finish = SnapshotExport.finish
 
     def slow(freezing: SnapshotExport) -> OwnEvents:
-        held.wait(30)
+        begun.set()
+        assert held.wait(60)
         return finish(freezing)
 
     with deepened_host(tmp_path) as rig:
@@ -357,6 +358,8 @@ def test_one_asked_for_while_another_is_written_is_put_aside_too(
             patch.setattr(SnapshotExport, "finish", slow)
             rig.request(other)
             rig.change(BeginDeepening, other)
+            # The lane comes to it in its own time, and must find the slow one.
+            assert begun.wait(60)
         rig.request()
         rig.change(BeginDeepening)
         assert read_own(rig.own, HISTORY) is None
