@@ -23,7 +23,7 @@ class _Other:
     heard_s: when its newest report was read.
     answering_s: when it was last heard answering.
     advanced_s: when its replies were last seen to advance, or to have reached the end of the log.
-    moved_s: when its position was last seen to advance.
+    moved_s: when its position, or a fill of it, was last seen to advance.
     """
 
     def __init__(self, report: CopyReport, now_s: float) -> None:
@@ -33,7 +33,7 @@ class _Other:
 
     def hear(self, report: CopyReport, now_s: float, greatest_end: int) -> None:
         before, self.report, self.heard_s = self.report, report, now_s
-        if report.generation != before.generation or report.position > before.position:
+        if report.generation != before.generation or _reached(report) > _reached(before):
             self.moved_s = now_s
         if (
             report.generation != before.generation
@@ -43,6 +43,10 @@ class _Other:
             self.advanced_s = now_s
         if report.state is CopyState.ANSWERING:
             self.answering_s = now_s
+
+
+def _reached(report: CopyReport) -> float:
+    return report.position + sum(report.filled.values())
 
 
 class Answering:
@@ -61,6 +65,8 @@ class Answering:
         self._end = 0
         self._leaving_s = self._below_since_s = math.inf
         self._reached_s = -math.inf
+        # When it was first asked for each metric whether others still fill it.
+        self._asked_s: dict[str, float] = {}
         self.limit = START
         self.is_answering = False
 
@@ -120,6 +126,25 @@ class Answering:
         has_caught_up = now_s - self._reached_s <= self._timing.takeover_s
         return CopyState.SILENT if has_caught_up else CopyState.BEHIND
 
+    def filled_elsewhere(self, names: Sequence[str], now_s: float) -> list[str]:
+        """Return those of some metrics that no copy which could take over is still filling. The others are waited for,
+        because a copy that has not filled a metric stops where it begins to answer.
+        """
+        self._asked_s = {name: self._asked_s.get(name, now_s) for name in names}
+        filling = [
+            other.report.filled
+            for other in self._others.values()
+            if other.report.state is CopyState.SILENT
+            and self._could_answer(other, now_s)
+            and self._advances(other, now_s)
+        ]
+        return [
+            name
+            for name in names
+            if now_s - self._asked_s[name] > self._timing.warm_wait_s
+            or all(filled.get(name, 0.0) >= 1.0 for filled in filling)
+        ]
+
     def _may_start(self, now_s: float, position: int) -> bool:
         if self._copy not in self._order or not self.is_caught_up(now_s, position):
             return False
@@ -169,8 +194,13 @@ class Answering:
         report = other.report
         if report.is_departing or not self._is_fresh(other, now_s):
             return False
-        advances = report.copy in self._order and now_s - other.moved_s <= self._timing.stuck_s
-        return report.state.is_caught_up or (report.state is CopyState.BEHIND and advances)
+        is_planned = report.copy in self._order
+        return report.state.is_caught_up or (
+            report.state is CopyState.BEHIND and is_planned and self._advances(other, now_s)
+        )
+
+    def _advances(self, other: _Other, now_s: float) -> bool:
+        return now_s - other.moved_s <= self._timing.stuck_s
 
     def _is_fresh(self, other: _Other, now_s: float) -> bool:
         return now_s - other.heard_s <= self._timing.silence_s(other.report.interval_s)

@@ -1,6 +1,7 @@
 """The words in which copies of a task speak of themselves: names, states, points of a log, and reports."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -61,6 +62,7 @@ class CopyReport:
     replied: no reply to a record before this point is owed.
     end: the end of its log, as far as it knows.
     interval_s: the next report comes within this time.
+    filled: by metric that does not answer yet, how far its fill has come (0 to 1).
     """
 
     copy: CopyName
@@ -71,6 +73,7 @@ class CopyReport:
     replied: LogPoint
     end: int
     interval_s: float
+    filled: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_departing(self) -> bool:

@@ -18,12 +18,15 @@ class Timing:
     stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
+    warm_wait_s: a metric begins to answer at the latest this long after the answering copy has filled it, even if other
+        copies still fill it.
     """
 
     takeover_s: float = 1.0
     patience_s: float = 3.0
     ahead_s: float = 0.2
     leave_s: float = 10.0
+    warm_wait_s: float = 600.0
 
     @property
     def stuck_s(self) -> float:

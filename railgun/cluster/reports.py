@@ -87,6 +87,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     LogPoint(status.replied, status.epoch),
                     status.end,
                     self.interval_ms / 1000,
+                    status.filled,
                 ),
             )
 

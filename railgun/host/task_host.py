@@ -4,7 +4,7 @@ it.
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from railgun.catalog.changes import BeginDeepening
 from railgun.history.task_folder import current_folder
@@ -40,6 +40,7 @@ class TaskHost:
     failure: why the task was stopped for an error of its own; None while it may run.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records from this
         offset on.
+    may_warm: the metrics for which it may write `warm` records; None: all.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class TaskHost:
         self.sink = sink
         self.failure: str | None = None
         self.limit: int | None = None
+        self.may_warm: Sequence[str] | None = None
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -321,7 +323,8 @@ class TaskHost:
 
     def _warm(self) -> None:
         """Write the `warm` records that are due. The task applies them when it reads them from its log."""
-        due = self.task.ready_to_warm()
+        allowed = self.may_warm
+        due = [warm for warm in self.task.ready_to_warm() if allowed is None or warm.name in allowed]
         if due:
             self._write_warm(self.place, due)
 

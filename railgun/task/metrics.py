@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from railgun.catalog.changes import AddMetric, change_from_json, change_to_json
+from railgun.catalog.changes import AddMetric, Warm, change_from_json, change_to_json
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
@@ -109,13 +109,14 @@ class TaskMetrics:
         self.open_generation = None
         return True
 
-    def warm(self, name: str, added: int) -> LiveMetric | None:
-        """Make a metric warm, and return it; None if it was dropped, replaced or warm already."""
-        metric = self.by_name.get(name)
-        if metric is None or metric.added != added or metric.warm:
-            return None
+    def warming_of(self, warm: Warm) -> LiveMetric | None:
+        """Return the metric that a `warm` record is for; None if it was dropped, replaced or warm already."""
+        metric = self.by_name.get(warm.name)
+        return None if metric is None or metric.added != warm.added or metric.warm else metric
+
+    def warm(self, metric: LiveMetric) -> None:
+        """Make a metric warm."""
         self._put(replace(metric, warm=True))
-        return metric
 
     def _put(self, metric: LiveMetric) -> None:
         """Store a metric. One that replaces another of the same name keeps its place in the order."""

@@ -394,13 +394,18 @@ class TaskProcessor:
             self._rebuilt_s = self.now()
             self._unsettled_s = min(self._unsettled_s, self._rebuilt_s)
 
+    def is_filled(self, warm: Warm) -> bool:
+        """Whether a `warm` record can be applied at once: the fill of its metric is complete, or nothing is to fill."""
+        metric = self.metrics.warming_of(warm)
+        return metric is None or self.metrics.fills[metric.generation].full
+
     def _warm(self, change: Warm) -> None:
         self._build()
-        metric = self.metrics.by_name.get(change.name)
-        if metric is None or metric.added != change.added or metric.warm:
+        metric = self.metrics.warming_of(change)
+        if metric is None:
             return
         self.fills.finish(metric.generation)
-        self.metrics.warm(change.name, change.added)
+        self.metrics.warm(metric)
 
     def rebuild(self) -> None:
         """Make the program of the metrics in force, and everything that depends on the program."""

@@ -106,6 +106,8 @@ class UnitCopies:
                 continue
             answers = copy.decide(now_s, host.position, host.position + host.lag)
             host.limit = None if answers else copy.limit.offset
+            warming = host.task.metrics.warming
+            host.may_warm = copy.filled_elsewhere(warming, now_s) if answers and warming else ()
 
     def state(self, host: TaskHost) -> CopyState:
         """Return what the copy of a host reports."""

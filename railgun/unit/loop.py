@@ -15,6 +15,7 @@ from railgun.cluster.copies import CopyState
 from railgun.history.manifest import ready_folder
 from railgun.history.request_files import created_of
 from railgun.host.place import Place, task_folder
+from railgun.host.silent_limit import parted_at_limit
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
@@ -214,7 +215,7 @@ class UnitLoop:
         if not host.is_running or host.position != position:
             return
         if host.limit is not None:
-            fetched, later = fetched.parted(host.limit)
+            fetched, later = parted_at_limit(host.task, fetched, host.limit)
             if later is not None:
                 self._held[later.where] = later
         self._hosts.run_isolated(host, partial(host.take, fetched))

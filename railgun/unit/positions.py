@@ -144,5 +144,5 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    """Round shares to steps that people can see, so that not every bit of progress is written."""
-    return {name: round(share, 2) for name, share in shares.items()}
+    """Round shares down to steps that people can see, so that not every bit of progress is written. 1 is complete."""
+    return {name: math.floor(share * 100) / 100 for name, share in shares.items()}

@@ -179,7 +179,11 @@ def _part_in_cluster(
     name, generation = CopyName(identity.name, place.index), time.time_ns() // 1_000_000
     make_topics(reports, topics)
     copies = UnitCopies(
-        name, generation, reader.drain, topics.assignment, Timing(takeover_s=cluster.takeover_s)
+        name,
+        generation,
+        reader.drain,
+        topics.assignment,
+        Timing(takeover_s=cluster.takeover_s, warm_wait_s=cluster.warm_wait_s),
     )
     positions = Positions(reports, topics, name, generation, copies, cluster.positions_interval_ms / 1000)
     return _PartInCluster(copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))

@@ -1,15 +1,19 @@
 """Two units with copies of the same tasks on a real broker: one answers, the other takes over, and no reply is lost."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import encode_report
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry import evolution
 from railgun.task.errors import LogGapError
+from railgun.task.metrics import TaskMetrics
 from railgun.unit import cut_logs
 from railgun.wire.records import Records
 from tests.cluster.some_reports import report, status
@@ -172,3 +176,26 @@ def test_both_end_in_the_same_state(copies: Copies) -> None:
     digests = [{key: host.task.digest() for key, host in unit.loop.hosts.items()} for unit in (first, second)]
     assert len(digests[0]) == 4
     assert digests[0] == digests[1]
+
+
+def test_a_metric_answers_when_the_other_copy_has_filled_it_too(copies: Copies) -> None:
+    first, second = (copies.start(name) for name in NAMES)
+    copies.send(300)
+    copies.check()
+    awaited(lambda: copies.states(NAMES[1]) == {CopyState.SILENT})
+    for host in second.loop.hosts.values():
+        host.task.fills.step = lambda share=1: False  # type: ignore[method-assign]
+    sql = "SELECT count(*) AS later FROM s GROUP BY card OVER INFINITE"
+    copies.player.registry.change(lambda known: evolution.new_metrics(known, STREAM, sql))
+    cards = [key for key in first.loop.hosts if key.partitioner == "card"]
+
+    def metrics(unit: LocalUnit, key: TaskKey) -> TaskMetrics:
+        return unit.loop.hosts[key].task.metrics
+
+    awaited(lambda: all(metrics(first, key).ready_to_warm() for key in cards))
+    time.sleep(1.0)
+    assert all(metrics(unit, key).warming == ("later",) for unit in (first, second) for key in cards)
+    for host in second.loop.hosts.values():
+        del host.task.fills.step
+    awaited(lambda: not any(metrics(unit, key).warming for unit in (first, second) for key in cards))
+    copies.check()

@@ -1,0 +1,50 @@
+"""Tells how far a silent copy may process what was read for it: to its limit, and to a `warm` record whose metric it
+has not filled yet. A `warm` record completes a fill at once, and the other tasks of the unit would wait for it.
+"""
+
+from railgun.catalog.changes import Warm, change_from_json
+from railgun.catalog.errors import DefinitionError
+from railgun.messaging.transport import Fetched
+from railgun.task.processor import TaskProcessor
+from railgun.wire.encode import ControlRecordError, decode_control
+from railgun.wire.records import CONTROL, runs_of
+
+_WARM = Warm.kind.encode()
+
+
+def parted_at_limit(task: TaskProcessor, fetched: Fetched, limit: int) -> tuple[Fetched, Fetched | None]:
+    """Return what a silent copy may process now, and what it has to keep for later; None if that is nothing.
+
+    What it may process has a `warm` record in no place but the first: the records before it may add the metric.
+    limit: the copy must not process records from this offset on.
+    """
+    now, later = fetched.parted(limit)
+    row = _first_unfilled(task, now)
+    return (now, later) if row is None else fetched.parted(int(now.offsets[row]))
+
+
+def _first_unfilled(task: TaskProcessor, fetched: Fetched) -> int | None:
+    row = 0
+    for kind, run in runs_of(fetched.records):
+        if kind == CONTROL:
+            for record in run.to_list():
+                warm = _warm(record)
+                if warm is not None and (row > 0 or not task.is_filled(warm)):
+                    return row
+                row += 1
+        else:
+            row += len(run)
+    return None
+
+
+def _warm(record: bytes) -> Warm | None:
+    """Return the `warm` record that this is; None if it is another one."""
+    if _WARM not in record:
+        return None
+    try:
+        body = decode_control(record)
+        change = change_from_json(body, {}) if body["kind"] == Warm.kind else None
+    except (ControlRecordError, DefinitionError):
+        # The task says what is wrong with it, when it comes to it.
+        return None
+    return change if isinstance(change, Warm) else None
