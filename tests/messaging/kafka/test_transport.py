@@ -301,11 +301,13 @@ def test_records_of_a_partition_near_its_end_pass_those_of_others_far_behind(
     for number in range(5):
         assert fetched() <= set(behind)
         transport.append(*near, [b"new"])
-        # It is fetched in the background.
-        while near not in fetched():
-            time.sleep(0.02)
+        # It is fetched in the background. In one queue it would come after some 20,000 records of the others, of which
+        # each of these calls takes 2,000.
+        for _ in range(5):
+            time.sleep(0.2)
+            if near in fetched():
+                break
         assert positions[near] == number + 1
-    assert sum(positions[each] for each in behind) < 30_000
 
 
 def test_one_partition_alone_needs_no_second_client(transport: KafkaTransport, t: str) -> None:
