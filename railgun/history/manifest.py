@@ -70,9 +70,21 @@ def read_manifest(folder: Path) -> HistoryManifest:
     return manifest
 
 
+KEPT = "installed"
+"""In a stream's folder of histories: those that are kept, each by its id."""
+
+
 def ready_folder(data: Path, stream: str) -> Path:
     """Return the folder for built histories of a stream's tasks in the data folder of an engine or a node."""
     return data / "backfill" / stream / "tasks"
+
+
+def installed_folder(ready: Path, history: str) -> Path:
+    """Return where a history is kept that tasks have taken: copies that are made later read the log, and need it.
+
+    ready: the folder for built histories.
+    """
+    return ready.parent / KEPT / history
 
 
 def verified_manifest(folder: Path, identity: TaskIdentity, created: int) -> HistoryManifest:

@@ -7,6 +7,8 @@ import msgspec
 from railgun.history.durable_files import write_whole
 
 REQUEST, OFFER = "request.json", "offer.json"
+INSTALLED = "installed.json"
+"""Says of which stream the histories are that are kept."""
 
 
 class BackfillRequestFile(msgspec.Struct, frozen=True):
@@ -36,9 +38,10 @@ def read_request(file: Path) -> BackfillRequestFile | None:
 
 
 def created_of(folder: Path) -> int | None:
-    """Of the stream that a live backfill is for; None where nothing is asked for one, or it cannot be read."""
+    """Of the stream that a folder of histories is for; None where no file says so, or it cannot be read."""
     try:
-        request = read_request(folder / REQUEST) or read_request(folder / OFFER)
+        found = (read_request(folder / name) for name in (REQUEST, OFFER, INSTALLED))
+        request = next((each for each in found if each is not None), None)
     except OSError:
         return None
     return None if request is None else request.created

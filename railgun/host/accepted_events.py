@@ -58,8 +58,13 @@ class AcceptedEventsExport:
         self._lane.submit(partial(self._write, freezing, made, change.history))
 
     def forget_failure(self) -> None:
-        """Forget a failure once the request is gone. The host calls this now and then."""
-        if self._failure is not None and not (self._base / REQUEST).is_file():
+        """Forget a failure once the request is gone, or once another copy of the task has made the export. The host
+        calls this now and then.
+        """
+        if self._failure is None:
+            return
+        is_made = history_of(self._folder / OWN_FILE) == self._failure[0]
+        if is_made or not (self._base / REQUEST).is_file():
             self._failure = None
 
     def _write(self, freezing: SnapshotExport, made: Path, history: str) -> None:

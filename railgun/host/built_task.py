@@ -57,7 +57,7 @@ class BuiltTask:
         made = beside(self._place.folder, history)
         if made.is_dir():
             return current_folder(self._place.folder) != made
-        return (self._place.history / MANIFEST_PLACE).is_file()
+        return (self._place.built(history) / MANIFEST_PLACE).is_file()
 
     def open(self, history: str) -> Successor:
         """Copy the built task into the task's place, if that has not been done, and open it as a successor.
@@ -104,12 +104,13 @@ class BuiltTask:
         place = self._place
         made = beside(place.folder, history)
         if not made.is_dir():
-            manifest = verified_manifest(place.history, place.identity, place.key.created)
+            built = place.built(history)
+            manifest = verified_manifest(built, place.identity, place.key.created)
             if manifest.history != history:
                 raise HistoryDamagedError(
-                    str(place.history), f"it was built for another deepening, {manifest.history}"
+                    str(built), f"it was built for another deepening, {manifest.history}"
                 )
-            take_in(place.history, place.folder, history)
+            take_in(built, place.folder, history)
         try:
             return self._log.recover(made, place.identity, self._settings, self._sync_log)
         except BaseException:

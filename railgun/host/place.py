@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
+from railgun.history.manifest import installed_folder
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
 
@@ -16,7 +17,7 @@ class Place:
     """Where a task lives.
 
     where: the topic and partition that is its log.
-    history: the folder for history that is built for the task; it may not exist.
+    history: the folder for history that is built for the task and not taken by all yet; it may not exist.
     """
 
     key: TaskKey
@@ -24,6 +25,13 @@ class Place:
     where: TopicPartition
     folder: Path
     history: Path
+
+    def built(self, history: str) -> Path:
+        """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""
+        kept = (
+            installed_folder(self.history.parents[1], history) / self.history.parent.name / self.history.name
+        )
+        return kept if kept.is_dir() else self.history
 
 
 def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:

@@ -31,22 +31,24 @@ def check_history(place: Place, missing: HistoryMissingError) -> None:
 
     Raises HistoryDamagedError and OSError.
     """
-    if not place.history.is_dir():
+    built = place.built(missing.history)
+    if not built.is_dir():
         raise missing
-    if verified_manifest(place.history, place.identity, place.key.created).history != missing.history:
+    if verified_manifest(built, place.identity, place.key.created).history != missing.history:
         raise missing
 
 
-def take_history(place: Place) -> None:
+def take_history(place: Place, history: str) -> None:
     """Replace the task's folder by a copy of the built one. No file of the folder may be open.
 
     Raises HistoryDamagedError if the copy fails. This stops only the one task.
     """
+    built = place.built(history)
     try:
         shutil.rmtree(place.folder)
-        copy_folder(place.history, place.folder)
+        copy_folder(built, place.folder)
     except OSError as error:
-        raise HistoryDamagedError(str(place.history), f"it cannot be taken: {error}") from error
+        raise HistoryDamagedError(str(built), f"it cannot be taken: {error}") from error
 
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
@@ -104,11 +106,13 @@ class TakeOver:
     @property
     def following(self) -> dict[str, object] | None:
         """A report for the process that waits for the successor: which history it has, and how far it is behind the
-        task that answers, or why it does not follow. None if there is no successor.
+        task that answers, or why it does not follow, or that it is being opened. None if there is no successor.
         """
         if self.failure is not None:
             offer = self.offer or BackfillRequestFile("", 0)
             return {"history": offer.history, "offer": offer.number, "failure": self.failure}
+        if self._opening is not None and self.offer is not None:
+            return {"history": self.offer.history, "opening": True}
         successor = self._successor
         if successor is None:
             return None

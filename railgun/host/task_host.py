@@ -308,7 +308,7 @@ class TaskHost:
         check_history(self.place, missing)
         self.take_over.close()
         self._close_task()
-        take_history(self.place)
+        take_history(self.place, missing.history)
         self.take_over = self._make_take_over()
         ready_at = self._ready_at
         self._recover()

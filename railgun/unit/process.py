@@ -165,6 +165,7 @@ def run_unit(
 class _PartInCluster:
     """What a unit says to other units, and what it makes of what they and the leader say."""
 
+    name: CopyName
     copies: UnitCopies
     positions: Positions
     assignments: Assignments
@@ -186,7 +187,7 @@ def _part_in_cluster(
         Timing(takeover_s=cluster.takeover_s, warm_wait_s=cluster.warm_wait_s),
     )
     positions = Positions(reports, topics, name, generation, copies, cluster.positions_interval_ms / 1000)
-    return _PartInCluster(copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
+    return _PartInCluster(name, copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
 
 
 def _made(
@@ -202,7 +203,8 @@ def _made(
     waiting = IdleMeter()
     environment = TaskEnvironment(used_s=waiting.used_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
-    hosting = Hosting(transport, sending, environment, lanes, f".{place.index}")
+    # Nodes may share a folder of built histories too.
+    hosting = Hosting(transport, sending, environment, lanes, f".{part.name.node}.{part.name.unit}")
 
     def make(places: Sequence[Place]) -> list[TaskHost]:
         share = memory.take(len(places))

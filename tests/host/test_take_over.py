@@ -1,5 +1,6 @@
 """A task of a unit that is deepened: what goes wrong beside it never stops it, and its replies stay what they were."""
 
+import json
 import shutil
 import threading
 import time
@@ -11,8 +12,9 @@ import pytest
 from railgun.catalog.changes import BeginDeepening, Deepen
 from railgun.catalog.errors import DefinitionError
 from railgun.history.accepted_events import OwnEvents, SnapshotExport, read_rows
+from railgun.history.durable_files import write_whole
 from railgun.history.manifest import HistoryManifest
-from railgun.history.plan_file import live_backfill_folder, read_own
+from railgun.history.plan_file import OWN_FILE, live_backfill_folder, read_own
 from railgun.history.request_files import OFFER
 from railgun.history.task_folder import POINTER
 from railgun.host import built_task
@@ -45,6 +47,29 @@ def replies(rig: DeepenedHost) -> list[bytes]:
     topic = TOPICS.replies(_FRONT_END)
     rig.host.replied()
     return rig.log.read(topic, 0, 0, 10_000, 1 << 24).values()
+
+
+def test_what_another_copy_has_put_aside_is_no_failure_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with deepened_host(tmp_path) as rig:
+        rig.take_all()
+        rig.request()
+        with monkeypatch.context() as patch:
+
+            def full(freezing: SnapshotExport) -> None:
+                freezing.give_up()
+                raise OSError("no space left")
+
+            patch.setattr(SnapshotExport, "finish", full)
+            rig.change(BeginDeepening)
+            awaited(lambda: rig.host.following is not None)
+        rig.work()
+        assert rig.host.following is not None
+        rig.own.mkdir(parents=True)
+        write_whole(rig.own / OWN_FILE, json.dumps({"history": HISTORY}))
+        rig.work()
+        assert rig.host.following is None
 
 
 @pytest.mark.parametrize("where", ["folder", "frozen", "finish"])
@@ -235,7 +260,7 @@ def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
             rig.close()
         rig.open()
         assert rig.host.task.history == ""
-        awaited(lambda: (rig.work(), rig.host.following)[1] is not None)
+        awaited(lambda: (rig.work(), "behind" in (rig.host.following or {}))[1])
         shutil.rmtree(live_backfill_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.take_all()
@@ -305,7 +330,7 @@ def test_what_follows_a_busy_task_gains_on_it(tmp_path: Path, come: int) -> None
         rig.begin()
         rig.add(events(0, 20_000))
         rig.offer()
-        awaited(lambda: (rig.work(), rig.host.following)[1] is not None)
+        awaited(lambda: (rig.work(), "behind" in (rig.host.following or {}))[1])
         first, behind = 20_000, []
         while not behind or behind[-1] > come:
             rig.add(events(first, come))

@@ -95,7 +95,10 @@ def test_units_take_over_what_was_built(kafka: str, tmp_path: Path) -> None:
         awaited(lambda: all((place / "moved_to").is_file() for place in places))
     finally:
         player.close()
-    assert not (node / "backfill" / "s").exists()
+    assert sorted(path.name for path in (node / "backfill" / "s").iterdir()) == [
+        "installed",
+        "installed.json",
+    ]
     assert old == wanted(tmp_path / "old", own, meanwhile)
     order = pa.concat_tables([through_the_log(history_rows(), accepted_rows(own)), meanwhile])
     assert new == wanted(tmp_path / "new", order, after)
@@ -118,7 +121,7 @@ def test_a_unit_that_meets_the_record_again_catches_up_first(
             plan = made.plan()
             build_deepening(made.ready, plan, history_rows(), SETTINGS)
             made.offer()
-            awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
+            awaited(lambda: all("behind" in (host.following or {}) for host in units[0].loop.hosts.values()))
             old = scored(player, meanwhile)
             with monkeypatch.context() as patch:
                 patch.setattr(TakeOver, "_move", lambda *_: None)
@@ -152,7 +155,7 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
             build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
             made.offer()
             hosts = units[0].loop.hosts.values()
-            awaited(lambda: all(host.following for host in hosts))
+            awaited(lambda: all("behind" in (host.following or {}) for host in hosts))
             assert made.give_up()
             awaited(lambda: not any(host.following for host in hosts))
             awaited(lambda: not [p for h in hosts for p in h.place.folder.iterdir() if len(p.name) == 32])
@@ -174,7 +177,7 @@ def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path,
             scored(player, live_rows(BEGIN, NOW))
             build_deepening(made.ready, made.plan(), history_rows(), SETTINGS)
             made.offer()
-            awaited(lambda: all(host.following for host in units[0].loop.hosts.values()))
+            awaited(lambda: all("behind" in (host.following or {}) for host in units[0].loop.hosts.values()))
             units[0].halt()
             units[0].loop.abandon()
             units[0].loop.hosts.clear()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from railgun.cluster.copies import CopyState
-from railgun.cluster.reports import encode_report
+from railgun.cluster.reports import CopyStatus, encode_report
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.spark.backfill.task_standings import TaskStandings
 from railgun.spark.errors import HistoryError
@@ -63,3 +63,25 @@ def test_what_is_wrong_now_ends_the_job(told: Told, said: dict[str, str]) -> Non
     told.say(**said)
     with pytest.raises(HistoryError, match=r"s/k/0 cannot be deepened: .*no room"):
         standings.wait([TASK], lambda standing: False)
+
+
+def test_a_copy_that_does_not_see_what_was_built_is_named(told: Told) -> None:
+    standings = TaskStandings(told.log, "positions", ("s", 1), "h", "2", known_within_s=0.0)
+    told.say(history="g", behind=3)
+    with pytest.raises(
+        HistoryError, match=r"its copy on node-1/0 does not see what was built for it: .* share it"
+    ):
+        standings.wait([TASK], lambda standing: False)
+
+
+def test_a_copy_that_opens_what_was_built_is_waited_for(told: Told) -> None:
+    standings = TaskStandings(told.log, "positions", ("s", 1), "h", "2", known_within_s=0.0)
+    told.say(history="h", opening=True)
+    asked: list[object] = []
+
+    def is_so(standing: CopyStatus) -> bool:
+        asked.append(standing.following)
+        return len(asked) > 2
+
+    standings.wait([TASK], is_so)
+    assert asked == [{"history": "h", "opening": True}] * 3

@@ -1,6 +1,9 @@
-"""Two nodes with data folders of their own get a stream's history, and older history, by sharing what is built."""
+"""Nodes with data folders of their own, and a copy of each task, get a stream's history, and older history, by sharing
+what is built. A node that comes later makes its copies of that.
+"""
 
 import errno
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.registry import evolution
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
@@ -22,6 +27,7 @@ from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, 
 from tests.engine.test_history import EVENTS, definitions, rows
 from tests.spark.test_deepening_cluster import BEGIN, NOW, SETTINGS, scored, target, wanted
 from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.fixed_plan import FixedPlan
 from tests.unit.local_units import LocalUnit, awaited, quick_settings
 
 NEVER = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
@@ -30,7 +36,7 @@ NEVER = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
 @pytest.fixture
 def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Their data folders, of which `backfill` alone is shared, from another file system."""
-    shared, found = tmp_path / "shared", [tmp_path / "first", tmp_path / "second"]
+    shared, found = tmp_path / "shared", [tmp_path / name for name in ("first", "second", "third")]
     shared.mkdir()
     for node in found:
         node.mkdir()
@@ -57,11 +63,15 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @contextmanager
 def running(kafka: str, prefix: str, nodes: list[Path]) -> Iterator[list[LocalUnit]]:
-    """A unit of each."""
+    """A unit of each, with a copy of each task. The first one answers."""
+    order = [CopyName(node.name, 0) for node in nodes]
     with ExitStack() as stack:
-        units = [LocalUnit(kafka, prefix, node, at, len(nodes), SETTINGS) for at, node in enumerate(nodes)]
-        for unit in units:
-            stack.callback(unit.stop)
+        units = []
+        for node in nodes:
+            plan = FixedPlan(order)
+            units.append(LocalUnit(kafka, prefix, node, 0, 1, SETTINGS, node=node.name, assignments=plan))
+            stack.callback(units[-1].stop)
+        awaited(lambda: all(unit.loop.is_ready for unit in units))
         yield units
 
 
@@ -69,35 +79,63 @@ def held(units: list[LocalUnit]) -> list[list[str]]:
     return [[host.task.history for host in unit.loop.hosts.values()] for unit in units]
 
 
+def check_equal(kafka: str, prefix: str, nodes: list[Path]) -> None:
+    """The copies have equal data where all have come to the end of their logs; the newest copies are made for this."""
+    with running(kafka, prefix, nodes) as units:
+
+        def positions() -> list[dict[TaskKey, int]]:
+            return [{key: host.position for key, host in unit.loop.hosts.items()} for unit in units]
+
+        awaited(lambda: all(each == positions()[0] for each in positions()))
+        for unit in units:
+            unit.halt()
+        digests = [{key: host.task.digest() for key, host in unit.loop.hosts.items()} for unit in units]
+    assert len(digests[0]) == 3
+    assert all(each == digests[0] for each in digests)
+
+
 @pytest.mark.timeout(600)
 def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
-    prefix, made = f"n{uuid.uuid4().hex[:12]}", target
+    prefix, made, two = f"n{uuid.uuid4().hex[:12]}", target, nodes[:2]
     own, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 200)
     job, player = made(kafka, prefix, nodes[0]), ClusterPlayer(kafka, prefix)
     try:
         player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
-        with running(kafka, prefix, nodes) as units:
+        with running(kafka, prefix, two) as units:
             scored(player, own)
             plan = job.plan()
             build_deepening(job.ready, plan, history_rows(), SETTINGS)
             job.install()
             new = scored(player, after.slice(0, 100))
-            assert sorted(map(len, held(units))) == [1, 2]
-            assert {each for unit in held(units) for each in unit} == {plan.history}
-        with running(kafka, prefix, nodes):
+            assert held(units) == [[plan.history] * 3] * 2
+        with running(kafka, prefix, two):
             new += scored(player, after.slice(100))
-            places = [place for node in nodes for place in (node / "tasks").glob("*/*/*")]
-            assert len(places) == 3
+            places = [place for node in two for place in (node / "tasks").glob("*/*/*")]
+            assert len(places) == 6
             awaited(lambda: all((place / "moved_to").is_file() for place in places))
+        assert sorted(path.name for path in (tmp_path / "shared" / "s").iterdir()) == [
+            "installed",
+            "installed.json",
+        ]
+        check_equal(kafka, prefix, nodes)
+        # The next one takes the place of the first, which is kept.
+        with running(kafka, prefix, two) as units:
+            again = job.plan()
+            build_deepening(job.ready, again, history_rows(), SETTINGS)
+            job.install()
+            assert held(units) == [[again.history] * 3] * 2
+        kept = tmp_path / "shared" / "s" / "installed"
+        assert {path.name for path in kept.iterdir()} == {plan.history, again.history}
+        shutil.rmtree(nodes[2] / "tasks")
+        check_equal(kafka, prefix, nodes)
     finally:
         player.close()
-    assert not list((tmp_path / "shared").iterdir())
     assert new == wanted(tmp_path / "new", through_the_log(history_rows(), accepted_rows(own)), after)
 
 
 @pytest.mark.timeout(600)
 def test_history_before_the_first_event(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
-    prefix = f"n{uuid.uuid4().hex[:12]}"
+    prefix, two = f"n{uuid.uuid4().hex[:12]}", nodes[:2]
     source = HistorySource.of(["h.parquet"])
     request = BackfillRequest(
         nodes[0], parse_definitions(definitions()), source, {}, test_history.CUT_MS, settings=SETTINGS
@@ -106,14 +144,14 @@ def test_history_before_the_first_event(kafka: str, tmp_path: Path, nodes: list[
     plan = job.plan()
     player = ClusterPlayer(kafka, prefix)
     try:
-        with running(kafka, prefix, nodes) as units:
+        with running(kafka, prefix, two) as units:
             build_history(job.ready, plan, test_history.history_rows(), SETTINGS)
             job.install()
             new = scored(player, rows(EVENTS, 100))
-            assert sorted(map(len, held(units))) == [1, 2]
-            assert {each for unit in held(units) for each in unit} == {plan.history}
-        with running(kafka, prefix, nodes):
+            awaited(lambda: held(units) == [[plan.history] * 3] * 2)
+        with running(kafka, prefix, two):
             new += scored(player, rows(EVENTS + 100, 50))
+        check_equal(kafka, prefix, nodes)
     finally:
         player.close()
     order = test_history.history_rows()

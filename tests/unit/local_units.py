@@ -75,7 +75,7 @@ class LocalUnit:
         waiting = IdleMeter()
         environment = TaskEnvironment(used_s=waiting.used_s)
         self._lanes = HostLanes(environment.executor, 2)
-        hosting = Hosting(self.transport, self.sending, environment, self._lanes)
+        hosting = Hosting(self.transport, self.sending, environment, self._lanes, f".{node}.{index}")
         self.loop = UnitLoop(
             self.transport,
             topics,

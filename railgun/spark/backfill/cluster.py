@@ -20,7 +20,8 @@ from railgun.plan.program import TIME_MAX
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
-from railgun.spark.backfill.one_copy import check_one_copy
+from railgun.spark.backfill.installed import note_installed
+from railgun.spark.backfill.planned_copies import check_copies
 from railgun.spark.backfill.target import BackfillRequest, BackfillTarget
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.records import EVENT, kind_of
@@ -59,7 +60,7 @@ class BackfillOfCluster(BackfillTarget):
 
     def _check(self, registry: KafkaRegistry, transport: KafkaTransport) -> None:
         entry = registry.snapshot().catalog.entry(self.request.stream)
-        check_one_copy(transport, registry.topics, entry)
+        check_copies(transport, registry.topics, entry)
         logs = registry.topics.partitions(entry.stream)
         check_possible(
             entry, self.request.stated_cut_ms, _starts(transport, logs), _least_ms(transport, logs)
@@ -71,7 +72,7 @@ class BackfillOfCluster(BackfillTarget):
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             snapshot = registry.snapshot()
             entry = snapshot.catalog.entry(stream)
-            check_one_copy(transport, registry.topics, entry)
+            check_copies(transport, registry.topics, entry)
             check_possible(entry, None, {}, TIME_MAX)
             logs = registry.topics.partitions(entry.stream)
             manifests = [
@@ -89,6 +90,7 @@ class BackfillOfCluster(BackfillTarget):
 
             # Units that meet the record take what is ready at their node.
             registry.change(announced)
+            note_installed(self.ready, built.history, entry.created)
 
 
 def _tasks(stream: StreamDefinition, key: bytes) -> Iterator[tuple[str, int, TaskIdentity]]:

@@ -14,6 +14,7 @@ from railgun.engine.errors import under_way_error
 from railgun.engine.history import check_identified, live_backfill_plan
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan, new_history_id
+from railgun.history.manifest import read_manifest
 from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, read_own, read_plan, write_plan
 from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_request
 from railgun.history.task_folder import beside, others
@@ -22,8 +23,10 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX
+from railgun.spark.backfill.build import PLAN as BUILT_PLAN
 from railgun.spark.backfill.build import alone
-from railgun.spark.backfill.one_copy import check_one_copy
+from railgun.spark.backfill.installed import keep_installed, remove_unfinished_work
+from railgun.spark.backfill.planned_copies import check_copies
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.backfill.task_standings import StreamKey, TaskStandings
 from railgun.spark.errors import HistoryError
@@ -53,7 +56,7 @@ class DeepeningOfCluster(DeepeningTarget):
         request, known = self.request, read_plan(self._folder)
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             entry = registry.snapshot().catalog.entry(request.stream)
-            check_one_copy(transport, registry.topics, entry)
+            check_copies(transport, registry.topics, entry)
         check_identified(entry.stream)
         if known is not None and known.created == entry.created:
             if request.cut_ms not in (None, known.cut_ms):
@@ -63,6 +66,7 @@ class DeepeningOfCluster(DeepeningTarget):
             # Of a stream that had the name before.
             shutil.rmtree(self._folder)
         with alone(self._folder):
+            self._keep_taken(entry)
             plan = self._requested((entry.stream.name, entry.created))
         self.has_begun = True
         return plan
@@ -109,7 +113,7 @@ class DeepeningOfCluster(DeepeningTarget):
         plan, stream = self.offer(), self.request.stream
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             positions = registry.topics.positions
-            check_one_copy(transport, registry.topics, registry.snapshot().catalog.entry(stream))
+            check_copies(transport, registry.topics, registry.snapshot().catalog.entry(stream))
             tasks = TaskStandings(transport, positions, (stream, plan.created), plan.history, self._number)
             if not _is_deepened(registry.snapshot().catalog, stream, plan):
                 tasks.wait(plan.tasks, lambda standing: is_near(standing, plan.history))
@@ -119,8 +123,16 @@ class DeepeningOfCluster(DeepeningTarget):
 
                 registry.change(deepened)
             tasks.wait(plan.tasks, lambda standing: standing.history == plan.history)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        keep_installed(self.ready, plan.history, plan.created)
+        remove_unfinished_work(self._folder)
         self.release()
+
+    def _keep_taken(self, entry: StreamEntry) -> None:
+        """Keep the history that the stream has, where it still lies in the place of the one that is to be built."""
+        history = None if entry.history is None else entry.history.history
+        if history is not None and _history_in(self.ready, entry) == history:
+            keep_installed(self.ready, history, entry.created)
+            (self._folder / BUILT_PLAN).unlink(missing_ok=True)
 
     def give_up(self) -> bool:
         """Units let go of it when they see that. Also of one whose plan cannot be read."""
@@ -134,8 +146,9 @@ class DeepeningOfCluster(DeepeningTarget):
         if any(each.exists() for each in built):
             time.sleep(_LET_GO_S)
         # The plan goes last: cut off before, it can be done again.
-        for folder in (*built, self.ready, self._folder / OWN, self._folder):
+        for folder in (*built, self.ready, self._folder / OWN):
             shutil.rmtree(folder, ignore_errors=True)
+        remove_unfinished_work(self._folder)
         return True
 
     def _built(self, entry: StreamEntry) -> list[Path]:
@@ -190,6 +203,15 @@ def is_near(standing: CopyStatus, history: str) -> bool:
     if following.get("history") != history or "behind" not in following or following["filling"]:
         return False
     return bool(following["behind"] <= _NEAR_RECORDS)
+
+
+def _history_in(ready: Path, entry: StreamEntry) -> str | None:
+    """Return the id of the history that was built in a folder; None if there is none."""
+    name, number = entry.stream.tasks[0]
+    try:
+        return read_manifest(ready / column_name(name) / str(number)).history
+    except HistoryDamagedError:
+        return None
 
 
 def _is_deepened(catalog: Catalog, stream: str, plan: HistoryPlan) -> bool:

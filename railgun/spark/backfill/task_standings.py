@@ -11,6 +11,8 @@ from railgun.messaging.transport import TopicPartition, Transport
 from railgun.spark.errors import HistoryError
 
 _ASK_S = 0.1
+# Units look for what is offered twice a second.
+_KNOWN_WITHIN_S = 30.0
 _READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
 
 StreamKey = tuple[str, int]
@@ -23,11 +25,19 @@ class TaskStandings:
     positions: the topic of reports.
     stream: its name, and the place of its first definition.
     history, offer: failures count if they are of this history, and of this offer of it.
+    known_within_s: how long a copy may take to see the offer.
     """
 
     def __init__(
-        self, transport: Transport, positions: str, stream: StreamKey, history: str, offer: str = ""
+        self,
+        transport: Transport,
+        positions: str,
+        stream: StreamKey,
+        history: str,
+        offer: str = "",
+        known_within_s: float = _KNOWN_WITHIN_S,
     ) -> None:
+        self._known_within_s = known_within_s
         self._transport, self._where = transport, TopicPartition(positions, 0)
         self._stream, self._history, self._offer = stream, history, offer
         self._next = transport.end_offset(*self._where)
@@ -36,15 +46,31 @@ class TaskStandings:
 
     def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[CopyStatus], bool]) -> None:
         """Return once something is so of every copy of these tasks. Raises HistoryError if a copy reports why it cannot
-        be.
+        be, or if one that has caught up does not say that it knows of the history.
         """
         names = [TaskKey(*self._stream, *task) for task in tasks]
+        until_s = time.monotonic() + self._known_within_s
         while True:
             self.check()
             copies = [list(self._statuses(name)) for name in names]
             if all(statuses and all(map(is_so, statuses)) for statuses in copies):
                 return
+            if time.monotonic() > until_s:
+                self._check_known(names)
             time.sleep(_ASK_S)
+
+    def _check_known(self, names: Sequence[TaskKey]) -> None:
+        for name in names:
+            for heard in self._reports.copies(name):
+                if heard.status.state.is_caught_up and not self._knows(heard.status):
+                    raise HistoryError(
+                        f"{name}: its copy on {heard.copy} does not see what was built for it: the folder backfill in "
+                        "the data folder of each node is to be the same one; share it, then run this again (what is "
+                        "built stays)"
+                    )
+
+    def _knows(self, status: CopyStatus) -> bool:
+        return self._history in (status.history, (status.following or {}).get("history"))
 
     def check(self) -> None:
         """Read to the end: what was wrong may be mended since.
