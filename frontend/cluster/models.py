@@ -15,6 +15,7 @@ class ClusterNode(BaseModel):
     release: str
     host: str
     refused: str | None = Field(None, description="why the last order to drain it was refused")
+    lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")
     waits: list[str] | None = Field(None, description="while it is draining: what that waits for")
 
 

@@ -32,6 +32,12 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
     else:
         lines.append("no node runs; start one with `railgun node`")
     lines += [f"  {node['name']} waits: {why}" for node in nodes for why in node.get("waits") or ()]
+    lines += [
+        f"WARNING: {node['name']} has lost its copy of {counted(node['lost'], 'task')}, which it gets again when it is "
+        "started again; its log says why"
+        for node in nodes
+        if node.get("lost")
+    ]
     unanswered = [task for task in tasks if not any(copy["state"] == "answering" for copy in task["copies"])]
     if unanswered:
         shown = ", ".join(map(_name, unanswered[:3])) + (", …" if len(unanswered) > 3 else "")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
-from railgun.cluster.plan import Copies, Plan
+from railgun.cluster.lost_copies import Losses
+from railgun.cluster.plan import Plan
+from railgun.cluster.progress import Progress
 from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import CopyStatus
@@ -50,7 +52,8 @@ class Outlook:
         self.members: set[str] = set()
         self.orders: dict[str, DrainOrder] = {}
         self.reports = ReportTable() if reports is None else reports
-        self._nearest: dict[tuple[TaskKey, CopyName], tuple[float, float]] = {}
+        self._progress = Progress(policy.replace_after_s)
+        self._came_s: dict[str, float] = {}
         self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
     def hear_said(self, record: NodeRecord | DrainOrder, now_s: float) -> None:
@@ -66,7 +69,8 @@ class Outlook:
 
     def hear_members(self, names: Iterable[str], now_s: float) -> None:
         """Take in which nodes are members of the group now."""
-        self.members = set(names)
+        before, self.members = self.members, set(names)
+        self._came_s |= dict.fromkeys(self.members - before, now_s)
         for name in self.nodes:
             if name in self.members:
                 self._left_s.pop(name, None)
@@ -75,12 +79,7 @@ class Outlook:
 
     def hear_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
-        report = self.reports.take(record, now_s)
-        for status in report.copies:
-            copy = status.task, report.copy
-            nearest = status.position + sum(status.filled.values())
-            if nearest > self._nearest.get(copy, (-1.0, 0.0))[0]:
-                self._nearest[copy] = nearest, now_s
+        self._progress.hear(self.reports.take(record, now_s), now_s)
 
     def view(
         self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None
@@ -93,15 +92,26 @@ class Outlook:
         """
         self._note_planned(plan, now_s)
         planned = {copy.node for _, copy in self._planned_s}
+        unsteady = self._progress.unsteady(now_s)
         nodes = [
-            NodeView(ClusterNode(record.name, record.units, record.rack), record.folder, name in self.members)
+            NodeView(
+                ClusterNode(
+                    record.name,
+                    record.units,
+                    record.rack,
+                    unsteady=frozenset(unit.unit for unit in unsteady if unit.node == name),
+                ),
+                record.folder,
+                name in self.members,
+            )
             for name, record in sorted(self.nodes.items())
             if name in self.members or (name in planned and self._is_awaited(name, now_s))
         ]
+        losses = self._losses(plan, now_s)
         return ClusterView(
             nodes,
             [
-                self._task(name, plan.copies.get(name, ()), is_new=is_new, now_s=now_s)
+                self._task(name, plan, losses, is_new=is_new, now_s=now_s)
                 for name, is_new in sorted(tasks.items())
             ],
             self._policy.copies if copies is None else copies,
@@ -120,9 +130,22 @@ class Outlook:
             for name, copies in plan.copies.items()
             for each in copies
         }
+        self._progress.keep(self._planned_s)
 
-    def _task(self, name: TaskKey, planned: Copies, *, is_new: bool, now_s: float) -> TaskView:
-        copies = list(self.reports.copies(name))
+    def _losses(self, plan: Plan, now_s: float) -> Losses:
+        return Losses(
+            {name: record.incarnation for name, record in self.nodes.items()},
+            self.members,
+            {
+                name
+                for name in self.members
+                if self._progress.is_heard(name, now_s) and not plan.is_drained(name)
+            },
+            self._policy.replace_after_s,
+        )
+
+    def _task(self, name: TaskKey, plan: Plan, losses: Losses, *, is_new: bool, now_s: float) -> TaskView:
+        planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {
             copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= HEARD_S
         }
@@ -132,10 +155,24 @@ class Outlook:
         lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self._policy.replace_after_s
-        return TaskView(name, heard, lag, is_new and not lag, waits)
+        lost = losses.find(
+            planned,
+            plan.lost.get(name, {}),
+            lambda copy: now_s - self._well_s(name, copy),
+            lambda copy: copy in heard and heard[copy].state is CopyState.FAILED,
+        )
+        return TaskView(name, heard, lag, is_new and not lag, waits, lost)
+
+    def _well_s(self, name: TaskKey, copy: CopyName) -> float:
+        """When a copy was last well; it has as long from when it was planned, and from when its node came."""
+        return max(
+            self._progress.well_s(name, copy),
+            self._planned_s[name, copy],
+            self._came_s.get(copy.node, self._began_s),
+        )
 
     def _copy(self, name: TaskKey, copy: HeardCopy, now_s: float) -> CopyView:
-        _, nearer_s = self._nearest.get((name, copy.copy), (0.0, copy.heard_s))
+        nearer_s = self._progress.nearer_s(name, copy.copy)
         return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
 
     def _lag(self, name: TaskKey, copies: list[tuple[str, CopyStatus]]) -> dict[str, int]:

@@ -81,6 +81,9 @@ def _node(
     }
     if drain is not None and drain.refusal:
         found["refused"] = drain.refusal
+    lost = sum(name in nodes for nodes in plan.lost.values())
+    if lost:
+        found["lost"] = lost
     if plan.is_drained(name) and copies:
         waits = [text for task, _ in copies for text in _waits(plan, task, name, shown[task])]
         found["waits"] = waits[:_WAITS_MAX]

@@ -38,6 +38,18 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class LostCopy:
+    """A copy that was lost, and is made elsewhere: its node gets none of the task until it is started again.
+
+    incarnation: of the node then.
+    has_failed: whether it failed by an error of the task, which other copies may meet too.
+    """
+
+    incarnation: int
+    has_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What the leader writes.
 
@@ -47,6 +59,7 @@ class Plan:
     cause: a digest of what the target was computed for; the target is kept until that changes.
     drains: by node, what became of the order to empty it.
     wanted: how many copies each task is to have.
+    lost: by task, the nodes that have lost their copy.
     """
 
     epoch: int = 0
@@ -55,6 +68,7 @@ class Plan:
     cause: str = ""
     drains: Mapping[str, Drain] = field(default_factory=dict)
     wanted: int = 0
+    lost: Mapping[TaskKey, Mapping[str, LostCopy]] = field(default_factory=dict)
 
     def is_drained(self, node: str) -> bool:
         """Whether a node is being emptied, or is empty for this reason."""

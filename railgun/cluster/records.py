@@ -2,14 +2,14 @@
 FORMAT.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.plan import Copies, Drain, Plan, PlannedCopy
+from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.reports import OfTask
 
 VERSION: Final = 1
@@ -86,6 +86,7 @@ class _PlanHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="plan"):
 class _PlannedPartition(msgspec.Struct, kw_only=True):
     copies: list[tuple[str, int, str, bool]]
     target: list[tuple[str, int]] = []
+    lost: dict[str, tuple[int, bool]] = {}
 
 
 class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks"):
@@ -125,14 +126,18 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
     """
     groups: dict[tuple[str, int, str], dict[int, _PlannedPartition]] = {}
     changed = set()
+    parts = ((plan.copies, before.copies), (plan.target, before.target), (plan.lost, before.lost))
     for name, copies in plan.copies.items():
         target = plan.target.get(name, ())
         group = name.stream, name.created, name.partitioner
         groups.setdefault(group, {})[name.partition] = _PlannedPartition(
             copies=[(*each.copy, each.folder, each.is_going) for each in copies],
             target=[(copy.node, copy.unit) for copy in target],
+            lost={
+                node: (lost.incarnation, lost.has_failed) for node, lost in plan.lost.get(name, {}).items()
+            },
         )
-        if copies != before.copies.get(name) or target != before.target.get(name):
+        if any(each.get(name) != of.get(name) for each, of in parts):
             changed.add(group)
     changed |= {(name.stream, name.created, name.partitioner) for name in before.copies} - set(groups)
     records = []
@@ -184,7 +189,13 @@ class PlanReader:
             for node, drain in planned.drains.items()
         }
         self.plan = Plan(
-            planned.epoch, dict(self._copies()), dict(self._target()), planned.cause, drains, planned.wanted
+            planned.epoch,
+            dict(self._copies()),
+            dict(self._target()),
+            planned.cause,
+            drains,
+            planned.wanted,
+            dict(self._lost()),
         )
         self.incarnation = planned.incarnation
         return True
@@ -202,6 +213,11 @@ class PlanReader:
     def _target(self) -> Iterator[tuple[TaskKey, tuple[CopyName, ...]]]:
         for name, planned in self._partitions():
             yield name, tuple(CopyName(*copy) for copy in planned.target)
+
+    def _lost(self) -> Iterator[tuple[TaskKey, Mapping[str, LostCopy]]]:
+        for name, planned in self._partitions():
+            if planned.lost:
+                yield name, {node: LostCopy(*lost) for node, lost in planned.lost.items()}
 
     def _partitions(self) -> Iterator[tuple[TaskKey, _PlannedPartition]]:
         for group, tasks in self._tasks.items():

@@ -22,7 +22,8 @@ from railgun.cluster.view import ClusterView, TaskView
 
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
-    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies), plan
+    lost = {task.task: task.lost for task in view.tasks if task.lost}
+    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies, lost=lost), plan
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
@@ -45,7 +46,7 @@ def _cause(view: ClusterView) -> str:
         )
         for each in view.nodes
     )
-    tasks = sorted((task.task, sorted(task.barred)) for task in view.tasks)
+    tasks = sorted((task.task, sorted(task.lost)) for task in view.tasks)
     return hashlib.blake2b(repr((nodes, view.copies, tasks)).encode(), digest_size=16).hexdigest()
 
 
@@ -56,7 +57,7 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
         present = [
             each.copy for each in plan.copies.get(task.task, ()) if folders.get(each.copy.node) == each.folder
         ]
-        tasks.append(TaskCopies(task.task, present, task.lag, task.barred))
+        tasks.append(TaskCopies(task.task, present, task.lag, frozenset(task.lost)))
     assigned = assign((each.node for each in view.nodes), tasks, view.copies)
     return {task: tuple(copies) for task, copies in assigned.items()}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.plan import LostCopy
 from railgun.cluster.records import DrainOrder
 
 
@@ -40,7 +41,7 @@ class TaskView:
     lag: how many records each node that lists data of the task has to catch up, by the node's name.
     is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
     waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
-    barred: nodes that had a copy and lost it.
+    lost: the nodes that have lost their copy of it, and may not have one.
     """
 
     task: TaskKey
@@ -48,7 +49,7 @@ class TaskView:
     lag: Mapping[str, int] = field(default_factory=dict)
     is_new: bool = False
     waits: bool = False
-    barred: frozenset[str] = frozenset()
+    lost: Mapping[str, LostCopy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ def what_if(
     """
     changed = _changed(change, with_drains(view, plan))
     tasks = [
-        TaskCopies(task.task, [each.copy for each in plan.copies.get(task.task, ())], task.lag, task.barred)
+        TaskCopies(
+            task.task, [each.copy for each in plan.copies.get(task.task, ())], task.lag, frozenset(task.lost)
+        )
         for task in view.tasks
     ]
     target = assign(changed.nodes, tasks, changed.copies)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.drains import decided
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.overview import overview
-from railgun.cluster.plan import Drain, Plan, PlannedCopy
+from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
 from railgun.cluster.view import ClusterView, NodeView, TaskView
@@ -81,6 +82,17 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     # What was heard long ago is not heard now.
     late = overview(_outlook(PLAN, states), PLAN, None, [ONE], 20.0)
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
+
+
+def test_copies_that_were_lost_are_counted() -> None:
+    plan = replace(PLAN, lost={ONE: {"node-c": LostCopy(1, True)}, OTHER: {"node-c": LostCopy(1, False)}})
+    shown = overview(_outlook(plan, STATES), plan, "node-a", [OTHER, ONE], 10.0)
+    assert {node["name"]: node.get("lost") for node in shown["nodes"]} == {
+        "node-a": None,
+        "node-b": None,
+        "node-c": 2,
+    }
+    assert "WARNING: node-c has lost its copy of 2 tasks" in as_text(shown)
 
 
 def test_a_drain_says_what_it_waits_for() -> None:

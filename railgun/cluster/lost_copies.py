@@ -1,0 +1,54 @@
+"""Finds copies that are lost though their nodes live, so that they are made elsewhere."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from railgun.cluster.copies import CopyName
+from railgun.cluster.plan import Copies, LostCopy
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What decides whether copies are lost.
+
+    incarnations: of each node that said something.
+    alive: the nodes that live.
+    able: the nodes that could have another copy of some task now.
+    after_s: a copy is lost that has been neither able to answer nor advancing for this many seconds.
+    """
+
+    incarnations: Mapping[str, int]
+    alive: Collection[str]
+    able: Collection[str]
+    after_s: float
+
+    def find(
+        self,
+        planned: Copies,
+        before: Mapping[str, LostCopy],
+        ill_s: Callable[[CopyName], float],
+        has_failed: Callable[[CopyName], bool],
+    ) -> dict[str, LostCopy]:
+        """Return the nodes that have lost their copy of a task.
+
+        A loss is forgotten when its node is started again. A copy that nobody else could have is not lost. Of copies
+        that failed by an error of the task only one is: the others would follow it from node to node.
+
+        planned: the task's copies in the present plan.
+        before: the losses that the present plan names.
+        ill_s: for how many seconds a copy has been neither able to answer nor advancing.
+        has_failed: whether a copy was stopped for an error of its task.
+        """
+        lost = {
+            node: each for node, each in before.items() if self.incarnations.get(node) == each.incarnation
+        }
+        nodes = {each.copy.node for each in planned}
+        for each in planned:
+            copy, node = each.copy, each.copy.node
+            if each.is_going or node in lost or node not in self.alive or ill_s(copy) <= self.after_s:
+                continue
+            failed = has_failed(copy)
+            wanders = failed and any(other.has_failed for other in lost.values())
+            if not wanders and set(self.able) - nodes - set(lost):
+                lost[node] = LostCopy(self.incarnations.get(node, 0), failed)
+        return lost

@@ -1,0 +1,87 @@
+"""Follows how copies and units do, from their reports. Times are seconds of the monotonic clock."""
+
+import math
+from collections.abc import Iterable
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
+from railgun.cluster.reports import CopyStatus, UnitReport
+
+# A unit that began this many times within `Progress.unsteady_s` is unsteady, until it has lived for so long.
+_BEGINNINGS, _STEADY_S = 3, 600.0
+# Where no report was heard for this long, the reader was away, or the broker: nobody could be heard.
+_DEAF_S = 5.0
+
+
+class Progress:
+    """One thread uses it.
+
+    unsteady_s: see `unsteady`.
+    """
+
+    def __init__(self, unsteady_s: float) -> None:
+        self._unsteady_s = unsteady_s
+        # By copy: the history that it has, the nearest that it came with that, and when.
+        self._nearest: dict[tuple[TaskKey, CopyName], tuple[str, float, float]] = {}
+        self._caught_up_s: dict[tuple[TaskKey, CopyName], float] = {}
+        self._generations: dict[CopyName, int] = {}
+        self._began_s: dict[CopyName, list[float]] = {}
+        self._heard_s: dict[str, float] = {}
+        self._last_s = -math.inf
+        self._deaf_until_s = -math.inf
+
+    def hear(self, report: UnitReport, now_s: float) -> None:
+        """Take in a report."""
+        if now_s - self._last_s > _DEAF_S:
+            self._deaf_until_s = now_s
+        self._last_s = self._heard_s[report.node] = now_s
+        self._hear_generation(report.copy, report.generation, now_s)
+        for status in report.copies:
+            self._hear_copy(report.copy, status, now_s)
+
+    def keep(self, copies: Iterable[tuple[TaskKey, CopyName]]) -> None:
+        """Forget all copies but these."""
+        kept = set(copies)
+        self._nearest = {copy: each for copy, each in self._nearest.items() if copy in kept}
+        self._caught_up_s = {copy: each for copy, each in self._caught_up_s.items() if copy in kept}
+
+    def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
+        """Return when a copy was last heard nearer to the end of its log, or to that of a fill; -infinity if never."""
+        return self._nearest.get((task, copy), ("", 0.0, -math.inf))[2]
+
+    def well_s(self, task: TaskKey, copy: CopyName) -> float:
+        """Return when a copy was last heard nearer, or able to answer. While nobody could be heard all were well."""
+        caught_up_s = self._caught_up_s.get((task, copy), -math.inf)
+        return max(self.nearer_s(task, copy), caught_up_s, self._deaf_until_s)
+
+    def is_heard(self, node: str, now_s: float) -> bool:
+        """Whether a unit of a node was heard just now."""
+        return now_s - self._heard_s.get(node, -math.inf) <= _DEAF_S
+
+    def unsteady(self, now_s: float) -> list[CopyName]:
+        """Return the units that began three times within `unsteady_s`, and have not lived for 10 minutes since."""
+        return [
+            unit
+            for unit, times in self._began_s.items()
+            if len(times) == _BEGINNINGS
+            and times[-1] - times[0] <= self._unsteady_s
+            and now_s - times[-1] < _STEADY_S
+        ]
+
+    def _hear_generation(self, unit: CopyName, generation: int, now_s: float) -> None:
+        known = self._generations.get(unit)
+        if known is not None and generation <= known:
+            return
+        self._generations[unit] = generation
+        if known is not None:
+            self._began_s[unit] = [*self._began_s.get(unit, []), now_s][-_BEGINNINGS:]
+
+    def _hear_copy(self, copy: CopyName, status: CopyStatus, now_s: float) -> None:
+        key = status.task, copy
+        reached = status.position + sum(status.filled.values())
+        history, nearest, _ = self._nearest.get(key, (status.history, -1.0, 0.0))
+        # With another history a copy reads its log from the beginning.
+        if reached > nearest or status.history != history:
+            self._nearest[key] = status.history, reached, now_s
+        if status.state.is_caught_up:
+            self._caught_up_s[key] = now_s

@@ -1,0 +1,175 @@
+"""Copies that are lost though their nodes live are made elsewhere, as long as that could help."""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
+from railgun.cluster.records import NodeRecord
+from railgun.cluster.reports import encode_report
+from railgun.cluster.steps import next_plan
+from tests.cluster.some_reports import TASK, report, status
+
+NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
+NODES = ("node-1", "node-2", "node-3", "node-4")
+COPIES = tuple(CopyName(node, 0) for node in NODES)
+AFTER_S = 300.0
+
+
+class Cluster:
+    """Four nodes with a unit each; the first two have the copies of one task. A second of it is a step."""
+
+    def __init__(self) -> None:
+        self.outlook = Outlook(ClusterPolicy(copies=2, replace_after_s=AFTER_S), 0.0)
+        for node in NODES:
+            self.begin(node, 1)
+        self.now_s, self.generations = 0.0, dict.fromkeys(NODES, 1)
+        self.plan = Plan(
+            1,
+            {NAME: tuple(PlannedCopy(copy, copy.node) for copy in COPIES[:2])},
+            {NAME: COPIES[:2]},
+            wanted=2,
+        )
+        self.live(NODES)
+
+    def begin(self, node: str, incarnation: int) -> None:
+        record = NodeRecord(name=node, folder=node, incarnation=incarnation, host="h", units=1, release="0")
+        self.outlook.hear_said(record, 0.0)
+
+    def live(self, nodes: Iterable[str]) -> None:
+        self.outlook.hear_members(nodes, self.now_s)
+
+    def say(self, node: str, **of_copy: object) -> None:
+        copies = [status(**of_copy)] if of_copy else []
+        made = report(*copies, node=node, generation=self.generations[node])
+        self.outlook.hear_report(encode_report(made), self.now_s)
+
+    def pass_s(self, seconds: int, of_copies: Mapping[str, Mapping[str, object]]) -> None:
+        """Every node reports in each second, those that are named with their copies; and the leader plans."""
+        for _ in range(seconds):
+            self.now_s += 1
+            for node in NODES:
+                self.say(node, **of_copies.get(node, {}))
+            self.step()
+
+    def step(self) -> None:
+        self.plan = next_plan(self.plan, self.outlook.view({NAME: False}, self.plan, self.now_s))
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted(each.copy.node for each in self.plan.copies[NAME])
+
+    @property
+    def lost(self) -> Mapping[str, LostCopy]:
+        return self.plan.lost.get(NAME, {})
+
+
+WELL = {"state": CopyState.ANSWERING, "position": 9, "replied": 9, "end": 9}
+SILENT = {**WELL, "state": CopyState.SILENT}
+FAILED = {**WELL, "state": CopyState.FAILED, "failure": "its files are damaged"}
+BEHIND = {**WELL, "state": CopyState.BEHIND, "position": 3}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster()
+    made.pass_s(3, {"node-1": WELL, "node-2": SILENT})
+    assert made.nodes == ["node-1", "node-2"]
+    return made
+
+
+@pytest.mark.parametrize("ill", [FAILED, BEHIND, {}])
+def test_a_copy_that_is_lost_is_made_on_another_node(cluster: Cluster, ill: Mapping[str, object]) -> None:
+    cluster.pass_s(295, {"node-1": WELL, "node-2": ill})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    cluster.pass_s(20, {"node-1": WELL, "node-2": ill})
+    assert cluster.lost == {"node-2": LostCopy(1, ill is FAILED)}
+    assert cluster.nodes == ["node-1", "node-2", "node-3"]
+    cluster.pass_s(5, {"node-1": WELL, "node-2": ill, "node-3": SILENT})
+    assert cluster.nodes == ["node-1", "node-3"]
+
+
+def test_one_that_gets_nearer_is_not_lost(cluster: Cluster) -> None:
+    for position in range(10, 18):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": {**BEHIND, "position": position}})
+    assert cluster.lost == {}
+    # Behind another history it begins anew.
+    for position in range(8):
+        again = {**BEHIND, "position": position, "history": "h"}
+        cluster.pass_s(200, {"node-1": WELL, "node-2": again})
+    assert cluster.lost == {}
+    for filled in range(1, 9):
+        cluster.pass_s(
+            200,
+            {
+                "node-1": WELL,
+                "node-2": {**BEHIND, "position": 7, "history": "h", "filled": {"m": filled / 10}},
+            },
+        )
+    assert cluster.lost == {}
+
+
+def test_without_a_node_that_could_have_it_a_copy_is_not_lost(cluster: Cluster) -> None:
+    cluster.live(NODES[:2])
+    cluster.pass_s(700, {"node-1": WELL, "node-2": FAILED})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    cluster.live(NODES[:3])
+    cluster.pass_s(2, {"node-1": WELL, "node-2": FAILED})
+    assert "node-3" in cluster.nodes
+
+
+def test_an_error_of_the_task_does_not_wander(cluster: Cluster) -> None:
+    cluster.pass_s(305, {"node-1": FAILED, "node-2": FAILED})
+    (first,) = cluster.lost
+    assert first == "node-1"
+    cluster.pass_s(2_000, {"node-1": FAILED, "node-2": FAILED, "node-3": FAILED, "node-4": FAILED})
+    assert list(cluster.lost) == ["node-1"]
+    assert "node-4" not in cluster.nodes
+
+
+def test_a_loss_is_forgotten_when_the_node_is_started_again(cluster: Cluster) -> None:
+    cluster.pass_s(320, {"node-1": WELL, "node-2": FAILED})
+    cluster.pass_s(5, {"node-1": WELL, "node-3": SILENT})
+    assert list(cluster.lost) == ["node-2"]
+    cluster.begin("node-2", 2)
+    cluster.pass_s(5, {"node-1": WELL, "node-3": SILENT})
+    assert cluster.lost == {}
+    # There is no reason to move anything back.
+    assert cluster.nodes == ["node-1", "node-3"]
+
+
+def test_while_the_broker_is_away_nothing_is_lost(cluster: Cluster) -> None:
+    cluster.now_s += 3 * AFTER_S
+    for node, copy in (("node-3", {}), ("node-1", WELL)):
+        cluster.say(node, **copy)
+        cluster.step()
+    assert cluster.lost == {}
+    cluster.pass_s(3, {"node-1": WELL, "node-2": SILENT})
+    assert cluster.lost == {}
+
+
+def test_a_node_that_comes_back_has_time_to_open_its_copies(cluster: Cluster) -> None:
+    cluster.live(["node-1", "node-3", "node-4"])
+    cluster.pass_s(290, {"node-1": WELL})
+    cluster.live(NODES)
+    cluster.pass_s(200, {"node-1": WELL})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+
+
+def test_a_unit_that_begins_again_and_again_is_preferred_to_none(cluster: Cluster) -> None:
+    assert cluster.plan.copies[NAME][0].copy == COPIES[0]
+    for _ in range(2):
+        cluster.generations["node-1"] += 1
+        cluster.pass_s(60, {"node-1": WELL, "node-2": SILENT})
+        assert cluster.plan.copies[NAME][0].copy == COPIES[0]
+    cluster.generations["node-1"] += 1
+    cluster.pass_s(3, {"node-1": WELL, "node-2": SILENT})
+    assert [each.copy for each in cluster.plan.copies[NAME]] == [COPIES[1], COPIES[0]]
+    # It is forgiven after ten minutes, and what answers stays where it is.
+    cluster.pass_s(650, {"node-1": SILENT, "node-2": WELL})
+    view = cluster.outlook.view({NAME: False}, cluster.plan, cluster.now_s)
+    assert not any(each.node.unsteady for each in view.nodes)
+    assert cluster.plan.copies[NAME][0].copy == COPIES[1]
