@@ -18,6 +18,7 @@ class Timing:
     stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
+    deaf_s: a unit whose own reports are written and have not come back for this long cannot hear others.
     warm_wait_s: a metric begins to answer at the latest this long after the answering copy has filled it, even if other
         copies still fill it.
     """
@@ -26,6 +27,7 @@ class Timing:
     patience_s: float = 3.0
     ahead_s: float = 0.2
     leave_s: float = 10.0
+    deaf_s: float = 15.0
     warm_wait_s: float = 600.0
 
     @property
@@ -55,6 +57,8 @@ class Hearing:
         self._looked_s = self._began_s = self._returned_s = now_s
         self._complete_s = math.inf
         self._interval_s = 0.0
+        # Since when a report has been acknowledged that has not come back.
+        self._missing_since_s = math.inf
 
     def write(self, now_s: float, interval_s: float) -> int:
         """Return the number of a report that is being written.
@@ -66,9 +70,20 @@ class Hearing:
         self._written.append((self._number, now_s))
         return self._number
 
+    def acknowledge(self, number: int, now_s: float) -> None:
+        """Note that a report of this unit is in the log, so that it has to come back."""
+        if self._written and self._written[0][0] <= number:
+            self._missing_since_s = min(self._missing_since_s, now_s)
+
+    def is_deaf(self, now_s: float) -> bool:
+        """Whether the unit's own reports do not come back, though they are in the log: so others cannot be heard."""
+        is_looking = now_s - self._looked_s <= self._timing.pause_s
+        return is_looking and now_s - self._missing_since_s > self._timing.deaf_s
+
     def read(self, number: int, now_s: float) -> None:
         """Note that a report of this unit has been read."""
         self.look(now_s)
+        self._missing_since_s = math.inf
         while self._written and self._written[0][0] <= number:
             written_s = self._written.popleft()[1]
             self._returned_s = now_s
@@ -87,6 +102,7 @@ class Hearing:
         """
         if now_s - self._looked_s > self._timing.pause_s:
             self._began_s, self._complete_s = now_s, math.inf
+            self._missing_since_s = math.inf
         self._looked_s = now_s
 
     def is_complete(self, now_s: float) -> bool:

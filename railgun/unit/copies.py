@@ -11,6 +11,7 @@ from railgun.cluster.plan import Plan
 from railgun.cluster.records import PlanReader, RecordError
 from railgun.cluster.reports import ReportError, UnitReport, decode_report
 from railgun.host.task_host import TaskHost
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.report_reader import Heard
@@ -60,6 +61,10 @@ class UnitCopies:
         """Return the number of a report that the unit writes now. interval_s: the next one follows within this time."""
         return self._hearing.write(self._clock.now(), interval_s)
 
+    def acknowledge(self, number: int) -> None:
+        """Note that a report of this unit is in the log."""
+        self._hearing.acknowledge(number, self._clock.now())
+
     def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         """Take in the plan for this unit: its tasks, each with all its copies in order of preference.
 
@@ -92,12 +97,21 @@ class UnitCopies:
         self._answering.pop(key, None)
 
     def decide(self, hosts: Iterable[TaskHost]) -> None:
-        """Take in what was heard, and set for each host whether it answers. The unit calls this in every round."""
+        """Take in what was heard, and set for each host whether it answers. The unit calls this in every round.
+
+        Raises TransportUnavailableError if the unit's own reports do not come back.
+        """
         for heard in self._drain():
             self._hearing.look(heard.at_s)
             for fetched in heard.fetched:
                 self._take(fetched, heard.at_s)
         now_s = self._clock.now()
+        if self._hearing.is_deaf(now_s):
+            raise TransportUnavailableError(
+                self._name.node,
+                f"what this unit reports has not come back for {self._timing.deaf_s:g} s: it hears no other unit",
+                "It is started again",
+            )
         for host in hosts:
             copy = self._answering.get(host.place.key)
             if copy is None or not host.is_running:

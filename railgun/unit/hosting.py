@@ -72,10 +72,11 @@ class TaskReplies:
             notes.stages["waiting"].add(max(0.0, waited_s))
 
     def replied(self, position: int) -> int:
+        self._sending.retry()
         return self._outstanding.replied(position)
 
     def wait(self, before_offset: int) -> None:
-        self._outstanding.wait(before_offset, ACKNOWLEDGE_TIMEOUT_S)
+        self._outstanding.wait(before_offset, ACKNOWLEDGE_TIMEOUT_S, self._sending.retry)
 
     def give_up(self, at_s: float = -math.inf) -> None:
         self._outstanding.give_up(at_s)

@@ -3,6 +3,7 @@
 import math
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
@@ -40,14 +41,20 @@ class Outstanding:
                 self._sent.popleft()
         return min(processed, self._sent[0][0]) if self._sent else processed
 
-    def wait(self, before_offset: int, timeout_s: float) -> None:
-        """Return when the replies to records before an offset are acknowledged. Raises TransportError."""
+    def wait(
+        self, before_offset: int, timeout_s: float, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """Return when the replies to records before an offset are acknowledged. Raises TransportError.
+
+        meanwhile: is called a few times a second while it waits.
+        """
         with self._lock:
             awaited = [future for first, future in self._sent if first < before_offset]
         for future in awaited:
             waited_s = 0.0
             while not _settled(future, _LOOK_S):
                 waited_s += _LOOK_S
+                meanwhile()
                 if waited_s > timeout_s or self._clock.now() >= self._given_up_s:
                     raise TransportUnavailableError(
                         self._place, "replies are not acknowledged", "Check the broker; then start again"

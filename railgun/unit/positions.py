@@ -52,6 +52,7 @@ class Positions:
         self._reported: list[CopyStatus] | None = None
         self._looked_s = self._written_s = self._changed_s = -math.inf
         self._promised_s = 0.0
+        self._number = 0
         self._sent: Future[list[int]] | None = None
 
     def note(self, hosts: Iterable[TaskHost]) -> None:
@@ -67,6 +68,7 @@ class Positions:
             if not self._sent.done():
                 return
             self._sent.result()
+            self._copies.acknowledge(self._number)
         copies = [self._status(host, last=False) for host in hosts]
         if copies != self._reported:
             self._changed_s = time_s
@@ -98,11 +100,12 @@ class Positions:
         self._written_s = time_s = self._clock.now()
         is_moving = time_s - self._changed_s < _MOVING_S
         self._promised_s = self._interval_s if is_moving else self._idle_s
+        number = self._copies.write(self._promised_s)
         report = UnitReport(
             node=self._name.node,
             unit=self._name.unit,
             generation=self._generation,
-            number=self._copies.write(self._promised_s),
+            number=number,
             interval_ms=max(1, round(self._promised_s * 1000)),
             copies=copies,
         )
@@ -111,7 +114,7 @@ class Positions:
             self._sent = self._transport.submit([Entry(self._where, records, [unit_key(*self._name)])])
         except TransportFullError:
             return
-        self._reported = copies
+        self._reported, self._number = copies, number
 
     def _status(self, host: TaskHost, *, last: bool) -> CopyStatus:
         state = self._copies.state(host)

@@ -4,24 +4,23 @@ dead-letter topic.
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
-from railgun.messaging.errors import TopicExistsError, TopicMissingError, TransportFullError
+from railgun.messaging.errors import TopicExistsError, TransportFullError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.figures import UnitFigures
+from railgun.unit.held_replies import HeldReplies, Sent
 from railgun.unit.outstanding import Outstanding
 from railgun.wire.records import Records
 
 _FULL_S = 0.002
-# After this time the unit tries again to send to a front-end whose topic was missing.
-_ABSENT_S = 5.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -44,7 +43,7 @@ class Sending:
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
         self._transport, self._topics, self._clock = transport, topics, clock
-        self._absent_until: dict[int, float] = {}
+        self._held = HeldReplies(lambda entry: transport.submit([entry]), self._gone, clock)
         self.figures = UnitFigures()
 
     def answer(
@@ -57,18 +56,17 @@ class Sending:
         """
         acknowledged = self.figures.stream(stream).stages["reply"]
         for front_end, record in records:
-            if self._absent_until and self._is_absent(front_end):
-                self.figures.dropped += 1
-                continue
             started_s = perf_counter()
-            try:
-                where = TopicPartition(self._topics.replies(front_end), 0)
-                sent = self._submit(outstanding, first, Entry(where, Records.of([record])))
-                sent.add_done_callback(partial(_note, acknowledged, started_s))
-                self.figures.replies += 1
-            except TopicMissingError:
-                self.figures.dropped += 1
-                self._absent_until[front_end] = self._clock.now() + _ABSENT_S
+            where = TopicPartition(self._topics.replies(front_end), 0)
+            entry = Entry(where, Records.of([record]))
+            sent = self._when_there_is_room(partial(self._held.send, front_end, entry))
+            outstanding.add(first, sent)
+            sent.add_done_callback(partial(_note, acknowledged, started_s))
+            self.figures.replies += 1
+
+    def retry(self) -> None:
+        """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
+        self._held.retry()
 
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
@@ -98,23 +96,19 @@ class Sending:
             letters[0].reason,
         )
         records = Records.of([letter.record for letter in letters])
-        self._submit(outstanding, letters[0].offset, Entry(TopicPartition(topic, 0), records, None, headers))
+        entry = Entry(TopicPartition(topic, 0), records, None, headers)
+        sent = self._when_there_is_room(lambda: self._transport.submit([entry]))
+        outstanding.add(letters[0].offset, sent)
 
-    def _submit(self, outstanding: Outstanding, first: int, entry: Entry) -> Future[list[int]]:
+    def _when_there_is_room(self, send: Callable[[], Sent]) -> Sent:
         while True:
             try:
-                sent = self._transport.submit([entry])
-                outstanding.add(first, sent)
-                return sent
+                return send()
             except TransportFullError:
                 self._clock.sleep(_FULL_S)
 
-    def _is_absent(self, front_end: int) -> bool:
-        until = self._absent_until.get(front_end, 0.0)
-        if until and self._clock.now() > until:
-            del self._absent_until[front_end]
-            return False
-        return until > 0
+    def _gone(self, replies: int) -> None:
+        self.figures.dropped += replies
 
 
 def _note(stage: Buckets, started_s: float, sent: Future[list[int]]) -> None:

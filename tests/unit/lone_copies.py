@@ -16,6 +16,9 @@ class LoneCopies:
     def write(self, interval_s: float) -> int:
         return 1
 
+    def acknowledge(self, number: int) -> None:
+        """Nobody listens."""
+
     def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         """The plan makes no difference."""
 

@@ -1,0 +1,127 @@
+"""Keeps replies to front-ends whose topic is not there. The broker that is asked may not know yet of a topic that was
+just made; so a front-end counts as gone only when its topic has been missing for a while.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from railgun.messaging.errors import TopicMissingError, TransportFullError, TransportUnavailableError
+from railgun.messaging.transport import Entry
+from railgun.unit.clock import CLOCK, Clock
+
+GONE_S = 3.0
+_RETRY_S = 0.3
+# What is held for all front-ends together. Beyond this the ones that were missing first count as gone.
+_LIMIT_BYTES = 64 << 20
+
+Sent = Future[list[int]]
+
+
+@dataclass
+class _Missing:
+    """A front-end without a topic.
+
+    since_s: when that was first said.
+    held: what is to be sent, in order, with the futures that tell of it.
+    """
+
+    since_s: float
+    held: list[tuple[Entry, Sent]] = field(default_factory=list)
+    size_bytes: int = 0
+
+
+class HeldReplies:
+    """Any thread may call every method.
+
+    submit: sends an entry, as `Transport.submit` does.
+    gone: called with the number of replies that were given up with a front-end.
+    """
+
+    def __init__(
+        self, submit: Callable[[Entry], Sent], gone: Callable[[int], object], clock: Clock = CLOCK
+    ) -> None:
+        self._submit, self._gone, self._clock = submit, gone, clock
+        self._lock = threading.Lock()
+        self._missing: dict[int, _Missing] = {}
+        self._tried_s = 0.0
+
+    def __len__(self) -> int:
+        """For how many front-ends replies are held."""
+        return len(self._missing)
+
+    def send(self, front_end: int, entry: Entry) -> Sent:
+        """Send a reply, or hold it behind those that are held for the front-end.
+
+        Returns a future that fails with TopicMissingError if the front-end is gone. Raises TransportError.
+        """
+        with self._lock:
+            missing = self._missing.get(front_end)
+            if missing is None:
+                try:
+                    return self._submit(entry)
+                except TopicMissingError:
+                    missing = self._missing[front_end] = _Missing(self._clock.now())
+            future: Sent = Future()
+            missing.held.append((entry, future))
+            missing.size_bytes += entry.records.size_bytes
+            self._keep_within_limit()
+            return future
+
+    def retry(self) -> None:
+        """Send what is held to front-ends whose topics are there by now, and give up those that are gone.
+
+        Asks the broker a few times a second at most. Raises TransportError, but not if the broker is away.
+        """
+        if not self._missing:
+            return
+        with self._lock:
+            now_s = self._clock.now()
+            if now_s - self._tried_s < _RETRY_S:
+                return
+            self._tried_s = now_s
+            for front_end, missing in list(self._missing.items()):
+                try:
+                    self._send_held(missing)
+                except TopicMissingError:
+                    if now_s - missing.since_s >= GONE_S:
+                        self._give_up(front_end)
+                except TransportUnavailableError:
+                    # Nobody says that the topic is missing.
+                    missing.since_s = now_s
+                except TransportFullError:
+                    continue
+                else:
+                    del self._missing[front_end]
+
+    def _send_held(self, missing: _Missing) -> None:
+        while missing.held:
+            entry, future = missing.held[0]
+            sent = self._submit(entry)
+            sent.add_done_callback(lambda done, future=future: _pass_on(done, future))  # type: ignore[misc]
+            missing.held.pop(0)
+            missing.size_bytes -= entry.records.size_bytes
+
+    def _keep_within_limit(self) -> None:
+        for front_end in self._oldest():
+            if sum(each.size_bytes for each in self._missing.values()) <= _LIMIT_BYTES:
+                return
+            self._give_up(front_end)
+
+    def _oldest(self) -> Iterator[int]:
+        yield from sorted(self._missing, key=lambda front_end: self._missing[front_end].since_s)
+
+    def _give_up(self, front_end: int) -> None:
+        held = self._missing.pop(front_end).held
+        self._gone(len(held))
+        for entry, future in held:
+            future.set_exception(TopicMissingError(str(entry.where)))
+
+
+def _pass_on(done: Sent, future: Sent) -> None:
+    error = done.exception()
+    if error is None:
+        future.set_result(done.result())
+    else:
+        future.set_exception(error)
