@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from railgun.catalog.definitions import parse_definitions
-from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.registry import evolution
 from railgun.spark.backfill.cluster import BackfillOfCluster
@@ -27,6 +26,7 @@ from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, 
 from tests.engine.test_history import EVENTS, definitions, rows
 from tests.spark.test_deepening_cluster import BEGIN, NOW, SETTINGS, scored, target, wanted
 from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.equal_copies import check_equal
 from tests.unit.fixed_plan import FixedPlan
 from tests.unit.local_units import LocalUnit, awaited, quick_settings
 
@@ -79,21 +79,6 @@ def held(units: list[LocalUnit]) -> list[list[str]]:
     return [[host.task.history for host in unit.loop.hosts.values()] for unit in units]
 
 
-def check_equal(kafka: str, prefix: str, nodes: list[Path]) -> None:
-    """The copies have equal data where all have come to the end of their logs; the newest copies are made for this."""
-    with running(kafka, prefix, nodes) as units:
-
-        def positions() -> list[dict[TaskKey, int]]:
-            return [{key: host.position for key, host in unit.loop.hosts.items()} for unit in units]
-
-        awaited(lambda: all(each == positions()[0] for each in positions()))
-        for unit in units:
-            unit.halt()
-        digests = [{key: host.task.digest() for key, host in unit.loop.hosts.items()} for unit in units]
-    assert len(digests[0]) == 3
-    assert all(each == digests[0] for each in digests)
-
-
 @pytest.mark.timeout(600)
 def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
     prefix, made, two = f"n{uuid.uuid4().hex[:12]}", target, nodes[:2]
@@ -117,7 +102,8 @@ def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
             "installed",
             "installed.json",
         ]
-        check_equal(kafka, prefix, nodes)
+        with running(kafka, prefix, nodes) as units:
+            check_equal(units, 3)
         # The next one takes the place of the first, which is kept.
         with running(kafka, prefix, two) as units:
             again = job.plan()
@@ -127,7 +113,8 @@ def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
         kept = tmp_path / "shared" / "s" / "installed"
         assert {path.name for path in kept.iterdir()} == {plan.history, again.history}
         shutil.rmtree(nodes[2] / "tasks")
-        check_equal(kafka, prefix, nodes)
+        with running(kafka, prefix, nodes) as units:
+            check_equal(units, 3)
     finally:
         player.close()
     assert new == wanted(tmp_path / "new", through_the_log(history_rows(), accepted_rows(own)), after)
@@ -151,7 +138,8 @@ def test_history_before_the_first_event(kafka: str, tmp_path: Path, nodes: list[
             awaited(lambda: held(units) == [[plan.history] * 3] * 2)
         with running(kafka, prefix, two):
             new += scored(player, rows(EVENTS + 100, 50))
-        check_equal(kafka, prefix, nodes)
+        with running(kafka, prefix, nodes) as units:
+            check_equal(units, 3)
     finally:
         player.close()
     order = test_history.history_rows()

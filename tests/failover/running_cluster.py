@@ -1,0 +1,296 @@
+"""A cluster of nodes as processes on a real broker, with events that go on whatever happens to the nodes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.messaging.kafka.membership import members_of
+from tests.forked import ROOT
+from tests.halting import halt
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.proc import children, units
+from tests.strategies.case import STREAM
+from tests.unit.cluster_player import ClusterPlayer
+from tests.unit.equal_copies import check_equal
+from tests.unit.fixed_plan import FixedPlan
+from tests.unit.local_units import SMALL, LocalUnit, quick_settings
+from tests.unit.processes import DEFINITIONS
+
+TASKS = 4
+"""Of the stream in DEFINITIONS."""
+# So often events are sent, whether those before are answered or not.
+_TICK_S = 0.05
+# Whatever has happened, everything is answered, and all copies are there, after this time.
+_HEALED_S = 90.0
+
+_CONFIG = """
+[cluster]
+broker = "{broker}"
+topic_prefix = "{prefix}"
+node_name = "{name}"
+session_timeout_s = "6s"
+[engine]
+checkpoint_interval_s = 0.5
+memory_limit_bytes = "256MiB"
+"""
+
+
+class Node:
+    """A node as a process, with a data folder of its own."""
+
+    def __init__(self, folder: Path, name: str, broker: str, prefix: str, unit_count: int) -> None:
+        folder.mkdir()
+        self.name, self.data, self._units = name, folder / "data", unit_count
+        self._config, self._log = folder / "railgun.toml", folder / "log"
+        self._config.write_text(_CONFIG.format(broker=broker, prefix=prefix, name=name), encoding="utf-8")
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "railgun", "node", "--units", str(self._units)]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--data", str(self.data), "--config", str(self._config)], stderr=log, cwd=ROOT
+            )
+
+    @property
+    def pids(self) -> list[int]:
+        """All processes of the node, its own first."""
+        return [self.process.pid, *children(self.process.pid)]
+
+    def unit(self, number: int) -> int | None:
+        """The process of a unit; None while it is started again."""
+        with suppress(FileNotFoundError):
+            found = units(self.process.pid)
+            return found[number] if number < len(found) else None
+        return None
+
+    def kill(self) -> None:
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(120)
+
+
+class RunningCluster:
+    """Nodes, and a player that sends events at a steady rate.
+
+    seed: of the events. rate_per_s: of events.
+    """
+
+    def __init__(
+        self, broker: str, folder: Path, seed: int, nodes: int, unit_count: int = 1, rate_per_s: int = 100
+    ) -> None:
+        self._broker, self._folder, self._seed, self._rate_per_s = broker, folder, seed, rate_per_s
+        self.prefix = f"f{uuid.uuid4().hex[:12]}"
+        self.player = ClusterPlayer(broker, self.prefix)
+        self.player.apply(DEFINITIONS)
+        self.sent = 0
+        self.nodes = {
+            name: Node(folder / name, name, broker, self.prefix, unit_count)
+            for name in (f"node-{number + 1}" for number in range(nodes))
+        }
+        try:
+            self.drive_until(self.is_whole)
+        except BaseException:
+            self.close()
+            raise
+
+    # --- load --------------------------------------------------------------------------------------
+
+    def event(self, number: int) -> dict[str, Any]:
+        """The event of a number: some are late, some come again, some share a time."""
+        chance = random.Random(self._seed * 1_000_003 + number)
+        late_ms = chance.choice((0, 0, 0, 0, 0, 0, 0, 0, 0, 9_000))
+        return {
+            "id": number - 1 if number and chance.random() < 0.03 else number,
+            "ts": 1_700_000_000_000 + 10 * (number - number % 3) - late_ms,
+            "card": f"c{chance.randrange(40)}",
+            "shop": chance.randrange(15),
+            "x": chance.randrange(1_000) / 8,
+        }
+
+    def drive(self, seconds: float) -> None:
+        """Send events for a while, and take the replies that come."""
+        until_s = time.monotonic() + seconds
+        self._drive(lambda: time.monotonic() >= until_s)
+
+    def drive_until(self, condition: Callable[[], bool], within_s: float = _HEALED_S) -> None:
+        """Send events until something is so."""
+        until_s = time.monotonic() + within_s
+
+        def is_over() -> bool:
+            assert time.monotonic() < until_s, f"not so after {within_s:g} s: {condition.__name__}"
+            return condition()
+
+        self._drive(is_over)
+
+    def _drive(self, is_over: Callable[[], bool]) -> None:
+        due_s = time.monotonic()
+        while not is_over():
+            for _ in range(max(1, round(self._rate_per_s * _TICK_S))):
+                self.player.score(self.event(self.sent))
+                self.sent += 1
+            self.player.flush()
+            self.player.front_end.collect()
+            due_s += _TICK_S
+            time.sleep(max(0.0, due_s - time.monotonic()))
+
+    def await_answers(self, within_s: float = 30.0) -> None:
+        """Wait until everything that was sent is answered."""
+        self.player.front_end.await_all(within_s)
+
+    # --- what is seen ------------------------------------------------------------------------------
+
+    def states(self) -> dict[tuple[str, int], dict[CopyName, CopyState]]:
+        """By task, the states of its copies."""
+        self.player.positions.read()
+        return {
+            (heard.status.partitioner, heard.status.partition): {
+                copy.copy: copy.status.state for copy in self.player.positions.copies(heard.status.task)
+            }
+            for heard in self.player.positions.newest.values()
+        }
+
+    def is_whole(self) -> bool:
+        """Whether each task has a copy that answers, one that is silent, and no other that is heard."""
+        states = self.states()
+        wanted = [CopyState.ANSWERING, CopyState.SILENT]
+        return len(states) == TASKS and all(
+            sorted(state for state in copies.values() if state is not CopyState.CLOSED) == wanted
+            for copies in states.values()
+        )
+
+    def leader(self) -> str | None:
+        """The node that leads."""
+        return members_of(quick_settings(self._broker), self.player.registry.topics.nodes).leader
+
+    # --- checks ------------------------------------------------------------------------------------
+
+    def check_replies(self) -> None:
+        """Everything is answered, and equal to the oracle's."""
+        model, got = Oracle(DEFINITIONS).streams[STREAM], self.player.replies()
+        assert len(got) == self.sent
+        for number, reply in enumerate(got):
+            found = differences(model.score(self.event(number)), reply)
+            assert not found, f"event {number}: {found}"
+
+    def check_quiet(self, seconds: float) -> None:
+        """While nothing happens nothing is answered twice, and nobody else answers."""
+        self.await_answers()
+        states, repeats = self.states(), self.player.front_end.repeats
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            self.player.front_end.collect()
+            assert self.states() == states
+        assert self.player.front_end.repeats == repeats
+
+    def check_copies(self) -> None:
+        """Stop all nodes, in order; then their copies have equal data."""
+        codes = [node.stop() for node in self.nodes.values()]
+        assert codes == [0] * len(codes)
+        order = [CopyName(name, 0) for name in self.nodes]
+        with ExitStack() as stack:
+            opened = []
+            for name in self.nodes:
+                unit = LocalUnit(
+                    self._broker,
+                    self.prefix,
+                    self._folder / name / "data",
+                    0,
+                    1,
+                    SMALL,
+                    node=name,
+                    assignments=FixedPlan(order),
+                )
+                stack.callback(unit.stop)
+                opened.append(unit)
+            check_equal(opened, TASKS)
+
+    def close(self) -> None:
+        """End what still runs."""
+        for node in self.nodes.values():
+            if node.process.poll() is None:
+                for pid in node.pids:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
+                node.kill()
+        self.player.close()
+
+
+class Faults:
+    """Does something to a node under load, waits until others answer for it, and brings it back."""
+
+    def __init__(self, cluster: RunningCluster, chance: random.Random) -> None:
+        self._cluster, self._chance = cluster, chance
+        self.kinds: dict[str, Callable[[Node], None]] = {
+            "unit killed": self._unit_killed,
+            "node killed": self._node_killed,
+            "unit halted": self._unit_halted,
+            "node halted": self._node_halted,
+            "node stopped": self._node_stopped,
+        }
+
+    def one(self, kind: str) -> None:
+        """One fault: of the leader's node every third time."""
+        names = list(self._cluster.nodes)
+        leader = self._cluster.leader()
+        name = leader if leader in names and self._chance.random() < 0.33 else self._chance.choice(names)
+        self._cluster.drive(self._chance.uniform(0.2, 1.0))
+        self.kinds[kind](self._cluster.nodes[name])
+        self._cluster.drive_until(self._cluster.is_whole)
+
+    def _unit_killed(self, node: Node) -> None:
+        pid = node.unit(0)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        self._away()
+
+    def _node_killed(self, node: Node) -> None:
+        node.kill()
+        self._away()
+        node.start()
+
+    def _unit_halted(self, node: Node) -> None:
+        pid = node.unit(0)
+        assert pid is not None
+        self._halted([pid])
+
+    def _node_halted(self, node: Node) -> None:
+        self._halted(node.pids)
+
+    def _node_stopped(self, node: Node) -> None:
+        assert node.stop() == 0
+        self._away()
+        node.start()
+
+    def _away(self) -> None:
+        """Others answer everything meanwhile."""
+        self._cluster.drive(self._chance.uniform(1.0, 3.0))
+        self._cluster.await_answers()
+
+    def _halted(self, pids: Iterable[int]) -> None:
+        """For longer than the session, so that it is not a member any more when it comes back."""
+        halted = list(pids)
+        for pid in halted:
+            halt(pid)
+        try:
+            self._cluster.drive(8.0)
+            self._cluster.await_answers()
+        finally:
+            for pid in halted:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
