@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -84,6 +84,9 @@ bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3
 
 bench-e2e: kernels  ## how fast everything together is on a local broker, by topics and by HTTP: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.e2e --runs $(RUNS) --scale $(SCALE)
+
+bench-failover: kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.failover --runs $(RUNS) --scale $(SCALE)
 
 bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02

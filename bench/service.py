@@ -25,7 +25,8 @@ class Service:
     """Started by `start` over `folder`, as often as is wanted; `stop` and `kill` end it.
 
     definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".  broker: its log is
-    Kafka there, its topics begin with `prefix`, and a node of one unit runs beside it.
+    Kafka there, its topics begin with `prefix`, and a node of one unit runs beside it.  role: "serve", or "frontend"
+    for a front-end without a node.
     """
 
     def __init__(
@@ -35,8 +36,9 @@ class Service:
         durability: str,
         broker: str | None = None,
         prefix: str = "railgun",
+        role: str = "serve",
     ) -> None:
-        self._folder, self._broker = folder, broker
+        self._folder, self._broker, self._role = folder, broker, role
         self._environment = {
             **os.environ,
             "RAILGUN_ENGINE__DURABILITY": durability,
@@ -80,7 +82,8 @@ class Service:
     def start(self) -> float:
         """Start it; the seconds until it is ready, Python's own start included. Raises ChildFailedError."""
         self.port = _free_port(self.host)
-        command = [sys.executable, "-m", "railgun", "serve", "--data", str(self._folder / "data")]
+        command = [sys.executable, "-m", "railgun", self._role]
+        command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
         command += [] if self._broker is None else ["--broker", self._broker]
         begun_s = time.perf_counter()

@@ -1,0 +1,139 @@
+"""A cluster of this machine: a broker, nodes as processes, and a front-end that is started when they are ready."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.children import ChildFailedError
+from bench.kafka import running_broker
+from bench.service import Service
+
+_WHOLE_S, _STOP_S, _LOOK_S = 180.0, 120.0, 0.1
+
+
+class NodeProcess:
+    """A node of one unit; its folder outlives it."""
+
+    def __init__(self, name: str, folder: Path, broker: str) -> None:
+        self.name, self._folder, self._broker = name, folder, broker
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; it is ready when the cluster is whole."""
+        environment = {
+            **os.environ,
+            "RAILGUN_CLUSTER__NODE_NAME": self.name,
+            "RAILGUN_ENGINE__MEMORY_LIMIT_BYTES": "512MiB",
+        }
+        command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--broker", self._broker]
+        with self._folder.joinpath(f"{self.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--data", str(self._folder / self.name)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def _family(self) -> list[psutil.Process]:
+        assert self._process is not None
+        node = psutil.Process(self._process.pid)
+        return [node, *node.children(recursive=True)]
+
+    def unit(self) -> psutil.Process:
+        """The process of its unit. Raises ChildFailedError."""
+        for process in self._family():
+            if "railgun.unit" in process.cmdline():
+                return process
+        raise ChildFailedError(f"{self.name}: there is no unit")
+
+    def kill_unit(self) -> None:
+        """End its unit at once; the node starts it again."""
+        self.unit().kill()
+
+    def kill(self) -> None:
+        """End all its processes at once."""
+        if self._process is not None:
+            for process in self._family():
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """End it as an operator would. Raises ChildFailedError where it does not end well."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait(_STOP_S)
+        self._process = None
+        if code:
+            raise ChildFailedError(f"{self.name}: code {code}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCluster:
+    """nodes: by name. service: the front-end."""
+
+    nodes: dict[str, NodeProcess]
+    service: Service
+
+    def seen(self) -> dict[str, Any]:
+        """The cluster as the front-end sees it."""
+        found: dict[str, Any] = self.service.ask("GET", "/v1/cluster")
+        return found
+
+    def await_whole(self) -> None:
+        """Wait until each task has an answering and a silent copy. Raises ChildFailedError."""
+        self.await_seen(_is_whole, "not all copies are there")
+
+    def await_seen(self, is_so: Callable[[dict[str, Any]], bool], otherwise: str) -> None:
+        """Wait until something is so of the cluster. Raises ChildFailedError."""
+        until_s = time.monotonic() + _WHOLE_S
+        while not is_so(seen := self.seen()):
+            if time.monotonic() > until_s:
+                raise ChildFailedError(f"{otherwise} after {_WHOLE_S:g} s: {seen}")
+            time.sleep(_LOOK_S)
+
+    def answering(self) -> list[str]:
+        """The node that answers, of each task."""
+        return [
+            copy["node"]
+            for task in self.seen()["tasks"]
+            for copy in task["copies"]
+            if copy["state"] == "answering"
+        ]
+
+
+def _is_whole(seen: dict[str, Any]) -> bool:
+    copies = [sorted(str(copy["state"]) for copy in task["copies"]) for task in seen["tasks"]]
+    return bool(copies) and all(states == ["answering", "silent"] for states in copies) and not seen["moves"]
+
+
+@contextmanager
+def node_cluster(definitions: str, names: Sequence[str]) -> Iterator[NodeCluster]:
+    """A cluster on clean folders, whole."""
+    with (
+        running_broker() as broker,
+        tempfile.TemporaryDirectory(prefix="railgun-bench-nodes-") as folder,
+        ExitStack() as stack,
+    ):
+        nodes = {name: NodeProcess(name, Path(folder), broker) for name in names}
+        for node in nodes.values():
+            stack.callback(node.kill)
+            node.start()
+        service = stack.enter_context(Service(Path(folder), definitions, "os", broker, role="frontend"))
+        service.start()
+        cluster = NodeCluster(nodes, service)
+        cluster.await_whole()
+        yield cluster
+        service.stop()
