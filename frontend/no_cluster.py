@@ -19,5 +19,8 @@ class NoCluster:
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
         raise refusal(409, _SAID)
 
+    async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
+        raise refusal(409, _SAID)
+
     async def undrain(self, node: str) -> dict[str, Any]:
         raise refusal(409, _SAID)

@@ -87,3 +87,18 @@ class Drain(BaseModel):
     """How a node is emptied."""
 
     fewer_copies: bool = Field(False, description="let tasks have fewer copies where too few nodes are left")
+
+
+class OneTask(BaseModel):
+    """Names a task."""
+
+    stream: str
+    partitioner: str
+    partition: int
+
+
+class AcceptedCut(OneTask):
+    """What a task goes on without."""
+
+    offset: int = Field(description="the first record of its log that was lost")
+    records: int = Field(description="how many records were answered and are lost")

@@ -4,13 +4,15 @@ from typing import Any
 
 from fastapi import Depends, Request
 
-from frontend.cluster.models import Cluster, ClusterNode, Consequences, Drain
+from frontend.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import refusal
 from frontend.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
 from frontend.scoring.backend import Backend
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
+
+_PARTITION_MAX = 2**31 - 1
 
 
 def cluster(backend: Backend) -> dict[str, PageHandler]:
@@ -51,7 +53,26 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
         """Use a node again that was to be emptied."""
         return await backend.undrain(node)
 
+    @page(response_model=AcceptedCut, openapi_extra=body_of(OneTask), dependencies=[Depends(no_parameters)])
+    async def accept_cut(request: Request) -> dict[str, Any]:
+        """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
+
+        409 where no copy has found such a loss.
+        """
+        return await backend.accept_cut(*checked(_one_task, await read_json(request)))
+
     return page.by_name
+
+
+def _one_task(body: object) -> tuple[str, str, int]:
+    table = Table(body, (), ("stream", "partitioner", "partition"))
+    for key in ("stream", "partitioner", "partition"):
+        table.required(key, "a part of the task's name")
+    return (
+        table.text("stream") or "",
+        table.text("partitioner") or "",
+        table.integer("partition", 0, 0, _PARTITION_MAX),
+    )
 
 
 def _fewer_copies(body: object) -> bool:

@@ -39,6 +39,7 @@ ROUTES = Routes((
     Route("GET",    "/v1/cluster/plan",                       "what_if",           ServedBy.PAGES),
     Route("POST",   "/v1/cluster/nodes/{node}/drain",         "drain",             ServedBy.PAGES),
     Route("POST",   "/v1/cluster/nodes/{node}/undrain",       "undrain",           ServedBy.PAGES),
+    Route("POST",   "/v1/cluster/accept-cut",                 "accept_cut",        ServedBy.PAGES),
     Route("GET",    "/openapi.json",                          "openapi",           ServedBy.PAGES),
     Route("GET",    "/docs",                                  "docs",              ServedBy.PAGES),
     Route("POST",   "/v1/streams/{stream}/events",            "score",             ServedBy.EVENTS),

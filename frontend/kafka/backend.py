@@ -22,6 +22,7 @@ from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.unanswered import UnansweredTasks, listed
+from frontend.kafka.weak_topics import WeakTopics
 from frontend.problems import refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
@@ -96,6 +97,7 @@ class _Parts:
     unanswered: UnansweredTasks
     inputs: Inputs
     replies: RecordedReplies
+    weak_topics: WeakTopics
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take over what is done."""
@@ -186,7 +188,18 @@ class KafkaBackend(InThread, NoLiveBackfill):
             self._open = opening.pop_all()
         replies = RecordedReplies(transport, registry.topics, intakes)
         state = ClusterState(transport, cluster.kafka, registry.topics, positions.reports)
-        return _Parts(registry, follower, exchange, intakes, positions, state, unanswered, inputs, replies)
+        return _Parts(
+            registry,
+            follower,
+            exchange,
+            intakes,
+            positions,
+            state,
+            unanswered,
+            inputs,
+            replies,
+            WeakTopics(transport),
+        )
 
     def _inputs(
         self, transport: KafkaTransport, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
@@ -353,6 +366,20 @@ class KafkaBackend(InThread, NoLiveBackfill):
     async def undrain(self, node: str) -> dict[str, Any]:
         return await self._call(lambda parts: parts.cluster.order(node, _tasks(parts), is_on=False))
 
+    async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
+        named = stream, partitioner, partition
+
+        def accept(parts: _Parts) -> dict[str, Any]:
+            tasks = _tasks(parts)
+            task = next(
+                (each for each in tasks if (each.stream, each.partitioner, each.partition) == named), None
+            )
+            if task is None:
+                raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")
+            return parts.cluster.accept_cut(task)
+
+        return await self._call(accept)
+
     async def close(self) -> None:
         if not self._standing.failed:
             self._standing = STOPPING
@@ -399,6 +426,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
                 parts.unanswered.tasks(),
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
+                {} if self._wait.reason is not None else parts.weak_topics.among(_logs(parts)),
             ),
             "streams": streams,
         }
@@ -443,6 +471,11 @@ class KafkaBackend(InThread, NoLiveBackfill):
             return await self._changes.make(change)
         except EngineError as error:
             raise as_problem(error) from error
+
+
+def _logs(parts: _Parts) -> set[str]:
+    topics = parts.registry.topics
+    return {topics.tasks(task.stream, task.partitioner) for task in _tasks(parts)}
 
 
 def _tasks(parts: _Parts) -> list[TaskKey]:

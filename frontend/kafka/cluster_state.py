@@ -3,21 +3,30 @@
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from frontend.problems import refusal
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.outlook import ClusterPolicy, Outlook
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import DrainOrder, PlanReader, RecordError, decode_said, encode_said
+from railgun.cluster.records import (
+    AcceptedCut,
+    DrainOrder,
+    PlanReader,
+    RecordError,
+    decode_said,
+    encode_said,
+)
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.what_if import WhatIfError, what_if
 from railgun.language.errors import nearest
-from railgun.messaging.kafka.membership import members_of
+from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.later_epoch import first_of_later_epoch
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.cluster_topics import make_topics
@@ -37,7 +46,8 @@ class ClusterState:
     def __init__(
         self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, reports: ReportTable
     ) -> None:
-        self._transport, self._kafka, self._topics = transport, kafka, topics
+        self._transport, self._topics = transport, topics
+        self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
         self._outlook = Outlook(policy, time.monotonic(), reports)
@@ -85,7 +95,7 @@ class ClusterState:
             )
             if is_on or (given is not None and given.is_on):
                 self._send(order)
-        self._await_decision(order)
+        self._await(lambda plan: _is_decided(plan, order))
         drain = self._reader.plan.drains.get(node)
         if drain is not None and drain.refusal:
             self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
@@ -93,17 +103,53 @@ class ClusterState:
         nodes: list[dict[str, Any]] = self.overview(tasks)["nodes"]
         return next((each for each in nodes if each["name"] == node), {"name": node, "state": "away"})
 
+    def accept_cut(self, task: TaskKey) -> dict[str, Any]:
+        """Have a task go on without the records that its log has lost, and return which these are.
+
+        Raises ProblemError.
+        """
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
+        with self._lock:
+            self._refresh()
+            point = self._lost(task)
+            offset, epoch = first_of_later_epoch(self._transport, where, point.epoch)
+            cut = Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
+            self._send(
+                AcceptedCut(**task._asdict(), offset=cut.offset, leader_epoch=cut.leader_epoch),
+            )
+        self._await(lambda plan: plan.cuts.get(task) == cut)
+        return {
+            "stream": task.stream,
+            "partitioner": task.partitioner,
+            "partition": task.partition,
+            "offset": cut.offset,
+            "records": point.offset - cut.offset,
+        }
+
+    def _lost(self, task: TaskKey) -> LogPoint:
+        """Return the last point that a copy has found missing in its log, and that nobody has accepted."""
+        accepted = self._reader.plan.cuts.get(task)
+        found = [
+            LogPoint(*copy.status.lost) for copy in self._outlook.reports.copies(task) if copy.status.lost
+        ]
+        points = [point for point in found if accepted is None or not accepted.has_lost(point)]
+        if not points:
+            raise refusal(
+                409, f"no copy of {task} has found that its log has lost records: there is nothing to accept"
+            )
+        return max(points, key=lambda point: (point.epoch, point.offset))
+
     @property
     def _nodes(self) -> TopicPartition:
         return TopicPartition(self._topics.nodes, 0)
 
-    def _send(self, order: DrainOrder) -> None:
+    def _send(self, order: DrainOrder | AcceptedCut) -> None:
         entry = Entry(self._nodes, Records.of([encode_said(order)]), [order.key])
         self._transport.submit([entry]).result()
 
-    def _await_decision(self, order: DrainOrder) -> None:
+    def _await(self, is_decided: Callable[[Plan], bool]) -> None:
         until_s = time.monotonic() + _DECIDED_S
-        while not _is_decided(self._reader.plan, order):
+        while not is_decided(self._reader.plan):
             if time.monotonic() > until_s:
                 raise refusal(
                     503,
@@ -135,7 +181,7 @@ class ClusterState:
                 for record in fetched.values():
                     self._take(record, now_s, is_plan=where == assignment)
                 self._offsets[where] = fetched.next_offset
-        members = members_of(self._kafka, self._topics.nodes)
+        members = self._members.now()
         self._leader = members.leader
         self._outlook.hear_members(members.names, now_s)
 

@@ -21,7 +21,8 @@ from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.cluster_topics import POSITIONS
 from railgun.registry.topics import Topics
 
 
@@ -30,11 +31,13 @@ def at_a_glance(
     unanswered: Sequence[TaskKey],
     waiting: PendingTable,
     log_retention_ms: int | None,
+    weak_topics: Mapping[str, str],
 ) -> dict[str, Any]:
     """What `Positions.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
     for.
 
     log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
+    weak_topics: topics of which one broker's loss could lose records, each with the reason.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     units: dict[str, set[int]] = {}
@@ -48,6 +51,7 @@ def at_a_glance(
         "lag": sum(task["lag"] for task in tasks),
         "unreadable_records": sum(task["unreadable_records"] for task in tasks),
         "log_retention_ms": log_retention_ms,
+        "weak_topics": dict(weak_topics),
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
     }
@@ -86,7 +90,7 @@ class Positions:
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
-        transport.create_topic(topics.positions, 1, TopicSettings(is_compacted=True))
+        transport.create_topic(topics.positions, 1, POSITIONS)
         self._position, self._begun_at = (
             transport.start_offset(*self._where),
             transport.end_offset(*self._where),

@@ -135,5 +135,8 @@ class Backend(Protocol):
     async def undrain(self, node: str) -> dict[str, Any]:
         """Use a node again; how it stands."""
 
+    async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
+        """Have a task go on without records that its log has lost; which these are. A 409 says why that is refused."""
+
     async def close(self) -> None:
         """Stop, after what was taken is durable and a checkpoint; harmless when done already."""

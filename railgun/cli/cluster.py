@@ -11,7 +11,7 @@ from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
 from railgun.cli.wording import counted, size_text, table_lines
 
-_PLAN = "plan"
+_PLAN, _ACCEPT_CUT = "plan", "accept-cut"
 
 
 def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
@@ -103,7 +103,16 @@ def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun cluster`."""
-    parser.add_argument("what", nargs="?", choices=[_PLAN], help="what a change would move; needs --what-if")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=[_PLAN, _ACCEPT_CUT],
+        help="plan: what a change would move; needs --what-if. accept-cut: have a task go on without records that the "
+        "broker has lost; needs its name",
+    )
+    parser.add_argument(
+        "task", nargs="?", metavar="TASK", help="STREAM/PARTITIONER/PARTITION, for accept-cut"
+    )
     parser.add_argument(
         "--what-if", metavar="CHANGE", help="remove=NODE, add=NUMBER or copies=NUMBER; nothing is changed"
     )
@@ -116,12 +125,18 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print it. Raises ClientError and UsageError."""
     from railgun.client.client import Client, url_from
 
-    is_plan = arguments.what == _PLAN
+    is_plan, is_cut = arguments.what == _PLAN, arguments.what == _ACCEPT_CUT
     if is_plan != (arguments.what_if is not None):
         raise UsageError(
             "write it as railgun cluster plan --what-if remove=NODE, add=NUMBER or copies=NUMBER"
         )
+    if is_cut != (arguments.task is not None):
+        raise UsageError("write it as railgun cluster accept-cut STREAM/PARTITIONER/PARTITION")
     with Client(url_from(arguments.url)) as client:
+        if is_cut:
+            accepted = client.accept_cut(*_parts_of(arguments.task))
+            print(json.dumps(accepted, indent=2) if arguments.json else _accepted(accepted))
+            return 0
         found = client.what_if(arguments.what_if) if is_plan else client.cluster()
     if arguments.json:
         print(json.dumps(found, indent=2))
@@ -131,6 +146,23 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _parts_of(task: str) -> tuple[str, str, int]:
+    stream, _, rest = task.partition("/")
+    partitioner, _, partition = rest.rpartition("/")
+    if not (stream and partitioner and partition.isdecimal()):
+        raise UsageError(
+            f"{task!r} names no task; write it as STREAM/PARTITIONER/PARTITION, as --tasks shows it"
+        )
+    return stream, partitioner, int(partition)
+
+
+def _accepted(cut: Mapping[str, Any]) -> str:
+    return (
+        f"{_name(cut)} goes on from offset {cut['offset']:,} of its log, without "
+        f"{counted(cut['records'], 'record')} that had been answered; copies that had processed them are made anew"
+    )
+
+
 CLUSTER = Command(
     name="cluster",
     summary="show a cluster's nodes and copies, or what a change would move",
@@ -138,11 +170,17 @@ CLUSTER = Command(
         "Show the nodes of a cluster: how they stand, and how many copies of tasks they have. An active copy\n"
         "answers events; others follow, and one of them answers if it does not. `railgun cluster plan\n"
         "--what-if` shows what would be moved if a node were removed, nodes were added, or each task had\n"
-        "another number of copies.\n\n"
+        "another number of copies. `railgun cluster accept-cut TASK` has a task go on whose log has lost\n"
+        "records at its end, by a loss of power of a broker or an unclean election; its copies say so and\n"
+        "stop. Answers to the lost records were given, and later answers do not count them.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped."
     ),
-    example="railgun cluster --tasks\n  railgun cluster plan --what-if remove=node-2",
+    example=(
+        "railgun cluster --tasks\n"
+        "  railgun cluster plan --what-if remove=node-2\n"
+        "  railgun cluster accept-cut payments/card/0"
+    ),
     configure=configure,
     execute=execute,
 )

@@ -60,7 +60,15 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
         parts.append(
             f"WARNING: logs are kept for {kept}: a task that loses its folder cannot be rebuilt wholly"
         )
+    if cluster.get("weak_topics"):
+        parts.append(_weak(cluster["weak_topics"]))
     return f"cluster: {'; '.join(parts)}"
+
+
+def _weak(topics: Mapping[str, str]) -> str:
+    first, why = next(iter(topics.items()))
+    more = f" and {len(topics) - 1:,} more" if len(topics) > 1 else ""
+    return f"WARNING: the loss of one broker could lose events that were answered: {first}{more}, as {why}"
 
 
 def _unanswered(tasks: Sequence[Mapping[str, Any]]) -> str:

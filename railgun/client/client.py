@@ -123,6 +123,11 @@ class Client:
         """Have a node used again; how it stands."""
         return _table(self._json("POST", f"{_node(node)}/undrain"))
 
+    def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
+        """Have a task go on without records that its log has lost; which these are."""
+        task = {"stream": stream, "partitioner": partitioner, "partition": partition}
+        return _table(self._json("POST", "/v1/cluster/accept-cut", task))
+
     def create_stream(self, definition: Mapping[str, Any]) -> None:
         """Register a stream."""
         self._json("POST", "/v1/streams", definition)

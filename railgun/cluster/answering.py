@@ -13,7 +13,7 @@ Two rules see to it that no reply is lost, whoever begins when:
 import math
 from collections.abc import Iterator, Sequence
 
-from railgun.cluster.copies import START, CopyName, CopyReport, CopyState
+from railgun.cluster.copies import START, CopyName, CopyReport, CopyState, Cut, LogPoint
 from railgun.cluster.hearing import Hearing, Timing
 
 
@@ -54,12 +54,20 @@ class Answering:
 
     copy: the name of this copy.
     order: the copies of the task that are planned, in the order of preference.
+    cut: what the task's log has lost, if that was accepted: the limit does not count the lost records.
     limit: a silent copy stops here.
     is_answering: what was decided last.
     """
 
-    def __init__(self, copy: CopyName, order: Sequence[CopyName], timing: Timing, hearing: Hearing) -> None:
-        self._copy, self._order = copy, list(order)
+    def __init__(
+        self,
+        copy: CopyName,
+        order: Sequence[CopyName],
+        timing: Timing,
+        hearing: Hearing,
+        cut: Cut | None = None,
+    ) -> None:
+        self._copy, self._order, self.cut = copy, list(order), cut
         self._timing, self._hearing = timing, hearing
         self._others: dict[CopyName, _Other] = {}
         self._end = 0
@@ -77,7 +85,10 @@ class Answering:
 
     def hear(self, report: CopyReport, now_s: float) -> None:
         """Take in a report of any copy of the task, in the order in which they were written."""
-        self.limit = max(self.limit, report.replied)
+        replied = report.replied
+        if self.cut is not None and self.cut.has_lost(replied):
+            replied = LogPoint(self.cut.offset)
+        self.limit = max(self.limit, replied)
         self._end = max(self._end, report.end)
         if report.copy == self._copy:
             return

@@ -54,6 +54,22 @@ START = LogPoint(0)
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """A loss of records at the end of a log that somebody has accepted.
+
+    offset: the first record that was lost.
+    leader_epoch: records from the offset on, of earlier epochs than this, are lost.
+    """
+
+    offset: int
+    leader_epoch: int
+
+    def has_lost(self, point: LogPoint) -> bool:
+        """Whether records before a point are lost."""
+        return point.offset > self.offset and point.epoch < self.leader_epoch
+
+
+@dataclass(frozen=True, slots=True)
 class CopyReport:
     """What a copy reports of itself.
 

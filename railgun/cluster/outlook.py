@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Plan
 from railgun.cluster.progress import Progress
-from railgun.cluster.records import DrainOrder, NodeRecord
+from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Said
 from railgun.cluster.report_table import HeardCopy, ReportTable
 from railgun.cluster.reports import CopyStatus
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
@@ -41,6 +41,7 @@ class Outlook:
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
+    cuts: by task, the loss of records of its log that was accepted last.
     reports: the newest report of each copy; those of somebody else who reads them, or its own.
     """
 
@@ -51,15 +52,19 @@ class Outlook:
         self._left_s: dict[str, float] = {}
         self.members: set[str] = set()
         self.orders: dict[str, DrainOrder] = {}
+        self.cuts: dict[TaskKey, Cut] = {}
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
         self._came_s: dict[str, float] = {}
         self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
-    def hear_said(self, record: NodeRecord | DrainOrder, now_s: float) -> None:
+    def hear_said(self, record: Said, now_s: float) -> None:
         """Take in an order, or what a node says of itself. What an earlier run of it said is left out."""
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
+            return
+        if isinstance(record, AcceptedCut):
+            self.cuts[record.task] = Cut(record.offset, record.leader_epoch)
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
@@ -117,6 +122,7 @@ class Outlook:
             self._policy.copies if copies is None else copies,
             self._policy.moves_limit,
             self.orders,
+            self.cuts,
         )
 
     def _is_awaited(self, name: str, now_s: float) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Plan:
     drains: by node, what became of the order to empty it.
     wanted: how many copies each task is to have.
     lost: by task, the nodes that have lost their copy.
+    cuts: by task, the loss of records of its log that was accepted last.
     """
 
     epoch: int = 0
@@ -69,6 +70,17 @@ class Plan:
     drains: Mapping[str, Drain] = field(default_factory=dict)
     wanted: int = 0
     lost: Mapping[TaskKey, Mapping[str, LostCopy]] = field(default_factory=dict)
+    cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)
+
+    def most_copies_of_a_unit(self) -> int:
+        """Return how many copies a unit may hold once the node with most units is gone; 0 if it is the only node."""
+        units: dict[str, int] = {}
+        for copies in self.copies.values():
+            for each in copies:
+                units[each.copy.node] = max(units.get(each.copy.node, 0), each.copy.unit + 1)
+        left = sum(units.values()) - max(units.values(), default=0)
+        copies_of_all = len(self.copies) * min(self.wanted, len(units) - 1)
+        return -(-copies_of_all // left) if left else 0
 
     def is_drained(self, node: str) -> bool:
         """Whether a node is being emptied, or is empty for this reason."""

@@ -2,13 +2,13 @@
 FORMAT.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.reports import OfTask
 
@@ -68,6 +68,23 @@ class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
         return f"{self.node}/drain".encode()
 
 
+class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
+    """Somebody has accepted that the log of a task has lost records at its end. The keys are those of FORMAT.md."""
+
+    version: int = VERSION
+    offset: int
+    leader_epoch: int
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record. No node has it for a name."""
+        return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/cut".encode()
+
+
+Said = NodeRecord | DrainOrder | AcceptedCut
+"""What the records of the topic `nodes` say."""
+
+
 class _PlannedDrain(msgspec.Struct, kw_only=True):
     asked_ms: int
     fewer_copies: bool = False
@@ -87,6 +104,7 @@ class _PlannedPartition(msgspec.Struct, kw_only=True):
     copies: list[tuple[str, int, str, bool]]
     target: list[tuple[str, int]] = []
     lost: dict[str, tuple[int, bool]] = {}
+    cut: tuple[int, int] | None = None
 
 
 class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks"):
@@ -100,18 +118,16 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_said: Callable[[bytes], NodeRecord | DrainOrder] = msgspec.json.Decoder(
-    NodeRecord | DrainOrder
-).decode
+_decode_said: Callable[[bytes], Said] = msgspec.json.Decoder(Said).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
 
 
-def encode_said(said: NodeRecord | DrainOrder) -> bytes:
+def encode_said(said: Said) -> bytes:
     """Return the record of the topic `nodes`."""
     return _encode(said)
 
 
-def decode_said(record: bytes) -> NodeRecord | DrainOrder:
+def decode_said(record: bytes) -> Said:
     """Return what a record of the topic `nodes` says. Raises RecordError."""
     try:
         return _decode_said(record)
@@ -126,9 +142,14 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
     """
     groups: dict[tuple[str, int, str], dict[int, _PlannedPartition]] = {}
     changed = set()
-    parts = ((plan.copies, before.copies), (plan.target, before.target), (plan.lost, before.lost))
+    parts: Sequence[tuple[Mapping[TaskKey, object], Mapping[TaskKey, object]]] = (
+        (plan.copies, before.copies),
+        (plan.target, before.target),
+        (plan.lost, before.lost),
+        (plan.cuts, before.cuts),
+    )
     for name, copies in plan.copies.items():
-        target = plan.target.get(name, ())
+        target, cut = plan.target.get(name, ()), plan.cuts.get(name)
         group = name.stream, name.created, name.partitioner
         groups.setdefault(group, {})[name.partition] = _PlannedPartition(
             copies=[(*each.copy, each.folder, each.is_going) for each in copies],
@@ -136,6 +157,7 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
             lost={
                 node: (lost.incarnation, lost.has_failed) for node, lost in plan.lost.get(name, {}).items()
             },
+            cut=None if cut is None else (cut.offset, cut.leader_epoch),
         )
         if any(each.get(name) != of.get(name) for each, of in parts):
             changed.add(group)
@@ -196,6 +218,7 @@ class PlanReader:
             drains,
             planned.wanted,
             dict(self._lost()),
+            dict(self._cuts()),
         )
         self.incarnation = planned.incarnation
         return True
@@ -218,6 +241,11 @@ class PlanReader:
         for name, planned in self._partitions():
             if planned.lost:
                 yield name, {node: LostCopy(*lost) for node, lost in planned.lost.items()}
+
+    def _cuts(self) -> Iterator[tuple[TaskKey, Cut]]:
+        for name, planned in self._partitions():
+            if planned.cut is not None:
+                yield name, Cut(*planned.cut)
 
     def _partitions(self) -> Iterator[tuple[TaskKey, _PlannedPartition]]:
         for group, tasks in self._tasks.items():

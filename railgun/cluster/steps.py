@@ -23,7 +23,8 @@ from railgun.cluster.view import ClusterView, TaskView
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
-    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies, lost=lost), plan
+    cuts = {task.task: view.cuts[task.task] for task in view.tasks if task.task in view.cuts}
+    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies, lost=lost, cuts=cuts), plan
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:

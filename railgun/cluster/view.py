@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import LostCopy
 from railgun.cluster.records import DrainOrder
@@ -59,6 +59,7 @@ class ClusterView:
     copies: how many copies each task is to have.
     moves_limit: how many copies are made at once.
     orders: the newest order to each node.
+    cuts: by task, the loss of records of its log that was accepted last.
     """
 
     nodes: Sequence[NodeView]
@@ -66,3 +67,4 @@ class ClusterView:
     copies: int
     moves_limit: int
     orders: Mapping[str, DrainOrder] = field(default_factory=dict)
+    cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)

@@ -32,21 +32,28 @@ class MemoryShares:
 
     def __init__(self, settings: TaskSettings, limit_bytes: int) -> None:
         self._settings, self._free_bytes = settings, limit_bytes
+        self._tasks = 0
 
-    def take(self, tasks: int) -> TaskSettings:
+    def take(self, tasks: int, most: int = 0) -> TaskSettings:
         """Return the settings for each of `tasks` tasks that are about to be opened together, and reserve their
         memory.
+
+        most: how many tasks there may come to be, with those that are open. Those that may come are left a share.
         """
         settings = self._settings
-        share_bytes = max(0, self._free_bytes) * _SHARE // _OF // max(1, tasks)
+        sharing = max(1, tasks, most - self._tasks)
+        share_bytes = max(0, self._free_bytes) * _SHARE // _OF // sharing
         if share_bytes < cache_bytes(settings):
             settings = replace(settings, **_within(_caches(settings), share_bytes))
         self._free_bytes -= tasks * cache_bytes(settings)
+        self._tasks += tasks
         return settings
 
     def give_back(self, closed: Iterable[TaskSettings]) -> None:
         """Release the memory of tasks that were opened with these settings and are closed now."""
-        self._free_bytes += sum(map(cache_bytes, closed))
+        for settings in closed:
+            self._free_bytes += cache_bytes(settings)
+            self._tasks -= 1
 
 
 def _within(caches: dict[str, int], share_bytes: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import Cut
 from railgun.history.manifest import installed_folder
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
@@ -18,6 +19,7 @@ class Place:
 
     where: the topic and partition that is its log.
     history: the folder for history that is built for the task and not taken by all yet; it may not exist.
+    cut: what the log has lost, if that was accepted: a state that was made of it is made anew.
     """
 
     key: TaskKey
@@ -25,6 +27,7 @@ class Place:
     where: TopicPartition
     folder: Path
     history: Path
+    cut: Cut | None = None
 
     def built(self, history: str) -> Path:
         """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""

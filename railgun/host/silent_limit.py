@@ -16,7 +16,7 @@ def parted_at_limit(task: TaskProcessor, fetched: Fetched, limit: int) -> tuple[
     """Return what a silent copy may process now, and what it has to keep for later; None if that is nothing.
 
     What it may process has a `warm` record in no place but the first: the records before it may add the metric.
-    limit: the copy must not process records from this offset on.
+    limit: the offset from which on the copy must not process records.
     """
     now, later = fetched.parted(limit)
     row = _first_unfilled(task, now)

@@ -181,6 +181,7 @@ class TakeOver:
         # and keeps its own memory, which is newer.
         if successor.task.position == task.position:
             successor.task.inputs = task.inputs
+            successor.task.leader_epoch = task.leader_epoch
         self._moving = missing.history, task.position
         return successor.task
 

@@ -7,18 +7,20 @@ import logging
 from collections.abc import Callable, Sequence
 
 from railgun.catalog.changes import BeginDeepening
-from railgun.history.task_folder import current_folder
+from railgun.cluster.copies import LogPoint
 from railgun.host.accepted_events import AcceptedEventsExport
 from railgun.host.built_task import Offered
 from railgun.host.host_state import HostState
+from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.place import Place
+from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.start import StartProgress
 from railgun.host.take_over import TakeOver, check_history, take_history
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryMissingError, LogGapError
+from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
@@ -38,8 +40,9 @@ class TaskHost:
     lane: runs long operations.
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
-    limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records from this
-        offset on.
+    lost: a point that its log had and does not have any more, if that is why the task was stopped.
+    limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
+        this point.
     may_warm: the metrics for which it may write `warm` records; None: all.
     """
 
@@ -57,7 +60,8 @@ class TaskHost:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
         self.failure: str | None = None
-        self.limit: int | None = None
+        self.lost: LogPoint | None = None
+        self.limit: LogPoint | None = None
         self.may_warm: Sequence[str] | None = None
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
@@ -66,6 +70,7 @@ class TaskHost:
         self.export = AcceptedEventsExport(place, copy, lane)
         self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
+        self._epochs = LeaderEpochs(0, -1)
 
     # --- state -------------------------------------------------------------------------------------
 
@@ -115,6 +120,10 @@ class TaskHost:
         task that is closed or has failed too. Raises TransportError.
         """
         return self.sink.replied(self._handed_over)
+
+    def epoch_before(self, offset: int) -> int:
+        """Return the leader epoch of the record before an offset that was processed lately; -1 if it is not known."""
+        return self._epochs.before(offset)
 
     # --- opening and closing -----------------------------------------------------------------------
 
@@ -167,6 +176,8 @@ class TaskHost:
     def fail(self, error: Exception) -> None:
         """Stop the task for an error of its own."""
         self.failure = f"{type(error).__name__}: {error}"
+        if isinstance(error, LogCutError):
+            self.lost = LogPoint(error.position, error.leader_epoch)
         _log.error("%s is stopped: %s", self.place.identity, error)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
@@ -190,11 +201,13 @@ class TaskHost:
         if not len(fetched):
             return
         first, records = self.position, fetched.records
+        self._epochs.note(first, fetched.leader_epoch)
         try:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:
             self._go_on_with(missing)
             return
+        self.task.leader_epoch = fetched.leader_epoch
         self.sink.note(fetched, self.log.environment.now() - started_s)
         # Feed the successor too: reading the log a second time only for it would cost more.
         self.take_over.feed(records, first)
@@ -258,22 +271,14 @@ class TaskHost:
         )
 
     def _recover(self) -> None:
-        task = self.log.recover(
-            current_folder(self.place.folder), self.place.identity, self.settings, self.sink.wait
-        )
+        task = recovered(self.place, self.log, self.settings, self.sink.wait)
         self._ready_at = self.log.end
-        if task.position > self._ready_at:
-            reason = (
-                f"its state is at offset {task.position}, its log ends at {self._ready_at}; restore the whole folder "
-                "from one copy"
-            )
-            task.close()
-            raise LogGapError(str(self.place.identity), reason)
         self._run(task)
 
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
         self._trimmed_at = 0
+        self._epochs = LeaderEpochs(task.position, task.leader_epoch)
         task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:

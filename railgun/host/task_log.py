@@ -12,9 +12,9 @@ from railgun.host.start import StartProgress
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogGapError
+from railgun.task.errors import LogCutError, LogGapError
 from railgun.task.processor import TaskProcessor
-from railgun.task.recovery import open_task
+from railgun.task.recovery import CheckState, open_task
 from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
@@ -63,10 +63,15 @@ class TaskLog:
             first = fetched.next_offset
 
     def recover(
-        self, folder: Path, identity: TaskIdentity, settings: TaskSettings, sync_log: Callable[[int], None]
+        self,
+        folder: Path,
+        identity: TaskIdentity,
+        settings: TaskSettings,
+        sync_log: Callable[[int], None],
+        check_state: CheckState | None = None,
     ) -> TaskProcessor:
         """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
-        raises.
+        raises; LogCutError if the log does not continue the task's state.
         """
         return open_task(
             folder,
@@ -76,8 +81,30 @@ class TaskLog:
             settings,
             sync_log=sync_log,
             log_start=self.start,
+            check_state=check_state or self.check_continues,
             environment=self.environment,
         )
+
+    def check_continues(self, position: int, leader_epoch: int) -> None:
+        """Raise LogCutError if the log lacks records that a state was made of. Raises TransportError.
+
+        position: the offset of the record that the state needs next.
+        leader_epoch: of the record before it. Two records of one offset and one epoch have the same records before
+            them.
+        """
+        end = self.end
+        if position > end:
+            reason = f"its state is at offset {position}, its log ends at {end}; restore the whole folder from one copy"
+            raise LogCutError(str(self.where), reason, position, leader_epoch)
+        if leader_epoch < 0 or position <= self.start:
+            return
+        last = self.log.read(*self.where, position - 1, 1, _READ_BYTES)
+        if len(last) and last.leader_epoch not in (-1, leader_epoch):
+            reason = (
+                f"the record before offset {position} is not the one that its state was made of (leader epoch "
+                f"{last.leader_epoch}, not {leader_epoch}): the broker has lost records"
+            )
+            raise LogCutError(str(self.where), reason, position, leader_epoch)
 
     def catch_up(self, task: TaskProcessor, end: int, threads: int, start: StartProgress) -> None:
         """Let a task process the records of the log before `end`.

@@ -18,7 +18,7 @@ from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
 from railgun.leader.name_check import check_name
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka.membership import GroupMembership, members_of
+from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
@@ -75,10 +75,11 @@ def run_leader(
         KafkaRegistry(kafka, cluster.topic_prefix) as registry,
     ):
         make_topics(transport, topics)
+        members = GroupMembers(kafka, topics.nodes)
         check_name(
             transport,
             TopicPartition(topics.nodes, 0),
-            lambda: members_of(kafka, topics.nodes).names,
+            lambda: members.now().names,
             place.identity,
             cluster.session_timeout_s + _LATE_S,
             stopped,

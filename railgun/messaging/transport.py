@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -46,10 +46,13 @@ class TopicSettings:
 
     retention_ms: the age at which they may be deleted, counted from their arrival; None: never.
     is_compacted: of the records with one key all but the last may be deleted. Such a topic cannot be trimmed.
+    is_overwritten: whether records with the same keys are written many times a second: what is overwritten has to be
+        deleted soon, because whoever starts reads the topic from its beginning.
     """
 
     retention_ms: int | None = None
     is_compacted: bool = False
+    is_overwritten: bool = False
 
 
 FOREVER = TopicSettings()
@@ -62,6 +65,7 @@ class Fetched:
     offsets int64[n]: ascending, with gaps where a broker compacted records or keeps transaction markers.
     next_offset: where to read on.
     appended_ms: when a broker appended the first record, ms since 1970; 0 without a broker or records.
+    leader_epoch: of every record; -1 without a broker or records.
     """
 
     where: TopicPartition
@@ -69,6 +73,7 @@ class Fetched:
     records: Records
     next_offset: int
     appended_ms: int = 0
+    leader_epoch: int = -1
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -82,11 +87,10 @@ class Fetched:
         n = int(np.searchsorted(self.offsets, offset))
         if n == len(self):
             return self, None
-        records, next_offset = self.records, int(self.offsets[n])
-        before = Fetched(self.where, self.offsets[:n], records.part(0, n), next_offset, self.appended_ms)
-        after = Fetched(
-            self.where, self.offsets[n:], records.part(n, len(self)), self.next_offset, self.appended_ms
+        before = replace(
+            self, offsets=self.offsets[:n], records=self.records.part(0, n), next_offset=int(self.offsets[n])
         )
+        after = replace(self, offsets=self.offsets[n:], records=self.records.part(n, len(self)))
         return before, after
 
 
@@ -145,8 +149,9 @@ class Transport(Protocol):
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         """Return records from an offset on; none at the end of the log.
 
-        They are within the limits, except that a first record that is larger is returned alone. There may be fewer
-        than the log has. Where a broker has only a gap, there are none, and `next_offset` is behind the gap.
+        They are within the limits, except that a first record that is larger is returned alone, and all have one
+        leader epoch. There may be fewer than the log has. Where a broker has only a gap, there are none, and
+        `next_offset` is behind the gap.
 
         It is fast for a caller that reads on from `next_offset`; at another offset it starts anew.
         Raises OffsetOutOfRangeError where the offset was trimmed or is beyond the end.

@@ -222,6 +222,7 @@ class CheckpointWork:
                 pool=task.pool.meta(),
                 inputs=task.inputs.to_json(),
                 history=task.history,
+                leader_epoch=task.leader_epoch,
             )
         )
 

@@ -17,6 +17,18 @@ class LogGapError(TaskError):
     """The log does not hold the records that the task has to read next."""
 
 
+class LogCutError(LogGapError):
+    """The log does not hold the records that a state was made of: the broker has lost records at its end.
+
+    position: the offset behind the last of these records.
+    leader_epoch: of that record; -1 if it is not known.
+    """
+
+    def __init__(self, place: str, message: str, position: int, leader_epoch: int) -> None:
+        super().__init__(place, message)
+        self.message, self.position, self.leader_epoch = message, position, leader_epoch
+
+
 class HistoryMissingError(TaskError):
     """The log orders that history lies before it, but the task's folder does not have that history.
 

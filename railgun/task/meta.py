@@ -25,6 +25,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     pool: `PagePool.meta`.
     inputs: `InputMemory.to_json`.
     history: the id of the history before the task's log; empty if there is none.
+    leader_epoch: of the record before the position, as its broker gave it; -1 if it is not known.
     """
 
     version: int
@@ -44,6 +45,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     pool: bytes
     inputs: dict[str, Any] = {}
     history: str = ""
+    leader_epoch: int = -1
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -113,7 +113,7 @@ class TaskProcessor:
         self.fills = FillWork(itself)
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
-        self.position = 0
+        self.position, self.leader_epoch = 0, -1
         self.history = ""
         self.unreadable_records = 0
         self.on_begin_deepening: Callable[[BeginDeepening], None] | None = None

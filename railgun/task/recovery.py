@@ -25,6 +25,9 @@ from reservoir.segments.length import Length
 ReadLog = Callable[[int, int], Iterable[tuple[int, Records]]]
 """(first, end) -> consecutive pairs (offset of the first record, records) for the offsets from first to end - 1."""
 
+CheckState = Callable[[int, int], None]
+"""Called with the offset of the next record, and with the leader epoch of the record before it."""
+
 
 def open_task(
     folder: Path,
@@ -35,12 +38,15 @@ def open_task(
     *,
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
+    check_state: CheckState | None = None,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
     """Open a task from its last durable checkpoint. `position` of the result is the offset that it needs next.
 
     log_start: the first offset that the log still has. LogGapError is raised if the checkpoint needs an earlier one,
         or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
+    check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
+        the checkpoint's state.
     environment: clocks, randomness and executor of the task; those of this process if None.
 
     Raises StoreError, CorruptionError, FormatVersionError, CheckpointVersionError, LogGapError and OSError.
@@ -51,6 +57,8 @@ def open_task(
         found = store.recover()
         meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
         _check_log(folder, meta, log_start)
+        if meta is not None and check_state is not None:
+            check_state(meta.position, meta.leader_epoch)
         deriver = Deriver()
         reservoir = open_reservoir(
             folder, files, settings, identity.key, deriver, length, environment.executor
@@ -101,6 +109,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
     task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms, task.history = meta.retained_ms, meta.history
+    task.leader_epoch = meta.leader_epoch
     task.machine.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position

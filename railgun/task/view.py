@@ -20,8 +20,9 @@ from reservoir.reservoir import Reservoir
 class TaskView(Protocol):
     """A task as its works see it. One thread uses it.
 
-    position: the offset of the next record it wants.  history: the id of what lies before its log, empty where nothing
-    does.  retained_ms: R.  busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
+    position: the offset of the next record it wants.  leader_epoch: of the record before it; -1 if it is not known.
+    history: the id of what lies before its log, empty where nothing does.  retained_ms: R.
+    busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     used_s: seconds for which this process has kept all processors busy, or for which a unit had something to do.
     """
 
@@ -42,6 +43,7 @@ class TaskView(Protocol):
     stream: StreamDefinition | None
     schemas: dict[int, StreamDefinition]
     position: int
+    leader_epoch: int
     history: str
     retained_ms: int
     busy_s: float

@@ -73,7 +73,8 @@ class UnitCopies:
         now_s = self._clock.now()
         for name, order in planned.items():
             copy = self._answering.get(name)
-            if copy is None or (copy.is_leaving and not self._is_leaving):
+            is_other = copy is not None and copy.cut != self.plan.cuts.get(name)
+            if copy is None or is_other or (copy.is_leaving and not self._is_leaving):
                 self._answering[name] = self._made(name, order)
             else:
                 copy.follow(order, now_s)
@@ -91,6 +92,18 @@ class UnitCopies:
         """Whether a copy still answers, so that it cannot be closed yet."""
         copy = self._answering.get(key)
         return copy is not None and copy.is_answering
+
+    def are_elsewhere(self, key: TaskKey) -> bool:
+        """Whether other nodes have as many caught-up copies of a task as is wanted, and none is planned here."""
+        planned, heard = self.plan.copies.get(key, ()), self._heard.get(key, {})
+        return 0 < self.plan.wanted <= len(planned) and all(
+            each.copy.node != self._name.node and each.copy in heard and self._is_caught_up(*heard[each.copy])
+            for each in planned
+        )
+
+    def _is_caught_up(self, heard_s: float, report: CopyReport) -> bool:
+        is_fresh = self._clock.now() - heard_s <= self._timing.silence_s(report.interval_s)
+        return is_fresh and report.state.is_caught_up
 
     def forget(self, key: TaskKey) -> None:
         """Forget a copy that was closed."""
@@ -119,7 +132,7 @@ class UnitCopies:
                     copy.is_answering = False
                 continue
             answers = copy.decide(now_s, host.position, host.position + host.lag)
-            host.limit = None if answers else copy.limit.offset
+            host.limit = None if answers else copy.limit
             warming = host.task.metrics.warming
             host.may_warm = copy.filled_elsewhere(warming, now_s) if answers and warming else ()
 
@@ -138,7 +151,7 @@ class UnitCopies:
         return copy is not None and copy.is_leaving
 
     def _made(self, name: TaskKey, order: Sequence[CopyName]) -> Answering:
-        made = Answering(self._name, order, self._timing, self._hearing)
+        made = Answering(self._name, order, self._timing, self._hearing, self.plan.cuts.get(name))
         for at_s, report in sorted(self._heard.get(name, {}).values(), key=lambda each: each[0]):
             made.hear(report, at_s)
         return made

@@ -8,8 +8,9 @@ from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import LogGapError
+from railgun.task.errors import LogCutError, LogGapError
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.cut_logs import with_remedy
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
@@ -43,11 +44,13 @@ class UnitHosts:
         return not self._opening and not self._locked
 
     def assign(self, places: Sequence[Place]) -> bool:
-        """Set which tasks the unit runs: close the hosts of others, and open those that are new. Returns whether that
-        is a change.
+        """Set which tasks the unit runs: close the hosts of others, and open those that are new, or that go on after an
+        accepted loss of records. Returns whether that is a change.
         """
         needed = {place.key: place for place in places}
-        dropped = [key for key in self.by_key if key not in needed]
+        dropped = [
+            key for key, host in self.by_key.items() if key not in needed or needed[key].cut != host.place.cut
+        ]
         for key in dropped:
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
@@ -122,4 +125,4 @@ def stop_task(host: TaskHost, error: Exception) -> None:
     """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
-    host.fail(error)
+    host.fail(with_remedy(host.place.key, error) if isinstance(error, LogCutError) else error)

@@ -4,7 +4,6 @@ due.
 
 import contextlib
 import logging
-import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.history.manifest import ready_folder
-from railgun.history.request_files import created_of
 from railgun.host.place import Place, task_folder
 from railgun.host.silent_limit import parted_at_limit
 from railgun.host.task_host import TaskHost
@@ -26,15 +24,17 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
-from railgun.task.errors import LogGapError
+from railgun.task.errors import LogCutError, LogGapError
 from railgun.task.settings import TaskIdentity
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import TIMING, UnitCopies
-from railgun.unit.cut_logs import CutLogs
+from railgun.unit.cut_logs import CutLogs, check_limit
+from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.ending import DEADLINES
 from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
+from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
 
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
@@ -57,7 +57,8 @@ class UnitLoop:
     Threads: any thread may call `follow`. One thread calls everything else.
     copies: decides which of the hosts answer.
     hosts: the hosts of the unit's tasks.
-    removes: whether this unit deletes the folders of dropped streams, `grace_s` seconds after it hears of the drop.
+    removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
+        and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
     Raises what stops the whole unit: TransportError, and errors of the disk.
     """
@@ -82,7 +83,7 @@ class UnitLoop:
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._figures, self._copies = positions, figures, copies
         self._hosts, self._folder = hosts, folder
-        self._removes, self._grace_s = removes, grace_s
+        self._removes = removes
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
         self._changed = False
@@ -93,10 +94,11 @@ class UnitLoop:
         # What silent copies may not process yet.
         self._held: dict[TopicPartition, Fetched] = {}
         self._cut_logs = CutLogs(transport, clock)
+        self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
         # Copies that are not planned any more, and answer until others do.
         self._leaving: set[TaskKey] = set()
         self._missed: dict[TopicPartition, float] = {}
-        self._due_for_removal: dict[Path, float] = {}
+        self._dropped = DroppedStreams(folder, grace_s, clock)
         self.records = 0
 
     def follow(self, snapshot: Snapshot) -> None:
@@ -156,7 +158,9 @@ class UnitLoop:
         for host, error in self._cut_logs.find(running.values()):
             stop_task(host, error)
         self._positions.note(self.hosts.values())
-        self._remove_dropped()
+        if self._removes and self._snapshot is not None:
+            self._dropped.remove(self._snapshot.catalog)
+            self._moved.look(self._snapshot.catalog.task_keys)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task, and close all tasks.
@@ -214,11 +218,15 @@ class UnitLoop:
         """Have a task process what was fetched for it at a position."""
         if not host.is_running or host.position != position:
             return
+        self._hosts.run_isolated(host, partial(self._take, host, fetched))
+
+    def _take(self, host: TaskHost, fetched: Fetched) -> None:
         if host.limit is not None:
-            fetched, later = parted_at_limit(host.task, fetched, host.limit)
+            check_limit(host, fetched)
+            fetched, later = parted_at_limit(host.task, fetched, host.limit.offset)
             if later is not None:
                 self._held[later.where] = later
-        self._hosts.run_isolated(host, partial(host.take, fetched))
+        host.take(fetched)
         self.records += len(fetched)
 
     def _drop_outdated(self, running: Mapping[TopicPartition, TaskHost]) -> None:
@@ -236,7 +244,7 @@ class UnitLoop:
             if host is None or held.offsets[0] != host.position:
                 # The task was closed, or begins anew: its log is read again from where it is.
                 del self._held[where]
-            elif host.limit is None or host.limit > host.position:
+            elif host.limit is None or host.limit.offset > host.position:
                 self._fetched[where] = host.position, self._held.pop(where)
 
     def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
@@ -264,9 +272,13 @@ class UnitLoop:
         _log.warning("something is wrong with a log: %s", error)
         try:
             for where, host in running.items():
-                reason = self._fault(where, host) if host.is_running else None
-                if reason is not None:
-                    stop_task(host, LogGapError(str(where), reason))
+                try:
+                    reason = self._fault(where, host) if host.is_running else None
+                except LogCutError as cut:
+                    stop_task(host, cut)
+                else:
+                    if reason is not None:
+                        stop_task(host, LogGapError(str(where), reason))
         except TransportUnavailableError:
             # The logs are checked again in the next round.
             self._clock.sleep(_AWAY_S)
@@ -282,9 +294,10 @@ class UnitLoop:
             self._clock.sleep(_IDLE_S)
             return None
         self._missed.pop(where, None)
-        if start <= host.position <= end:
-            return None
-        return f"offset {host.position} is next, the log has {start} to {end}"
+        if host.position < start:
+            return f"offset {host.position} is next, the log has {start} to {end}"
+        host.log.check_continues(host.position, host.epoch_before(host.position))
+        return None
 
     # --- assignment --------------------------------------------------------------------------------
 
@@ -306,7 +319,7 @@ class UnitLoop:
             self._copies.forget(key)
         places = [self._place(snapshot, key) for key in (*planned, *sorted(self._leaving))]
         self._figures.rebalances += self._hosts.assign(places)
-        self._note_dropped(snapshot)
+        self._dropped.note(snapshot.catalog)
 
     def _has_to_stay(self, key: TaskKey, snapshot: Snapshot) -> bool:
         """Whether a copy that is not planned any more still has to answer."""
@@ -319,48 +332,10 @@ class UnitLoop:
         where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
         folder = task_folder(self._folder, key.stream, key.created, key.partitioner, key.partition)
         below = Path(column_name(key.partitioner), str(key.partition))
-        return Place(key, identity, where, folder, ready_folder(self._folder, key.stream) / below)
-
-    def _note_dropped(self, snapshot: Snapshot) -> None:
-        """Note which folders belong to streams that were dropped."""
-        if not self._removes:
-            return
-        living, due_s = _living(snapshot), self._clock.now() + self._grace_s
-        for folder in (*_folders(self._folder / "tasks"), *_folders(self._folder / "backfill")):
-            if _owner(folder) not in (None, *living):
-                self._due_for_removal.setdefault(folder, due_s)
-            else:
-                self._due_for_removal.pop(folder, None)
-
-    def _remove_dropped(self) -> None:
-        for folder in [
-            folder for folder, due_s in self._due_for_removal.items() if due_s <= self._clock.now()
-        ]:
-            del self._due_for_removal[folder]
-            assert self._snapshot is not None
-            # A live backfill of another stream of that name may have begun there meanwhile.
-            if _owner(folder) not in (None, *_living(self._snapshot)):
-                _log.info("the folder of a dropped stream is deleted: %s", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+        history = ready_folder(self._folder, key.stream) / below
+        return Place(key, identity, where, folder, history, self._copies.plan.cuts.get(key))
 
 
 def _work(host: TaskHost) -> bool:
     more = host.work()
     return host.take_over.step() or more
-
-
-def _living(snapshot: Snapshot) -> set[str]:
-    return {f"{name}.{entry.created}" for name, entry in snapshot.catalog.streams.items()}
-
-
-def _folders(above: Path) -> list[Path]:
-    return list(above.iterdir()) if above.is_dir() else []
-
-
-def _owner(folder: Path) -> str | None:
-    """The stream, and the place of its first definition, that a folder of tasks or of a live backfill is for; None: of
-    none that is known."""
-    if folder.parent.name == "tasks":
-        return folder.name
-    created = created_of(folder)
-    return None if created is None else f"{folder.name}.{created}"

@@ -126,6 +126,7 @@ class Positions:
 def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus:
     key, position = host.place.key, host.position
     running = host.task if host.is_running else None
+    replied = host.replied()
     return CopyStatus(
         stream=key.stream,
         created=key.created,
@@ -135,7 +136,8 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         leaving=is_leaving,
         failure=host.failure or "",
         position=position,
-        replied=host.replied(),
+        replied=replied,
+        epoch=host.epoch_before(replied),
         checkpoint=0 if running is None else running.checkpoints.durable_position,
         end=position + host.lag,
         warming=[] if running is None else sorted(running.metrics.warming),
@@ -143,6 +145,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         history="" if running is None else running.history,
         following=host.following,
         unreadable=0 if running is None else running.unreadable_records,
+        lost=host.lost,
     )
 
 

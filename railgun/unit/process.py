@@ -207,7 +207,7 @@ def _made(
     hosting = Hosting(transport, sending, environment, lanes, f".{part.name.node}.{part.name.unit}")
 
     def make(places: Sequence[Place]) -> list[TaskHost]:
-        share = memory.take(len(places))
+        share = memory.take(len(places), part.copies.plan.most_copies_of_a_unit())
         return [hosting.host(each, share) for each in places]
 
     hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]))

@@ -73,6 +73,13 @@ def test_a_cluster_at_a_glance() -> None:
     assert "payments/card-7 and 2 more; " in many
     short = as_text({"cluster": {**cluster, "log_retention_ms": 604_800_000}}).splitlines()[1]
     assert "WARNING: logs are kept for 7d: " in short
+    weak = as_text(
+        {"cluster": {**cluster, "weak_topics": {"r.p.card": "it has no second replica", "r.p.all": "x"}}}
+    )
+    assert (
+        "WARNING: the loss of one broker could lose events that were answered: r.p.card and 1 more, "
+        "as it has no second replica"
+    ) in weak.splitlines()[1]
     empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.records import (
+    AcceptedCut,
     DrainOrder,
     NodeRecord,
     PlanReader,
@@ -115,3 +116,13 @@ def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
     assert reader.plan == third
     with pytest.raises(RecordError):
         reader.take(b"{}")
+
+
+def test_an_accepted_cut_comes_back_and_is_in_the_plan() -> None:
+    accepted = AcceptedCut(**TASK, offset=80, leader_epoch=7)
+    assert decode_said(encode_said(accepted)) == accepted
+    plan = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: ()}, cuts={NAME: Cut(80, 7)})
+    reader = PlanReader()
+    for _, record in encode_plan(plan, Plan(), 1):
+        reader.take(record)
+    assert reader.plan.cuts == plan.cuts

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.messaging.kafka.membership import members_of
+from railgun.messaging.kafka.membership import GroupMembers
 from tests.forked import ROOT
 from tests.halting import halt
 from tests.oracle.compare import differences
@@ -176,7 +176,8 @@ class RunningCluster:
 
     def leader(self) -> str | None:
         """The node that leads."""
-        return members_of(quick_settings(self._broker), self.player.registry.topics.nodes).leader
+        settings = quick_settings(self._broker)
+        return GroupMembers(settings, self.player.registry.topics.nodes).now().leader
 
     # --- checks ------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ PLACES = (
         "journal",
         "stream",
     ),
-    *("schemas", "metrics", "groups", "next_group", "cells", "pool", "inputs", "history"),
+    *("schemas", "metrics", "groups", "next_group", "cells", "pool", "inputs", "history", "leader_epoch"),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
 SETTINGS = TaskSettings(chunk_events=16, segment_bytes=1 << 12, checkpoint_interval_s=1e9)

@@ -165,7 +165,13 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
         known.close()
     return {
         "tasks": tasks,
-        "cluster": at_a_glance(tasks, catalog.entry("s").task_keys, PendingTable(1, 10, 10), 86_400_000),
+        "cluster": at_a_glance(
+            tasks,
+            catalog.entry("s").task_keys,
+            PendingTable(1, 10, 10),
+            86_400_000,
+            {"t": "it has no second replica"},
+        ),
     }
 
 

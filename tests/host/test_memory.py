@@ -51,6 +51,15 @@ def test_the_largest_caches_shrink_first_but_none_to_nothing() -> None:
     assert cache_bytes(MemoryShares(TaskSettings(), MIB).take(1)) == 8 * MIB
 
 
+def test_copies_that_may_come_when_a_node_is_gone_are_left_a_share() -> None:
+    shares = MemoryShares(TaskSettings(), 600 * MIB)
+    first = shares.take(4, most=6)
+    later = [shares.take(1, most=6) for _ in range(2)]
+    assert cache_bytes(first) == 75 * MIB
+    assert all(cache_bytes(each) >= cache_bytes(first) for each in later)
+    assert 4 * cache_bytes(first) + sum(map(cache_bytes, later)) <= 600 * MIB
+
+
 def test_an_engine_with_eight_tasks_and_eight_more(tmp_path: Path) -> None:
     limit_bytes = 400 * MIB
 

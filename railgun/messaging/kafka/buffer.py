@@ -1,5 +1,6 @@
 """Buffers the messages of one Kafka partition between the consumer and the threads that read."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,9 +82,10 @@ class PartitionBuffer:
     def take(self, max_records: int, max_bytes: int) -> Fetched:
         """Remove and return records, and move the position behind them.
 
-        They are within both limits, except that a first record that is larger is returned alone.
+        They are within both limits, except that a first record that is larger is returned alone, and have one leader
+        epoch.
         """
-        messages = self._messages[: max(max_records, 1)]
+        messages = _of_one_epoch(self._messages[: max(max_records, 1)])
         values: list[Any] = list(map(Message.value, messages))
         if None in values:
             values = [value or b"" for value in values]
@@ -97,8 +99,21 @@ class PartitionBuffer:
         self.size_bytes -= records.size_bytes
         self.position = int(offsets[-1]) + 1 if self._messages else self.end
         appended_ms = messages[0].timestamp()[1] if messages else 0
-        return Fetched(self.where, offsets, records, self.position, appended_ms)
+        epoch = _epoch(messages[0]) if messages else -1
+        return Fetched(self.where, offsets, records, self.position, appended_ms, epoch)
 
 
 # A message without an error has an offset.
 _offset: Any = Message.offset
+
+
+def _epoch(message: Message) -> int:
+    epoch = message.leader_epoch()
+    return -1 if epoch is None else epoch
+
+
+def _of_one_epoch(messages: list[Message]) -> list[Message]:
+    """Return the first messages, as far as they have the leader epoch of the first one. Epochs never fall in a log."""
+    if not messages or _epoch(messages[-1]) == _epoch(messages[0]):
+        return messages
+    return messages[: bisect_right(messages, _epoch(messages[0]), key=_epoch)]

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message
 
 from railgun.messaging.errors import OffsetOutOfRangeError, TransportClosedError
 from railgun.messaging.kafka.buffer import PartitionBuffer
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, is_transient
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, is_elsewhere, is_transient
 from railgun.messaging.kafka.queue import POLL_RECORDS, ConsumerQueue
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
@@ -262,7 +262,7 @@ class KafkaConsumer:
         where = buffer.where
         self._topics.forget(where.topic)
         start, end = self._topics.bounds(where)
-        if not start <= buffer.position <= end:
+        if is_elsewhere(error) or not start <= buffer.position <= end:
             raise OffsetOutOfRangeError(str(where), buffer.position, start, end)
         if not is_transient(error):
             raise as_transport_error(str(where), error, self._client_errors.last)

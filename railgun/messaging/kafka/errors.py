@@ -33,6 +33,9 @@ _MISSING: Final = frozenset(
     }
 )
 
+# The offset is not in the log, or not behind the records that were read before it.
+_ELSEWHERE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
+
 # The bytes that came are not those that were written.
 _DAMAGED: Final = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG})
 
@@ -105,6 +108,11 @@ def _remedy(error: KafkaError) -> str | None:
 def is_transient(error: KafkaError) -> bool:
     """Whether the same request may succeed in a moment, as while a partition's leader changes."""
     return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
+
+
+def is_elsewhere(error: KafkaError) -> bool:
+    """Whether a log does not have the offset, or other records before it than those that were read."""
+    return error.code() in _ELSEWHERE
 
 
 def text_of(error: KafkaError) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from railgun.messaging.kafka.admin import shared_admin
+from railgun.messaging.kafka.admin import KafkaAdmin, shared_admin
 from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -40,7 +40,8 @@ class GroupMembership:
     """
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str, session_s: float) -> None:
-        self._settings, self._group, self._name = settings, group, name
+        self._group, self._name = group, name
+        self._members = GroupMembers(settings, group)
         self._client_errors = ClientErrors()
         session_ms = round(session_s * 1000)
         configuration: dict[str, Any] = {
@@ -83,7 +84,7 @@ class GroupMembership:
 
     def members(self) -> set[str]:
         """Return the names of all members. A list without this member's own name is no list: it raises."""
-        names = members_of(self._settings, self._group).names
+        names = self._members.now().names
         if self._name not in names:
             unknown = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, f"{self._name} is not a member yet")
             raise as_transport_error(self._group, unknown, None)
@@ -105,15 +106,25 @@ class Members:
     leader: str | None
 
 
-def members_of(settings: KafkaSettings, group: str) -> Members:
-    """Return the members of a group; none of one that there is not yet. Raises TransportError."""
-    admin = shared_admin(settings)
-    try:
-        described = admin.client.describe_consumer_groups([group], request_timeout=_ANSWER_S)
-        members = described[group].result(_ANSWER_S).members
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return Members(set(), None)
-        raise as_transport_error(group, error.args[0], admin.client_errors.last) from error
-    leaders = [str(each.client_id) for each in members if each.assignment.topic_partitions]
-    return Members({str(each.client_id) for each in members}, leaders[0] if leaders else None)
+class GroupMembers:
+    """Asks who the members of a group are. One thread at a time uses it."""
+
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        self._settings, self._group = settings, group
+        self._admin = shared_admin(settings)
+
+    def now(self) -> Members:
+        """Return the members; none of a group that there is not yet. Raises TransportError."""
+        admin = self._admin
+        try:
+            described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
+            members = described[self._group].result().members
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return Members(set(), None)
+            # The connection of librdkafka (2.16) to the coordinator of a group may be lost for good with a broker that
+            # was away, while the client's other connections are there again.
+            self._admin = KafkaAdmin(self._settings)
+            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+        leaders = [str(each.client_id) for each in members if each.assignment.topic_partitions]
+        return Members({str(each.client_id) for each in members}, leaders[0] if leaders else None)

@@ -1,6 +1,7 @@
 """Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client."""
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,10 @@ from typing import TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.admin._topic import TopicDescription
 from confluent_kafka.cimpl import NewTopic
 
 from railgun.messaging.errors import (
@@ -21,12 +23,15 @@ from railgun.messaging.errors import (
     TransportClosedError,
     TransportError,
 )
+from railgun.messaging.kafka import topic_settings
 from railgun.messaging.kafka.admin import KafkaAdmin, shared_admin
 from railgun.messaging.kafka.errors import as_transport_error, is_fenced, is_transient
-from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES, KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.transport import TopicPartition, TopicSettings
 
 T = TypeVar("T")
+
+_log = logging.getLogger("railgun.kafka")
 
 # Pauses between retries: while metadata spreads in the cluster, and while all brokers are fenced.
 _METADATA_RETRY_S, _FENCED_RETRY_S = 0.02, 0.1
@@ -154,8 +159,7 @@ class KafkaTopics:
 
     def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic: a topic that is deleted and made again under its name has another one."""
-        answers = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-        return str(self._result(topic, answers[topic].result).topic_id)
+        return str(self._described(topic).topic_id)
 
     def forget(self, topic: str) -> None:
         """Remove a topic from the cache, so that the next `check` asks for it."""
@@ -164,17 +168,19 @@ class KafkaTopics:
 
     def create(self, topic: str, partitions: int, settings: TopicSettings) -> None:
         """Create a topic; where it exists, compare it. Raises TopicExistsError, TopicSettingsError."""
-        required = _configuration(settings)
+        required, preferred = topic_settings.required(settings), topic_settings.preferred(settings)
         if topic not in self.all():
             new_topic = NewTopic(
                 topic,
                 num_partitions=partitions,
                 replication_factor=self._settings.replication,
-                config=required,
+                config={**required, **preferred},
             )
             try:
                 self._create(topic, new_topic)
                 self._await(topic, exists=True)
+                # The broker may have decided on the replication.
+                self._alter(topic, topic_settings.for_new(self._replicas(topic)))
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
@@ -182,7 +188,8 @@ class KafkaTopics:
                     raise as_transport_error(topic, cause, self.client_errors.last) from error
             # Another process has created it meanwhile.
             self._await(topic, exists=True)
-        self._compare(topic, partitions, required)
+        found = self._compare(topic, partitions, required)
+        self._alter(topic, {name: value for name, value in preferred.items() if found[name] != value})
 
     def _create(self, topic: str, new_topic: NewTopic) -> None:
         """Create a topic, with retries while all brokers are fenced, as just after a start. Raises KafkaException."""
@@ -199,17 +206,51 @@ class KafkaTopics:
                     raise
             time.sleep(_FENCED_RETRY_S)
 
-    def _compare(self, topic: str, partitions: int, required: Mapping[str, str]) -> None:
+    def _compare(self, topic: str, partitions: int, required: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the settings of a topic. Raises TopicExistsError, TopicSettingsError."""
         existing = self._partitions.get(topic, 0)
         if existing != partitions:
             raise TopicExistsError(topic, existing, partitions)
+        found = self._settings_of(topic)
+        for setting, value in required.items():
+            if not topic_settings.suffices(setting, found[setting], value):
+                raise TopicSettingsError(topic, setting, found[setting], value)
+        return found
+
+    def _settings_of(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         answer = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-        found = self._result(topic, answer.result)
-        for setting, value in required.items():
-            actual = str(found[setting].value)
-            if not _suffices(setting, actual, value):
-                raise TopicSettingsError(topic, setting, actual, value)
+        return {name: str(entry.value) for name, entry in self._result(topic, answer.result).items()}
+
+    def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Change settings of a topic. One that cannot be changed makes nothing wrong: a warning is logged."""
+        if not settings:
+            return
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        answer = self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
+        try:
+            self._result(topic, answer.result)
+        except TransportError as error:
+            wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
+            _log.warning(
+                "topic %s: set %s on the broker; it could not be set from here: %s", topic, wanted, error
+            )
+
+    def _replicas(self, topic: str) -> int:
+        return min(len(each.replicas) for each in self._described(topic).partitions)
+
+    def _described(self, topic: str) -> TopicDescription:
+        answers = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
+        described: TopicDescription = self._result(topic, answers[topic].result)
+        return described
+
+    def weakness(self, topic: str) -> str | None:
+        """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not."""
+        return topic_settings.weakness(self._replicas(topic), self._settings_of(topic))
 
     def delete(self, topic: str) -> None:
         """Remove a topic; nothing happens where there is none."""
@@ -263,26 +304,3 @@ def _checked(spec: OffsetSpec, offset: int) -> int:
     if offset < 0 and (spec in (_FIRST, _AFTER_LAST) or offset != _NO_RECORD):
         raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
     return offset
-
-
-def _configuration(settings: TopicSettings) -> dict[str, str]:
-    """A topic's settings by Kafka's names."""
-    forever = settings.retention_ms is None
-    policies = ["compact"] if settings.is_compacted else []
-    if not settings.is_compacted or not forever:
-        policies.append("delete")
-    return {
-        "cleanup.policy": ",".join(policies),
-        "message.timestamp.type": "LogAppendTime",
-        "retention.ms": "-1" if settings.retention_ms is None else str(settings.retention_ms),
-        "retention.bytes": "-1",
-        "max.message.bytes": str(MESSAGE_LIMIT_BYTES),
-    }
-
-
-def _suffices(setting: str, actual: str, required: str) -> bool:
-    if setting == "max.message.bytes":
-        return int(actual) >= int(required)
-    if setting == "cleanup.policy":
-        return set(actual.replace(" ", "").split(",")) == set(required.split(","))
-    return actual == required

@@ -114,6 +114,11 @@ class KafkaTransport:
         self._check_open()
         return self._topics.topic_id(topic)
 
+    def weakness(self, topic: str) -> str | None:
+        """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not."""
+        self._check_open()
+        return self._topics.weakness(topic)
+
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
         return self._producer.submit(entries)

@@ -117,3 +117,30 @@ def test_what_cannot_be_asked_is_refused(nodes: Nodes, running: RunningFrontEnd)
     ):
         assert why in _detail(running.client.get(f"{PLACE}/plan", params={"what_if": change}), 422)
     assert "takes what_if" in _detail(running.client.get(f"{PLACE}/plan?what_if=add=1&more=1"), 422)
+
+
+def test_a_loss_that_no_copy_has_found_is_not_accepted(
+    nodes: Nodes, running: RunningFrontEnd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`tests/failover/test_lost_records.py` loses real ones."""
+    nodes.start(1)
+    awaited(lambda: bool(nodes.places()))
+    awaited(lambda: _states(running) == {"node-1": "live"})
+    task = {"stream": "s", "partitioner": "card", "partition": 0}
+    for said, status, why in (
+        (task, 409, "there is nothing to accept"),
+        ({**task, "stream": "t"}, 404, "no task t/card/0"),
+        ({**task, "partitioner": "car"}, 404, "no task s/car/0"),
+        ({**task, "partition": 99}, 404, "no task s/card/99"),
+        ({**task, "partition": -1}, 422, "partition"),
+        ({**task, "partition": "0"}, 422, "partition"),
+        ({"stream": "s"}, 422, "partitioner"),
+        ({**task, "records": 1}, 422, "records"),
+    ):
+        assert why in _detail(running.post(f"{PLACE}/accept-cut", said), status), said
+    url = ["--url", running.service.url]
+    assert main(["cluster", "accept-cut", "s/card/0", *url]) == 2
+    assert "there is nothing to accept" in capsys.readouterr().err
+    for wrong in ([], ["s/card"], ["s/card/x"]):
+        assert main(["cluster", "accept-cut", *wrong, *url]) == 2
+        assert "STREAM/PARTITIONER/PARTITION" in capsys.readouterr().err

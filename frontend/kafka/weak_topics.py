@@ -1,0 +1,36 @@
+"""Tells of which topics the loss of one broker could lose records that were acknowledged."""
+
+import math
+import time
+from collections.abc import Collection, Mapping
+
+from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka.transport import KafkaTransport
+
+# Settings of a topic change rarely; a broker is asked this often.
+_ASK_S = 60.0
+
+
+class WeakTopics:
+    """Asks the broker for each topic now and then. Any thread may call every method."""
+
+    def __init__(self, transport: KafkaTransport) -> None:
+        self._transport = transport
+        # By topic: when the broker was asked, and what is wrong.
+        self._known: dict[str, tuple[float, str | None]] = {}
+
+    def among(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return those of some topics, each with the reason. One that the broker does not tell about is left out."""
+        found = {topic: self._weakness(topic) for topic in sorted(topics)}
+        return {topic: weakness for topic, weakness in found.items() if weakness is not None}
+
+    def _weakness(self, topic: str) -> str | None:
+        asked_s, weakness = self._known.get(topic, (-math.inf, None))
+        now_s = time.monotonic()
+        if now_s - asked_s >= _ASK_S:
+            try:
+                weakness = self._transport.weakness(topic)
+            except TransportError:
+                return weakness
+            self._known[topic] = now_s, weakness
+        return weakness

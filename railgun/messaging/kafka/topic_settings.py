@@ -1,0 +1,60 @@
+"""A topic's settings by Kafka's names: what has to be as required, and what is set again where it is not."""
+
+from typing import Final
+
+from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
+from railgun.messaging.transport import TopicSettings
+
+# A broker compacts closed segments only, and by default no sooner than half of a log could go.
+_OVERWRITTEN: Final = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}
+_IN_SYNC: Final = "min.insync.replicas"
+_SAFE_REPLICAS: Final = 2
+
+
+def required(settings: TopicSettings) -> dict[str, str]:
+    """Return what a topic must have: with other values it would lose records, or refuse them."""
+    forever = settings.retention_ms is None
+    policies = ["compact"] if settings.is_compacted else []
+    if not settings.is_compacted or not forever:
+        policies.append("delete")
+    return {
+        "cleanup.policy": ",".join(policies),
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": "-1" if settings.retention_ms is None else str(settings.retention_ms),
+        "retention.bytes": "-1",
+        "max.message.bytes": str(MESSAGE_LIMIT_BYTES),
+    }
+
+
+def preferred(settings: TopicSettings) -> dict[str, str]:
+    """Return what is set for a topic that has other values."""
+    return _OVERWRITTEN if settings.is_overwritten else {}
+
+
+def suffices(setting: str, actual: str, required: str) -> bool:
+    """Whether a topic may keep the value that it has."""
+    if setting == "max.message.bytes":
+        return int(actual) >= int(required)
+    if setting == "cleanup.policy":
+        return set(actual.replace(" ", "").split(",")) == set(required.split(","))
+    return actual == required
+
+
+def for_new(replicas: int) -> dict[str, str]:
+    """Return what is set for a new topic with so many replicas: with three, one broker may be away, and none may be the
+    only one that has a record.
+    """
+    return {_IN_SYNC: str(_SAFE_REPLICAS)} if replicas > _SAFE_REPLICAS else {}
+
+
+def weakness(replicas: int, found: dict[str, str]) -> str | None:
+    """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not.
+
+    found: its settings.
+    """
+    if replicas < _SAFE_REPLICAS:
+        return "it has no second replica"
+    in_sync = found.get(_IN_SYNC, "1")
+    if int(in_sync) < _SAFE_REPLICAS:
+        return f"it has {_IN_SYNC}={in_sync}"
+    return None

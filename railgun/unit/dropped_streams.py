@@ -1,0 +1,61 @@
+"""Deletes the folders of streams that were dropped, some time after that."""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from railgun.catalog.catalog import Catalog
+from railgun.history.request_files import created_of
+from railgun.unit.clock import Clock
+
+_log = logging.getLogger("railgun.unit")
+
+
+class DroppedStreams:
+    """One thread of one unit of a node uses it.
+
+    data: the node's data folder.
+    grace_s: how long the folders are kept.
+    """
+
+    def __init__(self, data: Path, grace_s: float, clock: Clock) -> None:
+        self._data, self._grace_s, self._clock = data, grace_s, clock
+        self._due_s: dict[Path, float] = {}
+
+    def note(self, catalog: Catalog) -> None:
+        """Note which folders are of streams that a new catalogue does not have."""
+        due_s = self._clock.now() + self._grace_s
+        dropped = {folder for folder in self._folders() if _is_dropped(folder, catalog)}
+        self._due_s = {folder: self._due_s.get(folder, due_s) for folder in dropped}
+
+    def remove(self, catalog: Catalog) -> None:
+        """Delete the folders whose time is over."""
+        now_s = self._clock.now()
+        for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
+            del self._due_s[folder]
+            # A live backfill of another stream of that name may have begun there meanwhile.
+            if _is_dropped(folder, catalog):
+                _log.info("the folder of a dropped stream is deleted: %s", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self) -> Iterator[Path]:
+        for above in (self._data / "tasks", self._data / "backfill"):
+            if above.is_dir():
+                yield from above.iterdir()
+
+
+def _is_dropped(folder: Path, catalog: Catalog) -> bool:
+    owner = _owner(folder)
+    return owner is not None and owner not in {
+        f"{name}.{entry.created}" for name, entry in catalog.streams.items()
+    }
+
+
+def _owner(folder: Path) -> str | None:
+    """The stream, and the place of its first definition, that a folder of tasks or of a live backfill is for; None: of
+    none that is known."""
+    if folder.parent.name == "tasks":
+        return folder.name
+    created = created_of(folder)
+    return None if created is None else f"{folder.name}.{created}"

@@ -1,0 +1,65 @@
+"""Deletes the data of copies that have moved to other nodes.
+
+The data is kept for a while: the copy may come back, and would have less to catch up.
+"""
+
+import logging
+import math
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from railgun.catalog.task_key import TaskKey
+from railgun.host.place import task_folder
+from railgun.unit.clock import Clock
+
+# Other nodes have had all copies of a task, caught up, for so long.
+KEPT_S = 3_600.0
+_LOOK_S = 60.0
+_GONE = ".gone"
+
+_log = logging.getLogger("railgun.unit")
+
+
+class MovedCopies:
+    """One thread of one unit of a node uses it.
+
+    data: the node's data folder.
+    is_elsewhere: tells whether other nodes have as many caught-up copies of a task as it is to have, and this one is to
+        have none.
+    """
+
+    def __init__(self, data: Path, is_elsewhere: Callable[[TaskKey], bool], clock: Clock) -> None:
+        self._data, self._is_elsewhere, self._clock = data, is_elsewhere, clock
+        self._looked_s = -math.inf
+        self._since_s: dict[TaskKey, float] = {}
+
+    def look(self, tasks: Iterable[TaskKey]) -> None:
+        """Delete the data of those of some tasks that have moved, and whose time is over; now and then."""
+        now_s = self._clock.now()
+        if now_s - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = now_s
+        moved = {key for key in tasks if self._folder(key).is_dir() and self._is_elsewhere(key)}
+        self._since_s = {key: self._since_s.get(key, now_s) for key in moved}
+        for key, since_s in self._since_s.items():
+            if now_s - since_s >= KEPT_S:
+                self._delete(key)
+
+    def _folder(self, key: TaskKey) -> Path:
+        return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
+
+    def _delete(self, key: TaskKey) -> None:
+        folder = self._folder(key)
+        gone = folder.with_name(folder.name + _GONE)
+        try:
+            shutil.rmtree(gone, ignore_errors=True)
+            # In one step: whoever opens the task from now on begins anew.
+            folder.rename(gone)
+            shutil.rmtree(gone)
+        except OSError as error:
+            _log.warning(
+                "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
+            )
+        else:
+            _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)

@@ -1,0 +1,35 @@
+"""A limit that counts records which the log has lost is lowered once that is accepted."""
+
+from railgun.cluster.answering import Answering
+from railgun.cluster.copies import CopyName, CopyReport, CopyState, Cut, LogPoint
+from railgun.cluster.hearing import Hearing, Timing
+
+HERE, THERE = CopyName("node-1", 0), CopyName("node-2", 0)
+
+
+def _limit(cut: Cut | None, *replied: LogPoint) -> LogPoint:
+    timing = Timing()
+    copy = Answering(HERE, [THERE, HERE], timing, Hearing(timing, 0.0), cut)
+    for point in replied:
+        copy.hear(
+            CopyReport(THERE, 1, CopyState.ANSWERING, False, point.offset, point, point.offset, 0.05), 0.0
+        )
+    return copy.limit
+
+
+def test_what_was_replied_to_counts() -> None:
+    assert _limit(None, LogPoint(100, 5), LogPoint(90, 5)) == LogPoint(100, 5)
+
+
+def test_what_was_lost_counts_up_to_the_loss() -> None:
+    assert _limit(Cut(80, 6), LogPoint(100, 5)) == LogPoint(80)
+    assert _limit(Cut(80, 6), LogPoint(70, 5)) == LogPoint(70, 5)
+
+
+def test_what_came_after_the_loss_counts() -> None:
+    assert _limit(Cut(80, 6), LogPoint(100, 5), LogPoint(90, 6)) == LogPoint(90, 6)
+
+
+def test_a_point_whose_epoch_is_not_known_is_lost_if_it_is_behind_the_loss() -> None:
+    assert Cut(80, 0).has_lost(LogPoint(81))
+    assert not Cut(80, 0).has_lost(LogPoint(80))
