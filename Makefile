@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka demo-cluster test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,6 +40,9 @@ demo: kernels  ## score a year of real flights over HTTP and check a sample by b
 
 demo-kafka: kernels  ## the same through topics of a local Kafka broker (Java 17)
 	@$(BIN)/python -m railgun.demo --kafka
+
+demo-cluster: kernels  ## the same on three nodes, of which one is killed half-way (Java 17)
+	@$(BIN)/python -m railgun.demo --cluster
 
 test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest

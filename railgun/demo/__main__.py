@@ -15,7 +15,12 @@ from rich.console import Console
 if TYPE_CHECKING:
     from railgun.client.client import Client
     from railgun.demo.flights import Flight
+    from railgun.demo.nodes import Nodes
+    from railgun.demo.processes import Server
     from railgun.demo.run import Watch
+
+# On a cluster a metric is added after this share of the departures: what happens half-way is something else there.
+_LATER_AT = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="of the sample; by default another one every time"
     )
-    parser.add_argument("--kafka", action="store_true", help="through topics of a Kafka broker of its own")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--kafka", action="store_true", help="through topics of a Kafka broker of its own")
+    way.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on three nodes, of which one is killed half-way and comes back",
+    )
     parser.add_argument("--plain", action="store_true", help="lines instead of the board")
     return parser
 
@@ -50,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(console: Console, options: argparse.Namespace) -> int:
     from railgun.client.errors import ClientError
     from railgun.demo.flights import DataMissingError, definitions, read_flights
+    from railgun.demo.processes import ServerError
     from railgun.demo.run import RefusedError, check, choose
-    from railgun.demo.server import ServerError
 
     live = console.is_terminal and not options.plain
     seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
@@ -59,7 +70,7 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         with _doing(console, live, "Reading a year of departures"):
             flights = read_flights()[: options.events]
         sample = choose(flights, options.sample, seed)
-        found, watch = _score(console, live, flights, sample, by_topics=options.kafka)
+        found, watch = _score(console, live, flights, sample, options)
     except (DataMissingError, ServerError, ClientError, RefusedError) as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return 2
@@ -69,42 +80,49 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         console.print(line, style="red")
     console.print(
         f"sample of {len(sample):,} events (seed {seed}), all {len(definitions().metrics)} metrics of each and the one "
-        f"added half-way: [bold]{verdict.equal} of {verdict.compared} equal[/bold]",
+        f"added while it ran: [bold]{verdict.equal} of {verdict.compared} equal[/bold]",
         soft_wrap=True,
     )
     return 0 if verdict.equal == verdict.compared else 1
 
 
 def _score(
-    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int], *, by_topics: bool
+    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int], options: argparse.Namespace
 ) -> "tuple[dict[int, dict[str, Any]], Watch]":
-    """Score everything on a server of our own. Raises ServerError, ClientError, RefusedError."""
+    """Score everything on processes of our own. Raises ServerError, ClientError, RefusedError."""
     from railgun.demo.board import Board, PlainLines
     from railgun.demo.flights import definitions
-    from railgun.demo.run import Scoring
-    from railgun.demo.server import Server, ServerError
+    from railgun.demo.nodes import PARTITIONS, FailingNodes
+    from railgun.demo.run import Scoring, register
 
     with TemporaryDirectory(prefix="railgun-demo-") as folder, ExitStack() as stack:
-        broker = _broker(console, live, stack, Path(folder, "broker")) if by_topics else None
-        with _doing(console, live, "Starting `railgun serve`"):
-            more = () if broker is None else ("--broker", broker)
-            server = stack.enter_context(Server(Path(folder, "data"), *more))
-        way = f"over HTTP to {server.url}" if broker is None else f"through topics of the broker at {broker}"
+        broker = _broker(console, live, stack, Path(folder)) if options.kafka or options.cluster else None
+        server = _server(console, live, stack, Path(folder), broker, is_cluster=options.cluster)
+        client = stack.enter_context(_client(server.url, broker if options.kafka else None))
+        nodes = None
+        if options.cluster:
+            nodes = _nodes(console, live, stack, Path(folder), broker, server.url)
+        register(client, 1 if nodes is None else PARTITIONS)
+        if nodes is not None:
+            with _doing(console, live, "Making two copies of each task"):
+                nodes.await_whole()
         console.print(
-            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, {way}, every event durable "
-            "before it is answered",
+            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, "
+            f"{_way(options, server.url, broker)}, every event durable before it is answered",
             soft_wrap=True,
         )
-        with (
-            _client(server.url, broker) as client,
-            Board(console, server.url) if live else PlainLines(console) as watch,
-        ):
-            scoring = Scoring(client, flights, sample, watch)
+        with Board(console, server.url, nodes) if live else PlainLines(console, nodes) as watch:
+            if nodes is None:
+                scoring = Scoring(client, flights, sample, watch)
+            else:
+                scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
             scoring.run()
-        with _doing(console, live, "Stopping the server"):
-            code = server.stop()
-        if code:
-            raise ServerError(f"railgun serve ended with exit code {code} when it was asked to stop")
+        if nodes is not None:
+            console.print(nodes.as_shown(), markup=False, soft_wrap=True)
+        with _doing(console, live, "Stopping the server" if nodes is None else "Stopping all of it"):
+            server.stop()
+            if nodes is not None:
+                nodes.stop()
     return scoring.found, watch
 
 
@@ -112,14 +130,48 @@ def _broker(console: Console, live: bool, stack: ExitStack, folder: Path) -> str
     from railgun.demo.by_topics import own_broker
 
     with _doing(console, live, "Starting a Kafka broker"):
-        return stack.enter_context(own_broker(folder, lambda line: console.print(line, soft_wrap=True)))
+        return stack.enter_context(
+            own_broker(folder / "broker", lambda line: console.print(line, soft_wrap=True))
+        )
+
+
+def _server(
+    console: Console, live: bool, stack: ExitStack, folder: Path, broker: str | None, *, is_cluster: bool
+) -> "Server":
+    from railgun.demo.processes import Server
+
+    words = ("frontend",) if is_cluster else ("serve", "--data", str(folder / "data"))
+    with _doing(console, live, f"Starting `railgun {words[0]}`"):
+        return stack.enter_context(Server(*words, *(() if broker is None else ("--broker", broker))))
+
+
+def _nodes(
+    console: Console, live: bool, stack: ExitStack, folder: Path, broker: str | None, url: str
+) -> "Nodes":
+    from railgun.demo.nodes import Nodes
+
+    assert broker is not None
+    with _doing(console, live, "Starting three times `railgun node`"):
+        return stack.enter_context(Nodes(folder, broker, url))
 
 
 def _client(url: str, broker: str | None) -> "Client":
+    """broker: of the topics to score by; None: by HTTP."""
     from railgun.client.client import Client
-    from railgun.demo.by_topics import TopicClient
+    from railgun.demo.by_topics import TopicClient, make_topics
 
-    return Client(url) if broker is None else TopicClient(url, broker)
+    if broker is None:
+        return Client(url)
+    make_topics(broker)
+    return TopicClient(url, broker)
+
+
+def _way(options: argparse.Namespace, url: str, broker: str | None) -> str:
+    if options.kafka:
+        return f"through topics of the broker at {broker}"
+    return f"over HTTP to {url}" + (
+        ", on three nodes with two copies of each task" if options.cluster else ""
+    )
 
 
 def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[object]:

@@ -1,6 +1,7 @@
 """What the demo shows: a departures board that fills as the server answers; without a terminal, a line now and then."""
 
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,18 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from railgun.demo.flights import LATER_METRIC, Flight
+from railgun.demo.nodes import Failover, Nodes
+from railgun.demo.nodes_panel import nodes_panel, said
 from railgun.demo.run import BATCH_EVENTS, Progress
 
 _LINES = 10
 
 
 class PlainLines:
-    """Says how far it has come, in tenths."""
+    """Says how far it has come, in tenths; on nodes, also what becomes of the one that is killed."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, nodes: Nodes | None = None) -> None:
+        self._console, self._nodes = console, nodes
         self._said = 0
         self._said_warm = False
+        self._said_of_node = 0
 
     def __enter__(self) -> "PlainLines":
         return self
@@ -35,33 +39,48 @@ class PlainLines:
         later = progress.later
         if later is not None and later.warm and not self._said_warm:
             self._said_warm = True
-            self._console.print(
-                f"{LATER_METRIC}, added half-way, is warm after {later.seconds:.2f} s: it has read 180 days back while "
-                "events came in",
-                soft_wrap=True,
+            self._say(
+                f"{LATER_METRIC}, added while events came in, is warm after {later.seconds:.2f} s: it has read 180 "
+                "days back"
             )
+        if self._nodes is not None and self._nodes.failover is not None:
+            self._say_of_node(self._nodes.failover)
         if progress.singles.seconds:
             if progress.done == progress.total:
-                self._console.print(
+                self._say(
                     f"{progress.done:>9,} of {progress.total:,} events, "
-                    f"the last {len(progress.singles.seconds):,} one by one: {progress.singles.text()}",
-                    soft_wrap=True,
+                    f"the last {len(progress.singles.seconds):,} one by one: {progress.singles.text()}"
                 )
             return
         tenth = progress.done * _LINES // progress.total
         if tenth > self._said:
             self._said = tenth
-            self._console.print(
+            self._say(
                 f"{progress.done:>9,} of {progress.total:,} events   {progress.events_per_s:>9,.0f} events/s   "
-                f"batches: {progress.batches.text()}",
-                soft_wrap=True,
+                f"batches: {progress.batches.text()}"
             )
 
     def checked(self, done: int, total: int) -> None:
         """The check is quick; its verdict is printed at its end."""
 
+    def _say_of_node(self, failover: Failover) -> None:
+        """Three lines in all: it is killed; its tasks are answered elsewhere; it is started again."""
+        if self._said_of_node == 0:
+            self._say(said(replace(failover, elsewhere_s=None)))
+            self._said_of_node = 1
+        if self._said_of_node == 1 and failover.elsewhere_s is not None:
+            self._say(said(failover))
+            self._said_of_node = 2
+        if self._said_of_node == 2 and failover.is_back:
+            self._say(f"{failover.node} is started again")
+            self._said_of_node = 3
 
-_ROWS = 12
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+
+# Departures shown, without nodes and with them.
+_ROWS, _FEWER_ROWS = 12, 8
 _SPARKS = "▁▂▃▄▅▆▇█"
 _SPARK_SAMPLES = 48
 _REFRESH_PER_S = 8
@@ -71,9 +90,10 @@ _LATE_MINUTES, _VERY_LATE_MINUTES = 15, 60
 class Board:
     """Shows progress live. Use as a context manager."""
 
-    def __init__(self, console: Console, url: str) -> None:
-        self._url = url
-        self._rows: deque[tuple[Flight, dict[str, Any]]] = deque(maxlen=_ROWS)
+    def __init__(self, console: Console, url: str, nodes: Nodes | None = None) -> None:
+        self._url, self._nodes = url, nodes
+        self._most_rows = _ROWS if nodes is None else _FEWER_ROWS
+        self._rows: deque[tuple[Flight, dict[str, Any]]] = deque(maxlen=self._most_rows)
         self._speeds: deque[float] = deque(maxlen=_SPARK_SAMPLES)
         self._progress: Progress | None = None
         self._live = Live(console=console, refresh_per_second=_REFRESH_PER_S, get_renderable=self._render)
@@ -98,7 +118,10 @@ class Board:
         progress = self._progress
         if progress is None:
             return Text("Registering the metrics …", style="dim")
-        return Group(self._departures(), self._figures(progress))
+        panels = [self._departures(), self._figures(progress)]
+        if self._nodes is not None:
+            panels.insert(1, nodes_panel(self._nodes))
+        return Group(*panels)
 
     def _departures(self) -> RenderableType:
         table = Table(expand=True, box=None, header_style="bold yellow", pad_edge=False)
@@ -106,7 +129,7 @@ class Board:
             table.add_column(title, justify=justify, no_wrap=True)
         for flight, metrics in self._rows:
             table.add_row(*_cells(flight, metrics))
-        for _ in range(_ROWS - len(self._rows)):
+        for _ in range(self._most_rows - len(self._rows)):
             table.add_row()
         return Panel(table, title="[bold]DEPARTURES  New York 2013", border_style="yellow")
 
@@ -121,7 +144,7 @@ class Board:
         table.add_row("", speed)
         table.add_row("batches of 1,000", progress.batches.text())
         table.add_row("one by one", progress.singles.text())
-        table.add_row("added half-way", _later(progress))
+        table.add_row("added while it ran", _later(progress))
         title = f"{self._url}   every event durable before it is answered"
         return Panel(table, border_style="blue", title=title)
 

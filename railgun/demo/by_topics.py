@@ -13,7 +13,7 @@ from railgun.broker.local import LocalBroker
 from railgun.client.client import Client
 from railgun.client.errors import ConnectionLostError
 from railgun.demo.flights import STREAM
-from railgun.demo.server import ServerError
+from railgun.demo.processes import ServerError
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -26,19 +26,24 @@ _FETCH_S, _FETCH_RECORDS, _FETCH_BYTES = 1.0, 10_000, 16 << 20
 
 @contextmanager
 def own_broker(folder: Path, say: Callable[[str], None]) -> Iterator[str]:
-    """The address of a broker of the demo's own, which ends with the block, with the topics that the demo writes and
-    reads. Raises ServerError."""
+    """The address of a broker of the demo's own, which ends with the block. Raises ServerError."""
     broker = LocalBroker(folder)
     try:
-        address = broker.start(0, say).address
-        with KafkaTransport(KafkaSettings(address)) as log:
-            for topic in (Topics().input(STREAM), Topics().output(STREAM)):
-                log.create_topic(topic, 1)
-        yield address
-    except (BrokerError, TransportError) as error:
+        yield broker.start(0, say).address
+    except BrokerError as error:
         raise ServerError(str(error)) from error
     finally:
         broker.stop()
+
+
+def make_topics(broker: str) -> None:
+    """Create the topics that the demo writes and reads. Raises ServerError."""
+    try:
+        with KafkaTransport(KafkaSettings(broker)) as log:
+            for topic in (Topics().input(STREAM), Topics().output(STREAM)):
+                log.create_topic(topic, 1)
+    except TransportError as error:
+        raise ServerError(str(error)) from error
 
 
 class TopicClient(Client):

@@ -5,7 +5,7 @@ import csv
 import importlib.util
 import io
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -40,9 +40,11 @@ class Flight:
     distance: int
 
 
-def definitions() -> Definitions:
-    """The stream and its metrics."""
-    return parse_definitions(files(__package__).joinpath("flights.toml").read_text(encoding="utf-8"))
+def definitions(partitions: int = 1) -> Definitions:
+    """The stream and its metrics. partitions: how many tasks each partitioner has."""
+    found = parse_definitions(files(__package__).joinpath("flights.toml").read_text(encoding="utf-8"))
+    flights = replace(found.streams[STREAM], partitions=partitions)
+    return replace(found, streams={STREAM: flights})
 
 
 def read_flights() -> list[Flight]:

@@ -1,4 +1,4 @@
-"""The demo's work: scores every departure over HTTP, adds a metric half-way, and checks a sample by brute force."""
+"""The demo's work: scores every departure over HTTP, adds a metric under way, and checks a sample by brute force."""
 
 import random
 import time
@@ -117,22 +117,34 @@ _REPLIES = msgspec.json.Decoder(_Reply)
 _EVENTS = msgspec.json.Encoder()
 
 
+def register(client: Client, partitions: int) -> None:
+    """Register the stream and its metrics. Raises ClientError."""
+    for change in plan(client, definitions(partitions)).changes:
+        carry_out(client, change)
+
+
 class Scoring:
     """Sends departures in order over one connection: what comes later never overtakes.
 
+    later_at: the share of the departures after which a metric is added.
     found: the metrics of the sampled rows.
     """
 
-    def __init__(self, client: Client, flights: Sequence[Flight], sample: set[int], watch: Watch) -> None:
+    def __init__(
+        self,
+        client: Client,
+        flights: Sequence[Flight],
+        sample: set[int],
+        watch: Watch,
+        later_at: float = 0.5,
+    ) -> None:
         self._client, self._flights, self._sample, self._watch = client, flights, sample, watch
-        self._progress = Progress(len(flights))
+        self._progress, self._later_at = Progress(len(flights)), later_at
         self._began_s = time.perf_counter()
         self.found: dict[int, dict[str, Any]] = {}
 
     def run(self) -> None:
         """Most in batches, the last ones one by one, as they would come in. Raises ClientError, RefusedError."""
-        for change in plan(self._client, definitions()).changes:
-            carry_out(self._client, change)
         singles_from = max(0, len(self._flights) - SINGLE_EVENTS)
         for first in range(0, singles_from, BATCH_EVENTS):
             self._batch(first, min(singles_from, first + BATCH_EVENTS))
@@ -176,10 +188,10 @@ class Scoring:
             self.found[row] = reply
 
     def _look_after_later(self, batched: int) -> None:
-        """Add the later metric once half is scored; then see how far it is."""
+        """Add the later metric once it is time; then see how far it is."""
         progress = self._progress
         if progress.later is None:
-            if progress.done * 2 >= batched:
+            if progress.done >= batched * self._later_at:
                 progress.later = Later()
                 self._client.add_metrics(STREAM, LATER_SQL)
             return

@@ -29,8 +29,8 @@ def recovered(
         cut = place.cut
         if cut is not None and cut.has_lost(LogPoint(position, leader_epoch)):
             reason = f"its state is at offset {position}, the log has lost its records from {cut.offset} on"
-            raise LogCutError(str(place.where), reason, position, leader_epoch)
-        log.check_continues(position, leader_epoch)
+            raise LogCutError(str(place.identity), reason, position, leader_epoch)
+        log.check_continues(str(place.identity), position, leader_epoch)
 
     def task() -> TaskProcessor:
         return log.recover(current_folder(place.folder), place.identity, settings, sync_log, check_state)

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,8 @@ class TaskLog:
     ) -> TaskProcessor:
         """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
         raises; LogCutError if the log does not continue the task's state.
+
+        check_state: checks more of the state than that.
         """
         return open_task(
             folder,
@@ -81,13 +84,14 @@ class TaskLog:
             settings,
             sync_log=sync_log,
             log_start=self.start,
-            check_state=check_state or self.check_continues,
+            check_state=check_state or partial(self.check_continues, str(identity)),
             environment=self.environment,
         )
 
-    def check_continues(self, position: int, leader_epoch: int) -> None:
+    def check_continues(self, place: str, position: int, leader_epoch: int) -> None:
         """Raise LogCutError if the log lacks records that a state was made of. Raises TransportError.
 
+        place: names the state in errors.
         position: the offset of the record that the state needs next.
         leader_epoch: of the record before it. Two records of one offset and one epoch have the same records before
             them.
@@ -95,7 +99,7 @@ class TaskLog:
         end = self.end
         if position > end:
             reason = f"its state is at offset {position}, its log ends at {end}; restore the whole folder from one copy"
-            raise LogCutError(str(self.where), reason, position, leader_epoch)
+            raise LogCutError(place, reason, position, leader_epoch)
         if leader_epoch < 0 or position <= self.start:
             return
         last = self.log.read(*self.where, position - 1, 1, _READ_BYTES)
@@ -104,7 +108,7 @@ class TaskLog:
                 f"the record before offset {position} is not the one that its state was made of (leader epoch "
                 f"{last.leader_epoch}, not {leader_epoch}): the broker has lost records"
             )
-            raise LogCutError(str(self.where), reason, position, leader_epoch)
+            raise LogCutError(place, reason, position, leader_epoch)
 
     def catch_up(self, task: TaskProcessor, end: int, threads: int, start: StartProgress) -> None:
         """Let a task process the records of the log before `end`.

@@ -74,7 +74,7 @@ def _cut(host: TaskHost, found: str) -> LogCutError:
     limit = host.limit
     assert limit is not None
     reason = f"other copies replied to what was before offset {limit.offset}, and {found}: the broker has lost records"
-    return LogCutError(str(host.place.where), reason, limit.offset, limit.epoch)
+    return LogCutError(str(host.place.identity), reason, limit.offset, limit.epoch)
 
 
 def _is_beyond(host: TaskHost, end: int) -> bool:

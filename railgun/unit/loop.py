@@ -296,7 +296,7 @@ class UnitLoop:
         self._missed.pop(where, None)
         if host.position < start:
             return f"offset {host.position} is next, the log has {start} to {end}"
-        host.log.check_continues(host.position, host.epoch_before(host.position))
+        host.log.check_continues(str(host.place.identity), host.position, host.epoch_before(host.position))
         return None
 
     # --- assignment --------------------------------------------------------------------------------

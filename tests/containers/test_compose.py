@@ -23,7 +23,7 @@ from railgun.unit.configured import units_of
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMMANDS = (SERVE, FRONTEND, NODE)
-NODES = ("node-0", "node-1")
+NODES = ("node-0", "node-1", "node-2")
 
 
 def _compose() -> dict[str, Any]:

@@ -16,8 +16,9 @@ from railgun.demo import flights as data
 from railgun.demo.board import Board
 from railgun.demo.brute_force import BruteForce, spread
 from railgun.demo.flights import LATER_METRIC, Flight, read_flights
+from railgun.demo.nodes import NAMES, PARTITIONS, Failover, Nodes
+from railgun.demo.processes import Server, ServerError
 from railgun.demo.run import Later, Progress, check
-from railgun.demo.server import Server, ServerError
 
 ROOT = Path(__file__).parents[2]
 EVENTS, SINGLE_EVENTS = 4_500, 500
@@ -48,7 +49,7 @@ def test_it_says_that_all_are_equal(
     assert verdict is not None
     assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
     assert "one by one" in said
-    assert f"{LATER_METRIC}, added half-way, is warm after" in said
+    assert f"{LATER_METRIC}, added while events came in, is warm after" in said
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
 
@@ -73,7 +74,10 @@ def test_asked_to_end_it_leaves_nothing(tmp_path: Path, asked: signal.Signals) -
 
 def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
-    with pytest.raises(ServerError, match=r"exit code 2: .*no data of Railgun"), Server(tmp_path):
+    with (
+        pytest.raises(ServerError, match=r"exit code 2: .*no data of Railgun"),
+        Server("serve", "--data", str(tmp_path)),
+    ):
         pytest.fail("it started")
     assert processes_of(tmp_path) == []
 
@@ -154,9 +158,33 @@ def test_the_board_shows_the_newest(flights: list[Flight]) -> None:
     assert "http://h:1" in shown
 
 
-def board_of(steps: list[Progress]) -> str:
+def test_the_board_shows_the_nodes(flights: list[Flight], tmp_path: Path) -> None:
+    truth = BruteForce(flights[:1000])
+    nodes = Nodes(tmp_path, "127.0.0.1:9", "http://h:1")
+    nodes.seen = {
+        "leader": "node-3",
+        "tasks": [
+            {"copies": [{"node": "node-1", "state": "answering"}, {"node": "node-2", "state": "silent"}]},
+            {"copies": [{"node": "node-2", "state": "answering"}, {"node": "node-3", "state": "behind"}]},
+        ],
+    }
+    nodes.failover = Failover("node-1", 1, 500)
+    step = Progress(1000, 600, latest=[(flights[600], truth.results(600))])
+    shown = board_of([step], nodes)
+    assert "3 nodes, 2 tasks × 2 copies, led by node-3" in shown
+    assert re.search(r"node-1 +● · +killed", shown)
+    assert re.search(r"node-2 +○ ● +answers 1, stands by for 1", shown)
+    assert re.search(r"node-3 +· ◌ +answers 0, stands by for 1", shown)
+    assert "node-1 killed after 500 departures: it answered 1 tasks" in shown
+    nodes.failover.elsewhere_s, nodes.failover.is_back = 0.875, True
+    shown = board_of([step], nodes)
+    assert "its 1 tasks were answered elsewhere after 0.88 s" in shown
+    assert re.search(r"node-1 +● · +answers 1, stands by for 0", shown)
+
+
+def board_of(steps: list[Progress], nodes: Nodes | None = None) -> str:
     console = demo.Console(width=120, record=True, force_terminal=True)
-    with Board(console, "http://h:1") as board:
+    with Board(console, "http://h:1", nodes) as board:
         for step in steps:
             board.scored(step)
     return console.export_text()
@@ -175,5 +203,28 @@ def test_it_says_the_same_through_topics(
     assert verdict is not None
     assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
     assert "through topics of the broker at 127.0.0.1:" in said
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.timeout(400)
+def test_it_says_the_same_while_a_node_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("railgun.demo.run.SINGLE_EVENTS", SINGLE_EVENTS)
+    assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7", "--cluster"]) == 0
+    said = capsys.readouterr().out
+    verdict = re.search(r"(\d+) of (\d+) equal", said)
+    assert verdict is not None
+    assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
+    killed = re.search(
+        r"(node-\d) killed after \d,\d+ departures: its (\d+) tasks were answered elsewhere", said
+    )
+    assert killed is not None
+    assert int(killed[2]) >= 2 * PARTITIONS // len(NAMES)
+    assert f"{killed[1]} is started again" in said
+    assert f"3 nodes, 3 units, {2 * PARTITIONS} tasks × 2 copies" in said
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []

@@ -36,8 +36,10 @@ def _cluster(served: RunningFrontEnd) -> tuple[dict[str, int], int, int]:
 
 
 def _names(served: RunningFrontEnd) -> dict[str, Any]:
-    """The whole status, of all values only the kinds."""
+    """The whole status, of all values only the kinds; the names of the topics begin otherwise each time."""
     status: dict[str, Any] = kind_of(served.client.get("/v1/status").json())
+    weak = status["cluster"]["weak_topics"]
+    status["cluster"]["weak_topics"] = {"<topic>": next(iter(weak.values()))}
     return status
 
 
