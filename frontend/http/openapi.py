@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from frontend.cluster.models import Drain
+from frontend.cluster.models import Drain, OneTask
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.score_options import ON_TIMEOUT
 from frontend.registry import models
@@ -130,6 +130,7 @@ _MODELS = (
     models.StreamChange,
     models.Query,
     Drain,
+    OneTask,
     models.Problem,
     models.Reply,
 )

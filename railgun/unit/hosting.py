@@ -22,6 +22,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
+from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
 from railgun.wire.encode import encode_control
@@ -51,9 +52,9 @@ ACKNOWLEDGE_TIMEOUT_S = 180.0
 class TaskReplies:
     """A `ReplySink` that sends replies through the unit's producer."""
 
-    def __init__(self, place: Place, sending: Sending) -> None:
+    def __init__(self, place: Place, sending: Sending, clock: Clock) -> None:
         self._place, self._sending = place, sending
-        self._outstanding = Outstanding(str(place.identity))
+        self._outstanding = Outstanding(str(place.identity), clock)
 
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
         if replies.decoded.exceptions:
@@ -106,9 +107,10 @@ class Hosting:
         environment: TaskEnvironment,
         lanes: HostLanes,
         copy: str = "",
+        clock: Clock = CLOCK,
     ) -> None:
         self._transport, self._sending, self._environment = transport, sending, environment
-        self._lanes, self._copy = lanes, copy
+        self._lanes, self._copy, self._clock = lanes, copy, clock
 
     def host(self, place: Place, settings: TaskSettings) -> TaskHost:
         """Return a host for a task. It is not open yet."""
@@ -116,7 +118,7 @@ class Hosting:
         return TaskHost(
             place,
             TaskLog(self._transport, place.where, self._environment),
-            TaskReplies(place, self._sending),
+            TaskReplies(place, self._sending, self._clock),
             settings,
             WarmRecords(self._transport),
             lambda: read_request(offer),

@@ -36,6 +36,7 @@ class ReportReader:
     def __init__(self, transport: Transport, where: Sequence[TopicPartition], clock: Clock = CLOCK) -> None:
         self._transport, self._where, self._clock = transport, where, clock
         self._heard: deque[Heard] = deque()
+        self._positions: dict[TopicPartition, int] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
@@ -48,6 +49,18 @@ class ReportReader:
         self._stopped.set()
         self._thread.join()
 
+    def look(self) -> None:
+        """Read what is new, waiting a moment for it. Only one thread may call this. Raises TransportError."""
+        found: list[Fetched] = []
+        try:
+            if not self._positions:
+                self._positions = {where: self._transport.start_offset(*where) for where in self._where}
+            found = self._transport.fetch(self._positions, _RECORDS, _BYTES, _LOOK_S)
+            self._positions |= {fetched.where: fetched.next_offset for fetched in found}
+        finally:
+            # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
+            self._heard.append(Heard(self._clock.now(), found))
+
     def drain(self) -> list[Heard]:
         """Return what was read since the last call, in order. One thread calls this."""
         heard = []
@@ -56,18 +69,11 @@ class ReportReader:
         return heard
 
     def _run(self) -> None:
-        positions: dict[TopicPartition, int] = {}
         while not self._stopped.is_set():
-            found: list[Fetched] = []
             try:
-                if not positions:
-                    positions = {where: self._transport.start_offset(*where) for where in self._where}
-                found = self._transport.fetch(positions, _RECORDS, _BYTES, _LOOK_S)
-                positions |= {fetched.where: fetched.next_offset for fetched in found}
+                self.look()
             except TransportClosedError:
                 return
             except TransportError as error:
                 _log.warning("reports of other units cannot be read for now: %s", error)
                 self._stopped.wait(_AWAY_S)
-                # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
-            self._heard.append(Heard(self._clock.now(), found))

@@ -38,12 +38,13 @@ class Sending:
     """Sends records through the unit's producer. Back-pressure: if the transport is full, a call blocks until there is
     room.
 
+    held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
     """
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
         self._transport, self._topics, self._clock = transport, topics, clock
-        self._held = HeldReplies(lambda entry: transport.submit([entry]), self._gone, clock)
+        self.held = HeldReplies(lambda entry: transport.submit([entry]), self._gone, clock)
         self.figures = UnitFigures()
 
     def answer(
@@ -59,14 +60,14 @@ class Sending:
             started_s = perf_counter()
             where = TopicPartition(self._topics.replies(front_end), 0)
             entry = Entry(where, Records.of([record]))
-            sent = self._when_there_is_room(partial(self._held.send, front_end, entry))
+            sent = self._when_there_is_room(partial(self.held.send, front_end, entry))
             outstanding.add(first, sent)
             sent.add_done_callback(partial(_note, acknowledged, started_s))
             self.figures.replies += 1
 
     def retry(self) -> None:
         """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
-        self._held.retry()
+        self.held.retry()
 
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]

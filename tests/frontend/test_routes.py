@@ -42,6 +42,7 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "what_if", None, 409),
     ("POST", "drain", None, 409),
     ("POST", "undrain", None, 409),
+    ("POST", "accept_cut", {"stream": "s", "partitioner": "k", "partition": 0}, 409),
     ("GET", "openapi", None, 200),
     ("GET", "docs", None, 200),
     ("GET", "alive", None, 200),

@@ -76,7 +76,9 @@ def running(kafka: str, prefix: str, nodes: list[Path]) -> Iterator[list[LocalUn
 
 
 def held(units: list[LocalUnit]) -> list[list[str]]:
-    return [[host.task.history for host in unit.loop.hosts.values()] for unit in units]
+    """The history of each task; none for one that is being replaced at this moment."""
+    tasks = [[host._task for host in unit.loop.hosts.values()] for unit in units]
+    return [["" if task is None else task.history for task in of_unit] for of_unit in tasks]
 
 
 @pytest.mark.timeout(600)

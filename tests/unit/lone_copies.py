@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.plan import Plan
 from railgun.unit.copies import UnitCopies
 
 
@@ -12,6 +13,7 @@ class LoneCopies:
     """Stands in for `UnitCopies`."""
 
     answers_anything = False
+    plan = Plan()
 
     def write(self, interval_s: float) -> int:
         return 1
@@ -29,6 +31,9 @@ class LoneCopies:
         """All answer."""
 
     def is_held(self, key: TaskKey) -> bool:
+        return False
+
+    def are_elsewhere(self, key: TaskKey) -> bool:
         return False
 
     def is_leaving(self, host: Any) -> bool:

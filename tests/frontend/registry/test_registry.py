@@ -219,6 +219,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         ("/v1/cluster/plan", "get"),
         ("/v1/cluster/nodes/{node}/drain", "post"),
         ("/v1/cluster/nodes/{node}/undrain", "post"),
+        ("/v1/cluster/accept-cut", "post"),
         ("/healthz", "get"),
         ("/readyz", "get"),
         ("/metrics", "get"),
