@@ -44,10 +44,16 @@ class InlineExecutor:
         ready[self._choose(len(ready))].run_next()
         return True
 
-    def run_until(self, job: Job[object]) -> None:
-        """Run work until a job has ended. Raises RuntimeError for one that waits for itself."""
+    def run_until(self, job: Job[object], lane: "InlineLane | None" = None) -> None:
+        """Run work until a job has ended. Raises RuntimeError for one that waits for itself.
+
+        lane: of the job, if it is known. A job that waits runs this lane alone: another lane's work might close the
+            lane of the job that waits.
+        """
         while not job.done():
-            if not self.run_next():
+            if lane is not None and lane.is_ready and any(each.is_running for each in self._lanes):
+                lane.run_next()
+            elif not self.run_next():
                 running = ", ".join(lane.name for lane in self._lanes if lane.is_running)
                 raise RuntimeError(
                     f"what is waited for cannot run: jobs of these lanes wait for it: {running}"
@@ -79,7 +85,7 @@ class InlineLane:
         """See `Lane`. Raises RuntimeError for a closed lane."""
         if self._is_closed:
             raise RuntimeError(f"the lane {self.name} is closed")
-        job: InlineJob[T] = InlineJob(self._executor)
+        job: InlineJob[T] = InlineJob(self._executor, self)
         (self._leisurely if at_leisure else self._queue).append((job, work))
         return job
 
@@ -104,16 +110,16 @@ class InlineLane:
 class InlineJob(Future[T]):
     """A job whose waiting runs what is waited for."""
 
-    def __init__(self, executor: InlineExecutor) -> None:
+    def __init__(self, executor: InlineExecutor, lane: InlineLane) -> None:
         super().__init__()
-        self._executor = executor
+        self._executor, self._lane = executor, lane
 
     def result(self, timeout: float | None = None) -> T:
         """See `Job`."""
-        self._executor.run_until(self)
+        self._executor.run_until(self, self._lane)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """See `Job`."""
-        self._executor.run_until(self)
+        self._executor.run_until(self, self._lane)
         return super().exception(timeout)

@@ -9,7 +9,10 @@ from railgun.cluster.inventory import ClusterNode, TaskCopies
 
 
 class Actives:
-    """Chooses the active copy of each task among its copies, so that no unit has more of them than need be."""
+    """Chooses the active copy of each task among its copies, so that no unit has more of them than need be.
+
+    A task may have no copies: all nodes that are left may have lost theirs.
+    """
 
     def __init__(
         self, nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: Sequence[Sequence[CopyName]]
@@ -41,18 +44,22 @@ class Actives:
                 and self._load(first) < self._most
             ):
                 self._set(task, first)
-        return all(task in self._active or self._place(task) for task in range(len(self._tasks)))
+        return all(
+            task in self._active or self._place(task) for task, copies in enumerate(self._copies) if copies
+        )
 
     def _place(self, task: int) -> bool:
         """Make one of a task's copies active, by a chain of tasks that change theirs: of those with the fewest tasks
         that were where they are, the shortest.
         """
         came: dict[CopyName, tuple[CopyName, int] | None] = {}
-        heap: list[tuple[int, int, CopyName, tuple[CopyName, int] | None]] = []
+        # The number decides between equal ways to one copy.
+        heap: list[tuple[int, int, CopyName, int, tuple[CopyName, int] | None]] = []
         for rank, copy in enumerate(self._by_preference(task)):
-            heapq.heappush(heap, (0, rank, copy, None))
+            heapq.heappush(heap, (0, rank, copy, len(heap), None))
+        pushed = len(heap)
         while heap:
-            cost, rank, copy, step = heapq.heappop(heap)
+            cost, rank, copy, _, step = heapq.heappop(heap)
             if copy in came:
                 continue
             came[copy] = step
@@ -64,7 +71,9 @@ class Actives:
                 for further in self._copies[other]:
                     if further in came:
                         continue
-                    heapq.heappush(heap, (dearer, rank + len(self._copies[other]), further, (copy, other)))
+                    pushed += 1
+                    further_rank = rank + len(self._copies[other])
+                    heapq.heappush(heap, (dearer, further_rank, further, pushed, (copy, other)))
         return False
 
     def _pass_on(

@@ -3,9 +3,10 @@
 The rules, each of which outranks those below it:
 
 1. The copies of a task are on distinct nodes, and on as many racks as there are.
-2. The greatest number of copies on one unit is the least possible; so is the greatest number of active ones.
+2. The greatest number of copies on one unit is the least possible.
 3. As many copies as possible stay on their nodes (the sticky assignment of the Railgun paper, section 4.2).
 4. A copy that has to be made goes to the node with the least to catch up, then to the unit with the least to do.
+5. The greatest number of active copies on one unit is the least that these copies allow.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,7 +7,8 @@ more copies.
 
 import hashlib
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 
@@ -17,7 +18,7 @@ _Entry = tuple[float, bytes, int]
 class Placement:
     """Places copies on nodes. Tasks, nodes and racks are numbers here.
 
-    unit_copies: the least possible maximum of copies on one unit.
+    unit_copies: the greatest number of copies on one unit; the least possible.
     of_task: the nodes of each task.  on_node: the tasks of each node.
     """
 
@@ -25,13 +26,9 @@ class Placement:
         self.nodes, self.tasks = nodes, tasks
         names = sorted({_rack(node) for node in nodes})
         self._racks = [names.index(_rack(node)) for node in nodes]
-        sizes = [self._racks.count(rack) for rack in range(len(names))]
         self._copies = min(copies, len(nodes))
-        self._per_rack = next(
-            n for n in range(1, self._copies + 1) if sum(min(n, s) for s in sizes) >= self._copies
-        )
+        self._per_rack = self._most_on_a_rack(set())
         self.unit_copies = self._least_maximum(len(names))
-        self._room = [min(len(tasks), node.units * self.unit_copies) for node in nodes]
         self.of_task: list[list[int]] = [[] for _ in tasks]
         self.on_node: list[set[int]] = [set() for _ in nodes]
         number = {node.name: index for index, node in enumerate(nodes)}
@@ -40,6 +37,9 @@ class Placement:
             for task in tasks
         ]
         self._barred = [{number[name] for name in task.barred if name in number} for task in tasks]
+        self._per_rack_of = {
+            task: self._most_on_a_rack(barred) for task, barred in enumerate(self._barred) if barred
+        }
         self._with_data = [
             sorted((lag, number[name]) for name, lag in task.lag.items() if name in number) for task in tasks
         ]
@@ -57,7 +57,16 @@ class Placement:
             self._put_if_possible(task, node)
 
     def fill(self) -> None:
-        """Place the copies that are lacking: where there is data, then where the least is placed."""
+        """Place the copies that are lacking: where there is data, then where the least is placed.
+
+        Units get more copies than the least maximum where nodes that are barred have to be made up for.
+        """
+        self._fill()
+        while any(self._lacks(task) and self._fits_somewhere(task) for task in range(len(self.tasks))):
+            self.unit_copies += 1
+            self._fill()
+
+    def _fill(self) -> None:
         by_lag = sorted((lag, task, node) for task, each in enumerate(self._with_data) for lag, node in each)
         for _, task, node in by_lag:
             self._put_if_possible(task, node)
@@ -127,6 +136,12 @@ class Placement:
             node = source
         self._put(task, node)
 
+    def _most_on_a_rack(self, barred: Collection[int]) -> int:
+        """Return on how many nodes of one rack the copies of a task have to be, if some nodes cannot have one."""
+        sizes = Counter(rack for node, rack in enumerate(self._racks) if node not in barred)
+        copies = min(self._copies, sizes.total())
+        return next(n for n in range(1, self._copies + 1) if sum(min(n, s) for s in sizes.values()) >= copies)
+
     def _least_maximum(self, racks: int) -> int:
         """Return the least number of copies per unit with which every copy can be placed."""
         tasks, needed = len(self.tasks), len(self.tasks) * self._copies
@@ -146,7 +161,7 @@ class Placement:
         return len(self.of_task[task]) < self._copies
 
     def _has_room(self, node: int) -> bool:
-        return len(self.on_node[node]) < self._room[node]
+        return len(self.on_node[node]) < self.nodes[node].units * self.unit_copies
 
     def _entry(self, node: int) -> _Entry:
         """Sort key of a node: the least load first. Nodes of one load come in an order that looks random, another one
@@ -162,7 +177,11 @@ class Placement:
         if node in others or node in self._barred[task]:
             return False
         rack = self._racks[node]
-        return sum(self._racks[each] == rack for each in others if each != instead_of) < self._per_rack
+        most = self._per_rack_of.get(task, self._per_rack)
+        return sum(self._racks[each] == rack for each in others if each != instead_of) < most
+
+    def _fits_somewhere(self, task: int) -> bool:
+        return any(self._fits(task, node) for node in range(len(self.nodes)))
 
     def _put_if_possible(self, task: int, node: int) -> None:
         if self._lacks(task) and self._has_room(node) and self._fits(task, node):

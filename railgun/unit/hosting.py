@@ -45,15 +45,15 @@ class WarmRecords:
                 self._written[warm] = self._transport.submit([Entry(place.where, records)])
 
 
-# If replies are not acknowledged within this time, the unit gives up and starts again.
+# See `Hosting`.
 ACKNOWLEDGE_TIMEOUT_S = 180.0
 
 
 class TaskReplies:
     """A `ReplySink` that sends replies through the unit's producer."""
 
-    def __init__(self, place: Place, sending: Sending, clock: Clock) -> None:
-        self._place, self._sending = place, sending
+    def __init__(self, place: Place, sending: Sending, timeout_s: float, clock: Clock) -> None:
+        self._place, self._sending, self._timeout_s = place, sending, timeout_s
         self._outstanding = Outstanding(str(place.identity), clock)
 
     def deliver(self, task: TaskProcessor, replies: Replies) -> None:
@@ -77,7 +77,7 @@ class TaskReplies:
         return self._outstanding.replied(position)
 
     def wait(self, before_offset: int) -> None:
-        self._outstanding.wait(before_offset, ACKNOWLEDGE_TIMEOUT_S, self._sending.retry)
+        self._outstanding.wait(before_offset, self._timeout_s, self._sending.retry)
 
     def give_up(self, at_s: float = -math.inf) -> None:
         self._outstanding.give_up(at_s)
@@ -98,6 +98,7 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
+    timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again.
     """
 
     def __init__(
@@ -107,10 +108,11 @@ class Hosting:
         environment: TaskEnvironment,
         lanes: HostLanes,
         copy: str = "",
+        timeout_s: float = ACKNOWLEDGE_TIMEOUT_S,
         clock: Clock = CLOCK,
     ) -> None:
         self._transport, self._sending, self._environment = transport, sending, environment
-        self._lanes, self._copy, self._clock = lanes, copy, clock
+        self._lanes, self._copy, self._timeout_s, self._clock = lanes, copy, timeout_s, clock
 
     def host(self, place: Place, settings: TaskSettings) -> TaskHost:
         """Return a host for a task. It is not open yet."""
@@ -118,7 +120,7 @@ class Hosting:
         return TaskHost(
             place,
             TaskLog(self._transport, place.where, self._environment),
-            TaskReplies(place, self._sending, self._clock),
+            TaskReplies(place, self._sending, self._timeout_s, self._clock),
             settings,
             WarmRecords(self._transport),
             lambda: read_request(offer),

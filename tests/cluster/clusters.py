@@ -73,10 +73,13 @@ def racks_of(nodes: Sequence[ClusterNode], copies: Sequence[CopyName]) -> Counte
     return Counter(racks[copy.node] for copy in copies)
 
 
-def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int) -> tuple[int, int, int]:
-    """Return by brute force the least maximum of copies per unit, the fewest moves with it, and the least maximum of
-    active copies per unit.
-    """
+def least_active(assigned: Assigned) -> int:
+    """Return by brute force the least maximum of active copies per unit that some copies allow."""
+    return min(max(Counter(chosen).values()) for chosen in product(*assigned.values()))
+
+
+def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int) -> tuple[int, int]:
+    """Return by brute force the least maximum of copies per unit, and the fewest moves with it."""
     copies = min(copies, len(nodes))
     choices = list(combinations(range(len(nodes)), copies))
     spread = min(_most_on_a_rack(nodes, choice) for choice in choices)
@@ -91,7 +94,7 @@ def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int)
             for node in choice
         )
         found = min(found, (most, moved))
-    return *found, -(-len(tasks) // sum(node.units for node in nodes))
+    return found
 
 
 def _most_on_a_rack(nodes: Sequence[ClusterNode], choice: Sequence[int]) -> int:

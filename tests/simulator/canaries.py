@@ -1,0 +1,100 @@
+"""Mistakes that a wrong implementation would make, planted into the product for a while; each has to be caught."""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import cycle
+
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster import steps
+from railgun.cluster.answering import Answering
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.host.task_host import TaskHost
+from railgun.messaging.transport import Fetched
+from railgun.unit import held_replies, loop
+from railgun.unit.hosting import TaskReplies
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def silent_copies_follow_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A silent copy passes what others have replied to."""
+
+    def not_parted(task: object, fetched: Fetched, limit: int) -> tuple[Fetched, None]:
+        return fetched, None
+
+    patch.setattr(loop, "parted_at_limit", not_parted)
+
+
+def checkpoints_pass_replies(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint does not wait for the replies that it covers."""
+    patch.setattr(TaskReplies, "wait", lambda self, before_offset: None)
+
+
+def failed_copies_report_their_position(patch: pytest.MonkeyPatch) -> None:
+    """A copy that has failed says that it has replied to all that it has processed."""
+    right = TaskHost.replied
+
+    def replied(self: TaskHost) -> int:
+        return right(self) if self.failure is None else self.position
+
+    patch.setattr(TaskHost, "replied", replied)
+
+
+def copies_answer_behind(patch: pytest.MonkeyPatch) -> None:
+    """A copy answers though another one has replied to more."""
+    right = Answering._must_stop
+    patch.setattr(Answering, "is_caught_up", lambda self, now_s, position: self._hearing.is_complete(now_s))
+    patch.setattr(
+        Answering, "_must_stop", lambda self, now_s, position: right(self, now_s, self.limit.offset)
+    )
+
+
+def copies_never_stop(patch: pytest.MonkeyPatch) -> None:
+    """A copy that answers goes on though one that is preferred answers too."""
+    patch.setattr(Answering, "_must_stop", lambda self, now_s, position: False)
+
+
+def copies_are_silenced_without_progress(patch: pytest.MonkeyPatch) -> None:
+    """A copy that makes no progress silences others: one that was halted, or that cannot read its log."""
+    patch.setattr(Answering, "_makes_progress", lambda self, other, now_s: True)
+
+
+def copies_are_silenced_by_the_dead(patch: pytest.MonkeyPatch) -> None:
+    """A copy waits for one that was once heard answering, however long ago."""
+    right = Answering._may_start
+
+    def may_start(self: Answering, now_s: float, position: int) -> bool:
+        if any(other.report.state is CopyState.ANSWERING for other in self._others.values()):
+            return False
+        return right(self, now_s, position)
+
+    patch.setattr(Answering, "_may_start", may_start)
+
+
+def unseen_topics_are_gone(patch: pytest.MonkeyPatch) -> None:
+    """A front-end counts as gone as soon as its topic is not seen."""
+    patch.setattr(held_replies, "GONE_S", 0.0)
+
+
+def everybody_begins(patch: pytest.MonkeyPatch) -> None:
+    """Every copy that has caught up answers for a moment."""
+    right = Answering._may_start
+
+    def may_start(self: Answering, now_s: float, position: int) -> bool:
+        return self.is_caught_up(now_s, position) or right(self, now_s, position)
+
+    patch.setattr(Answering, "_may_start", may_start)
+
+
+def copies_share_a_node(patch: pytest.MonkeyPatch) -> None:
+    """Both copies of a task are placed on one node."""
+
+    def assign(
+        nodes: Iterable[ClusterNode], tasks: Iterable[TaskCopies], copies: int
+    ) -> Mapping[TaskKey, list[CopyName]]:
+        turns = cycle(node.name for node in nodes)
+        return {task.task: [CopyName(next(turns), 0)] * copies for task in tasks}
+
+    patch.setattr(steps, "assign", assign)

@@ -1,0 +1,69 @@
+"""Runs the simulation of a seed: faults for a while, then everything heals, then nothing happens; and checks it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.simulator.checks import check_copies, check_replies
+from tests.simulator.faults import heal, random_fault
+from tests.simulator.simulation import Broken, Simulation
+
+_FAULTY_S, _PAUSE_S = 10.0, 0.4
+# The rest of it is RELIABILITY's O6: there has to be progress within this time.
+_HEALED_S, _QUIET_S = 30.0, 5.0
+_EVENTS_PER_S = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """answers: how many were compared.  repeats: how many answers came again, though none was asked for twice."""
+
+    answers: int
+    repeats: int
+
+
+def run_seed(folder: Path, seed: int) -> Outcome:
+    """Run one seed in an empty folder. Raises Broken, whose text has the line that runs it again."""
+    simulation = Simulation(folder, seed)
+    try:
+        return _run(simulation)
+    except (Broken, AssertionError) as error:
+        again = f"python -m tests.simulator --seed {seed}"
+        raise Broken(f"seed {seed}: {error}\nrun it again: {again}") from error
+    finally:
+        simulation.close()
+
+
+def _run(simulation: Simulation) -> Outcome:
+    for node in simulation.nodes:
+        node.start()
+    simulation.run(simulation.chance.uniform(0.0, 4.0), _EVENTS_PER_S)
+    until_s = simulation.now_s + _FAULTY_S
+    while simulation.now_s < until_s:
+        random_fault(simulation)
+        simulation.run(simulation.chance.expovariate(1 / _PAUSE_S), _EVENTS_PER_S)
+    heal(simulation)
+    simulation.run(1.0, _EVENTS_PER_S)
+    simulation.run_until(lambda: simulation.missing() == 0, _HEALED_S, "every event is answered")
+    simulation.run_until(
+        simulation.is_whole, _HEALED_S, "each task has two copies where they should be, of which one answers"
+    )
+    _check_quiet(simulation)
+    check_copies(simulation)
+    repeats = sum(each.repeats for each in simulation.front_ends)
+    return Outcome(check_replies(simulation), repeats)
+
+
+def _check_quiet(simulation: Simulation) -> None:
+    """Once all is well nothing changes, and no reply is sent twice. Raises Broken."""
+    simulation.run(2.0, 0.0)
+    repeats, answering = sum(each.repeats for each in simulation.front_ends), simulation.answering()
+    until_s = simulation.now_s + _QUIET_S
+    while simulation.now_s < until_s:
+        simulation.run(0.5, _EVENTS_PER_S)
+        if simulation.answering() != answering:
+            raise Broken(f"in a quiet time who answers has changed from {answering}: {simulation.shown()}")
+    simulation.run_until(lambda: simulation.missing() == 0, 2.0, "events of a quiet time are answered")
+    again = sum(each.repeats for each in simulation.front_ends) - repeats
+    if again:
+        raise Broken(f"in a quiet time {again} replies were sent twice")
+    simulation.run(0.5, 0.0)
