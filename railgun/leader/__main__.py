@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from railgun.leader.leading import Leading
-from railgun.leader.name_check import NameInUseError
 from railgun.leader.process import LeaderPlace, run_leader
+from railgun.leader.start_checks import NodeRefusedError
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
@@ -57,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging), Ending(stopped, "the leader's process"):
         try:
             run_leader(settings, place, stopped, lambda: say(ready=True), tell)
-        except NameInUseError as error:
+        except NodeRefusedError as error:
             # The supervisor stops the node, and this process with it.
             say(refused=str(error))
             stopped.wait()

@@ -16,7 +16,7 @@ from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
-from railgun.leader.name_check import check_name
+from railgun.leader.start_checks import check_name, check_releases
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -62,9 +62,9 @@ def run_leader(
     tell: Callable[[Leading], object],
 ) -> None:
     """Run until asked to stop. Raises TransportError and RegistryError: the process has to be started again then; and
-    NameInUseError.
+    NodeRefusedError.
 
-    checked: is called when the node may have its name.
+    checked: is called when the node may take part.
     tell: is called after each round.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
@@ -84,6 +84,7 @@ def run_leader(
             cluster.session_timeout_s + _LATE_S,
             stopped,
         )
+        check_releases(transport, TopicPartition(topics.positions, 0), stopped)
         checked()
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s

@@ -1,0 +1,108 @@
+"""Nodes come and go all the time, while metrics are added and dropped (RELIABILITY 22 and 28): no reply is lost, and
+each is the one that the oracle makes of the task's log.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.transport import TopicPartition
+from railgun.registry import evolution
+from tests.failover.running_cluster import Node, RunningCluster
+from tests.strategies.case import STREAM
+from tests.unit.answers_by_log import check_answers
+from tests.unit.processes import DEFINITIONS
+
+_LATER = (
+    "SELECT max(x) AS later_{} FROM s GROUP BY card OVER SLIDING 2 SECONDS",
+    "SELECT avg(x) AS later_{} FROM s GROUP BY shop OVER SLIDING 1 SECOND DELAYED BY 1 SECOND",
+    "SELECT count(*) AS later_{} FROM s WHERE x > 40 GROUP BY card OVER INFINITE",
+)
+_MOST_LATER = 6
+
+
+class _Storm:
+    """Comings and goings of nodes, of which one at least stays, and changes of the metrics."""
+
+    def __init__(self, cluster: RunningCluster, chance: random.Random) -> None:
+        self._cluster, self._chance = cluster, chance
+        self._away: list[Node] = []
+        self._numbers = itertools.count(1)
+        self._later: list[str] = []
+
+    def one_node(self) -> None:
+        """A node comes back, or another one is stopped or killed."""
+        node = self._chance.choice(list(self._cluster.nodes.values()))
+        if node in self._away:
+            node.start()
+            self._away.remove(node)
+        elif len(self._away) < len(self._cluster.nodes) - 1:
+            if self._chance.random() < 0.5:
+                node.kill()
+            else:
+                node.process.terminate()
+                node.process.wait(120)
+            self._away.append(node)
+
+    def one_metric(self) -> None:
+        """A metric is added or dropped."""
+        registry = self._cluster.player.registry
+        if len(self._later) < _MOST_LATER and self._chance.random() < 0.6:
+            name = f"later_{next(self._numbers)}"
+            sql = self._chance.choice(_LATER).format(name.removeprefix("later_"))
+            registry.change(lambda catalog: evolution.new_metrics(catalog, STREAM, sql))
+            self._later.append(name)
+        elif self._later:
+            gone = self._later.pop(self._chance.randrange(len(self._later)))
+            registry.change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, gone)])
+
+    def end(self) -> None:
+        """Let all nodes come back."""
+        for node in self._away:
+            node.start()
+
+
+def _records(cluster: RunningCluster, task: TaskKey) -> Iterator[bytes]:
+    where = TopicPartition(
+        cluster.player.registry.topics.tasks(task.stream, task.partitioner), task.partition
+    )
+    for fetched in read_to_the_end(cluster.player.transport, where):
+        yield from fetched.values()
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize(("seed", "comings", "changes_each"), [(1, 100, 10)])
+def test_nodes_and_metrics_come_and_go(
+    kafka: str, tmp_path: Path, seed: int, comings: int, changes_each: int
+) -> None:
+    chance = random.Random(seed)
+    cluster = RunningCluster(kafka, tmp_path, seed, 3, 1, rate_per_s=20)
+    try:
+        storm = _Storm(cluster, chance)
+        for _ in range(comings):
+            storm.one_node()
+            for _ in range(changes_each):
+                storm.one_metric()
+                cluster.drive(chance.uniform(0.0, 1.2))
+        storm.end()
+        cluster.drive_until(cluster.is_whole)
+        cluster.await_answers()
+        answers, compared = cluster.player.front_end.answers, 0
+        for task in cluster.player.registry.snapshot().catalog.task_keys:
+            compared += check_answers(
+                DEFINITIONS,
+                task,
+                _records(cluster, task),
+                lambda _, sequence: cluster.event(sequence),
+                lambda _, sequence, name=task.partitioner: answers.get((sequence, name)),
+            )
+        assert compared == len(answers) == 2 * cluster.sent
+        cluster.check_copies()
+    finally:
+        cluster.close()

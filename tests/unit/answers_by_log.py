@@ -1,0 +1,96 @@
+"""What the oracle makes of a task's log, in which metrics come and go, beside the answers that a front-end got."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from railgun.catalog import changes
+from railgun.catalog.task_key import TaskKey
+from railgun.wire.encode import decode_control
+from railgun.wire.records import CONTROL, kind_of
+from railgun.wire.reply import ReplyFlag
+from tests.oracle.query import parse_query
+from tests.oracle.records import AddMetric, Control, DropMetric, Warm
+from tests.oracle.stream import Oracle
+from tests.oracle.task import Task, TaskReply
+from tests.oracle.values import json_value
+from tests.unit.front_end import Answer
+
+_FRONT_END, _SEQUENCE = 3, 5
+
+
+def check_answers(
+    definitions: str,
+    task: TaskKey,
+    records: Iterable[bytes],
+    event_of: Callable[[int, int], Mapping[str, Any]],
+    answer_of: Callable[[int, int], Answer | None],
+) -> int:
+    """Compare the answer to every event of a task with the oracle's, and return how many there were.
+
+    definitions: of the stream.
+    records: the task's whole log.
+    event_of, answer_of: return the event of a front-end and a sequence number, and what the task answered.
+    Raises AssertionError.
+    """
+    reader, compared = Oracle(definitions).streams[task.stream], 0
+    oracle = Task(reader.stream)
+    for offset, record in enumerate(records):
+        if kind_of(record) == CONTROL:
+            control = _control(record, oracle, task.partitioner)
+            if control is not None:
+                oracle.apply(control)
+            continue
+        fields = msgspec.msgpack.decode(record[1:])
+        place = fields[_FRONT_END], fields[_SEQUENCE]
+        reply, answer = oracle.apply(reader.read(event_of(*place), "")), answer_of(*place)
+        assert reply is not None
+        assert answer is not None, f"{task}: the event at offset {offset} was not answered"
+        # A front-end that sends an event again keeps the first answer. A log that lost records has others at an offset.
+        if answer["offset"] == offset:
+            found, expected = _of_answer(answer), _of_oracle(reply)
+            assert found == expected, f"{task} at offset {offset}: {found}, and by the oracle {expected}"
+        compared += 1
+    return compared
+
+
+def _of_answer(answer: Answer) -> dict[str, Any]:
+    flags = answer["flags"]
+    late = None
+    if flags & ReplyFlag.REWRITTEN:
+        late = "rewritten"
+    elif flags & ReplyFlag.DISCARDED:
+        late = "discarded"
+    return {
+        "values": answer["values"],
+        "late": late,
+        "duplicate": bool(flags & ReplyFlag.DUPLICATE),
+        "warming": sorted(answer["warming"]),
+        "partial": answer["partial"],
+    }
+
+
+def _of_oracle(reply: TaskReply) -> dict[str, Any]:
+    return {
+        "values": {name: json_value(value) for name, value in reply.values.items()},
+        "late": reply.late,
+        "duplicate": reply.duplicate,
+        "warming": sorted(reply.warming),
+        "partial": reply.partial,
+    }
+
+
+def _control(record: bytes, task: Task, partitioner: str) -> Control | None:
+    """The oracle's word for a control record, if it concerns a task, which is one of a partitioner."""
+    body = decode_control(record)
+    if body["kind"] == changes.AddMetric.kind:
+        if body["home"] != partitioner:
+            return None
+        [metric] = [each for each in parse_query(body["sql"]) if each.name == body["name"]]
+        return AddMetric(metric, body["place"])
+    if body["kind"] == changes.DropMetric.kind and body["name"] in task.metrics:
+        return DropMetric(body["name"])
+    if body["kind"] == changes.Warm.kind:
+        return Warm(body["added"])
+    return None
