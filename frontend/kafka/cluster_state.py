@@ -10,7 +10,7 @@ from frontend.problems import refusal
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.outlook import ClusterPolicy, Outlook
-from railgun.cluster.overview import overview
+from railgun.cluster.overview import node_overview, overview
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import (
     AcceptedCut,
@@ -100,8 +100,9 @@ class ClusterState:
         if drain is not None and drain.refusal:
             self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
             raise refusal(409, f"{node} is not drained: {drain.refusal}")
-        nodes: list[dict[str, Any]] = self.overview(tasks)["nodes"]
-        return next((each for each in nodes if each["name"] == node), {"name": node, "state": "away"})
+        with self._lock:
+            self._refresh()
+            return node_overview(self._outlook, self._reader.plan, node, tasks, time.monotonic())
 
     def accept_cut(self, task: TaskKey) -> dict[str, Any]:
         """Have a task go on without the records that its log has lost, and return which these are.

@@ -45,6 +45,13 @@ def overview(
     }
 
 
+def node_overview(
+    outlook: Outlook, plan: Plan, name: str, tasks: Iterable[TaskKey], now_s: float
+) -> dict[str, Any]:
+    """Return what `overview` shows of one node; also of one that is away, and has nothing."""
+    return _node(outlook, plan, name, {task: list(_copies(outlook, plan, task, now_s)) for task in tasks})
+
+
 def _names(outlook: Outlook, plan: Plan) -> list[str]:
     """The nodes that live, that have copies in the plan, or that were emptied."""
     planned = {each.copy.node for copies in plan.copies.values() for each in copies}

@@ -133,8 +133,8 @@ class Child:
 class Server(Child):
     """One that answers HTTP on a free port. Inside its `with` block it answers at `url`."""
 
-    def __init__(self, *words: str) -> None:
-        super().__init__(*words, "--http", "127.0.0.1:0")
+    def __init__(self, *words: str, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(*words, "--http", "127.0.0.1:0", settings=settings)
         self._listening = threading.Event()
         self.url = ""
 

@@ -95,19 +95,25 @@ class RunningCluster:
         self, broker: str, folder: Path, seed: int, nodes: int, unit_count: int = 1, rate_per_s: int = 100
     ) -> None:
         self._broker, self._folder, self._seed, self._rate_per_s = broker, folder, seed, rate_per_s
+        self._unit_count = unit_count
         self.prefix = f"f{uuid.uuid4().hex[:12]}"
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
         self.sent = 0
-        self.nodes = {
-            name: Node(folder / name, name, broker, self.prefix, unit_count)
-            for name in (f"node-{number + 1}" for number in range(nodes))
-        }
+        self.nodes: dict[str, Node] = {}
+        for _ in range(nodes):
+            self.add_node()
         try:
             self.drive_until(self.is_whole)
         except BaseException:
             self.close()
             raise
+
+    def add_node(self) -> Node:
+        """Start one node more."""
+        name = f"node-{len(self.nodes) + 1}"
+        self.nodes[name] = Node(self._folder / name, name, self._broker, self.prefix, self._unit_count)
+        return self.nodes[name]
 
     # --- load --------------------------------------------------------------------------------------
 
@@ -173,6 +179,15 @@ class RunningCluster:
             sorted(state for state in copies.values() if state is not CopyState.CLOSED) == wanted
             for copies in states.values()
         )
+
+    def nodes_of_copies(self) -> set[str]:
+        """The nodes that have a copy of some task."""
+        return {
+            name.node
+            for copies in self.states().values()
+            for name, state in copies.items()
+            if state is not CopyState.CLOSED
+        }
 
     def leader(self) -> str | None:
         """The node that leads."""

@@ -1,0 +1,57 @@
+"""A node is added, emptied by command, stopped, and used again, under load, as docs/operations.md says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from railgun.demo.processes import Server
+from tests.failover.running_cluster import RunningCluster
+from tests.forked import ROOT
+
+
+def _command(cluster: RunningCluster, *words: str) -> tuple[int, str]:
+    """Run a command while events go on; its exit code, and all that it says."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "railgun", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+    )
+    cluster.drive_until(lambda: process.poll() is not None)
+    assert process.stdout is not None
+    with process.stdout:
+        return process.wait(), process.stdout.read()
+
+
+@pytest.mark.timeout(400)
+def test_added_drained_stopped_and_used_again(kafka: str, tmp_path: Path) -> None:
+    cluster = RunningCluster(kafka, tmp_path, 1, 2)
+    settings = {"RAILGUN_CLUSTER__TOPIC_PREFIX": cluster.prefix}
+    try:
+        with Server("frontend", "--broker", kafka, settings=settings) as server:
+            url = ("--url", server.url)
+            cluster.add_node()
+            # It gets a share, and each task still has two copies.
+            cluster.drive_until(lambda: cluster.is_whole() and "node-3" in cluster.nodes_of_copies())
+            code, said = _command(cluster, "cluster", "plan", "--what-if", "remove=node-1", *url)
+            assert (code, "copies to make" in said) == (0, True), said
+            code, said = _command(cluster, "drain", "node-1", *url)
+            assert (code, "node-1 is drained: it may be stopped" in said) == (0, True), said
+            cluster.drive_until(lambda: cluster.is_whole() and "node-1" not in cluster.nodes_of_copies())
+            assert cluster.nodes["node-1"].stop() == 0
+            code, said = _command(cluster, "drain", "node-2", *url)
+            assert code == 1, said
+            assert "node-2 is not drained" in said
+            cluster.nodes["node-1"].start()
+            code, said = _command(cluster, "undrain", "node-1", *url)
+            assert code == 0, said
+            cluster.drive_until(lambda: cluster.is_whole() and "node-1" in cluster.nodes_of_copies())
+            code, said = _command(cluster, "cluster", "--tasks", *url)
+            assert (code, "3 nodes, 3 units, 4 tasks × 2 copies" in said) == (0, True), said
+            cluster.await_answers()
+            cluster.check_replies()
+    finally:
+        cluster.close()
