@@ -2,7 +2,7 @@
 
     python -m bench.placing [--scale F]
 
-Prints a table; docs/benchmarks.md has one. Nothing but the computation runs: no node, no broker.
+Prints a table; docs/paper.md has one. Nothing but the computation runs: no node, no broker.
 """
 
 import argparse

@@ -2,7 +2,8 @@
 
 The rules, each of which outranks those below it:
 
-1. The copies of a task are on distinct nodes, and on as many racks as there are.
+1. The copies of a task are on distinct nodes, and on as many racks as there are; of four or more, on as few of one rack
+   as can be.
 2. The greatest number of copies on one unit is the least possible.
 3. As many copies as possible stay on their nodes (the sticky assignment of the Railgun paper, section 4.2).
 4. A copy that has to be made goes to the node with the least to catch up, then to the unit with the least to do.
@@ -31,8 +32,7 @@ def assign(
     if not able or not ordered:
         return {task.task: [] for task in ordered}
     placement = Placement(able, ordered, copies)
-    placement.keep()
-    placement.fill()
+    placement.place()
     units = _units(placement)
     actives = Actives(able, ordered, units)
     return {task.task: actives.order(number) for number, task in enumerate(ordered)}

@@ -28,7 +28,6 @@ class Placement:
         self._racks = [names.index(_rack(node)) for node in nodes]
         self._copies = min(copies, len(nodes))
         self._per_rack = self._most_on_a_rack(set())
-        self.unit_copies = self._least_maximum(len(names))
         self.of_task: list[list[int]] = [[] for _ in tasks]
         self.on_node: list[set[int]] = [set() for _ in nodes]
         number = {node.name: index for index, node in enumerate(nodes)}
@@ -40,11 +39,23 @@ class Placement:
         self._per_rack_of = {
             task: self._most_on_a_rack(barred) for task, barred in enumerate(self._barred) if barred
         }
+        self._needed = [min(copies, len(nodes) - len(barred)) for barred in self._barred]
+        self.unit_copies = self._least_maximum(len(names))
         self._with_data = [
             sorted((lag, number[name]) for name, lag in task.lag.items() if name in number) for task in tasks
         ]
 
-    def keep(self) -> None:
+    def place(self) -> None:
+        """Place all copies. Where nodes are barred, units may have to get more than seemed possible at first."""
+        while True:
+            self._keep()
+            if self._fill():
+                return
+            self.unit_copies += 1
+            self.of_task = [[] for _ in self.tasks]
+            self.on_node = [set() for _ in self.nodes]
+
+    def _keep(self) -> None:
         """Let copies stay where they are, as far as there is room: first those of tasks that have data nowhere else,
         and of these first the ones that are preferred.
         """
@@ -56,25 +67,22 @@ class Placement:
         for _, _, task, node in ranked:
             self._put_if_possible(task, node)
 
-    def fill(self) -> None:
-        """Place the copies that are lacking: where there is data, then where the least is placed.
-
-        Units get more copies than the least maximum where nodes that are barred have to be made up for.
+    def _fill(self) -> bool:
+        """Place the copies that are lacking: where there is data, then where the least is placed. Returns whether that
+        is possible with so few copies on a unit.
         """
-        self._fill()
-        while any(self._lacks(task) and self._fits_somewhere(task) for task in range(len(self.tasks))):
-            self.unit_copies += 1
-            self._fill()
-
-    def _fill(self) -> None:
         by_lag = sorted((lag, task, node) for task, each in enumerate(self._with_data) for lag, node in each)
         for _, task, node in by_lag:
             self._put_if_possible(task, node)
         spare = [self._entry(node) for node in range(len(self.nodes)) if self._has_room(node)]
         heapq.heapify(spare)
         for task in range(len(self.tasks)):
-            while self._lacks(task) and self._place(task, spare):
-                pass
+            while self._lacks(task):
+                if not self._place(task, spare):
+                    if self._fits_somewhere(task):
+                        return False
+                    break
+        return True
 
     def _place(self, task: int, spare: list[_Entry]) -> bool:
         """Place one more copy of a task on a node with room, or else make room by moving copies of other tasks. Returns
@@ -143,22 +151,24 @@ class Placement:
         return next(n for n in range(1, self._copies + 1) if sum(min(n, s) for s in sizes.values()) >= copies)
 
     def _least_maximum(self, racks: int) -> int:
-        """Return the least number of copies per unit with which every copy can be placed."""
-        tasks, needed = len(self.tasks), len(self.tasks) * self._copies
+        """Return the least number of copies per unit with which every copy may have room."""
+        tasks, needed = len(self.tasks), sum(self._needed)
+        barred = Counter(node for each in self._barred for node in each)
+        per_rack = max([self._per_rack, *self._per_rack_of.values()])
         low, high = 1, tasks
         while low < high:
             middle = (low + high) // 2
             room = [0] * racks
-            for rack, node in zip(self._racks, self.nodes, strict=True):
-                room[rack] += min(tasks, node.units * middle)
-            if sum(min(tasks * self._per_rack, each) for each in room) >= needed:
+            for number, (rack, node) in enumerate(zip(self._racks, self.nodes, strict=True)):
+                room[rack] += min(tasks - barred[number], node.units * middle)
+            if sum(min(tasks * per_rack, each) for each in room) >= needed:
                 high = middle
             else:
                 low = middle + 1
         return low
 
     def _lacks(self, task: int) -> bool:
-        return len(self.of_task[task]) < self._copies
+        return len(self.of_task[task]) < self._needed[task]
 
     def _has_room(self, node: int) -> bool:
         return len(self.on_node[node]) < self.nodes[node].units * self.unit_copies

@@ -118,6 +118,8 @@ def _score(
                 scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
             scoring.run()
         if nodes is not None:
+            with _doing(console, live, "Making all copies again"):
+                nodes.await_whole()
             console.print(nodes.as_shown(), markup=False, soft_wrap=True)
         with _doing(console, live, "Stopping the server" if nodes is None else "Stopping all of it"):
             server.stop()

@@ -15,7 +15,7 @@ from railgun.client.client import Client
 from railgun.client.errors import ClientError
 from railgun.config.settings import ENVIRONMENT_PREFIX
 from railgun.demo.processes import START_LIMIT_S, Child, ServerError
-from railgun.demo.run import Progress, Watch
+from railgun.demo.run import BATCH_EVENTS, Progress, Watch
 
 NAMES = ("node-1", "node-2", "node-3")
 COPIES = 2
@@ -24,6 +24,8 @@ PARTITIONS = 6
 # The node with the most tasks to answer is killed after this share of the departures, and started again after that one.
 _KILLED_AT, _BACK_AT = 0.5, 0.75
 _LOOK_S, _POLL_S, _COMMAND_S = 0.1, 0.05, 60.0
+# A node logs this when its copies have caught up.
+_READY = '"message": "ready: '
 # Of the caches of each node: the demo is to run on a small machine.
 _MEMORY = "512MiB"
 
@@ -44,6 +46,19 @@ class Failover:
     began_s: float = field(default_factory=time.monotonic)
     elsewhere_s: float | None = None
     is_back: bool = False
+
+
+class _Node(Child):
+    """A node. is_ready: whether its copies have caught up since it was started last."""
+
+    is_ready = False
+
+    def start(self) -> None:
+        self.is_ready = False
+        super().start()
+
+    def hear(self, line: str) -> None:
+        self.is_ready = self.is_ready or _READY in line
 
 
 class Nodes:
@@ -75,15 +90,16 @@ class Nodes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        self._thread.join()
         self._end()
+        self._thread.join()
 
     def await_whole(self) -> None:
-        """Wait until each task has all its copies. Raises ServerError."""
+        """Wait until all nodes run, and each task has all its copies. Raises ServerError."""
+        if self.failover is not None and not self.failover.is_back:
+            self.start_again(self.failover)
         deadline_s = time.monotonic() + START_LIMIT_S
-        while not self._is_whole():
-            for node in self._nodes.values():
-                node.check()
+        while not (all(node.is_ready for node in self._nodes.values()) and self._is_whole()):
+            self.check()
             if time.monotonic() > deadline_s:
                 raise ServerError(f"not every task had {COPIES} copies after {START_LIMIT_S:g} s")
             time.sleep(_POLL_S)
@@ -99,10 +115,20 @@ class Nodes:
         self._nodes[failover.node].start()
         failover.is_back = True
 
+    def check(self) -> None:
+        """Raises ServerError if a node has ended by itself."""
+        for name, node in self._nodes.items():
+            if self.failover is None or self.failover.is_back or self.failover.node != name:
+                node.check()
+
     def as_shown(self) -> str:
-        """Return what `railgun cluster` shows."""
+        """Return what `railgun cluster` shows. Raises ServerError."""
         command = [sys.executable, "-m", "railgun", "cluster", "--url", self._url]
-        return subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False).stdout
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True)
+        except subprocess.SubprocessError as error:
+            raise ServerError(f"`railgun cluster` cannot show the nodes: {error}") from error
+        return done.stdout
 
     def stop(self) -> None:
         """Ask all to stop, as an operator would. Raises ServerError."""
@@ -127,8 +153,9 @@ class Nodes:
                     self.seen = client.cluster()
 
     def _end(self) -> None:
-        for node in self._nodes.values():
-            node.end()
+        with contextlib.ExitStack() as stack:
+            for node in self._nodes.values():
+                stack.callback(node.end)
 
 
 class FailingNodes:
@@ -138,12 +165,13 @@ class FailingNodes:
         self._nodes, self._watch = nodes, watch
 
     def scored(self, progress: Progress) -> None:
+        self._nodes.check()
         failover = self._nodes.failover
         if failover is None:
             if progress.done >= progress.total * _KILLED_AT:
                 self._nodes.kill_one(progress.done)
         else:
-            if failover.elsewhere_s is None:
+            if failover.elsewhere_s is None and progress.done >= failover.departures + BATCH_EVENTS:
                 failover.elsewhere_s = time.monotonic() - failover.began_s
             if not failover.is_back and progress.done >= progress.total * _BACK_AT:
                 self._nodes.start_again(failover)
@@ -158,9 +186,11 @@ def answers(task: Mapping[str, Any]) -> str | None:
     return next((str(copy["node"]) for copy in task["copies"] if copy["state"] == "answering"), None)
 
 
-def _node(name: str, data: Path, broker: str) -> Child:
+def _node(name: str, data: Path, broker: str) -> _Node:
     settings = {
         f"{ENVIRONMENT_PREFIX}CLUSTER__NODE_NAME": name,
         f"{ENVIRONMENT_PREFIX}ENGINE__MEMORY_LIMIT_BYTES": _MEMORY,
     }
-    return Child("node", "--units", "1", "--broker", broker, "--data", str(data), settings=settings)
+    return _Node(
+        "node", "--units", "1", "--broker", broker, "--data", str(data), settings=settings, name=name
+    )

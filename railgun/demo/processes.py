@@ -1,5 +1,6 @@
 """Processes of the demo's own, ended in every case: a server on a free port, and whatever else `railgun` can be."""
 
+import contextlib
 import json
 import os
 import signal
@@ -22,7 +23,7 @@ _KEPT_LINES = 20
 
 
 class ServerError(Exception):
-    """The server did not start, or went away; the message has the last that it said."""
+    """A process did not start, or went away; the message has the last that it said."""
 
 
 class Child:
@@ -31,22 +32,14 @@ class Child:
 
     words: its command and arguments.
     settings: environment variables, its only settings; those of ours are not its.
+    name: how errors name it.
     """
 
-    def __init__(self, *words: str, settings: Mapping[str, str] | None = None) -> None:
-        self.name = f"railgun {words[0]}"
+    def __init__(self, *words: str, settings: Mapping[str, str] | None = None, name: str = "") -> None:
+        self.name = name or f"railgun {words[0]}"
         self._words, self._settings = words, settings or {}
         self._output: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: subprocess.Popen[str] | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
 
     def start(self) -> None:
         """Start it; also once more, after it has ended."""
@@ -70,6 +63,7 @@ class Child:
 
     def stop(self) -> None:
         """Ask it to stop, as an operator would, and wait until it has. Raises ServerError if it does not end well."""
+        self.check()
         process = self._running()
         process.terminate()
         try:
@@ -84,7 +78,8 @@ class Child:
     def kill(self) -> None:
         """End it and its own children at once, as a machine ends that loses its power."""
         process = self._running()
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self._close()
 
@@ -146,6 +141,11 @@ class Server(Child):
             self.end()
             raise
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
 
     def hear(self, line: str) -> None:
         if not self.url:

@@ -46,12 +46,14 @@ class LeaderPlace:
     data: its data folder.
     units: how many units it has.
     release: the version of this program.
+    runs_already: whether the process is started again, while the node's units run.
     """
 
     data: Path
     identity: Identity
     units: int
     release: str
+    runs_already: bool = False
 
 
 def run_leader(
@@ -84,7 +86,8 @@ def run_leader(
             cluster.session_timeout_s + _LATE_S,
             stopped,
         )
-        check_releases(transport, TopicPartition(topics.positions, 0), stopped)
+        if not place.runs_already:
+            check_releases(transport, TopicPartition(topics.positions, 0), stopped)
         checked()
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, RecordError, decode_said
 from railgun.cluster.reports import ReportError, decode_report
 from railgun.messaging.to_the_end import read_to_the_end
@@ -13,8 +14,8 @@ from railgun.unit.identity import Identity
 _AGAIN_S = 0.5
 
 
-# Nodes of releases without copies reported each task at least every 5 s. What they wrote long ago is left over; clocks
-# may differ by less than that.
+# Nodes of releases without copies reported each task at least every 5 s. What is older than a minute is left over: the
+# clocks of the broker and of this machine do not differ by as much.
 _REPORTS_S, _LEFT_OVER_S = 6.0, 60.0
 _BYTES = 1 << 20
 
@@ -80,7 +81,7 @@ def check_releases(
 def _newest_of_version_1(
     transport: Transport, positions: TopicPartition, offset: int | None
 ) -> tuple[str | None, int]:
-    """The node of the newest report of version 1 from an offset on, and its offset; None if there is none."""
+    """The node of the newest report of version 1 of a task that it runs, and its offset; None if there is none."""
     node, newest = None, -1
     for fetched in read_to_the_end(transport, positions, offset):
         for place, record in zip(fetched.offsets.tolist(), fetched.values(), strict=True):
@@ -88,7 +89,8 @@ def _newest_of_version_1(
                 report = decode_report(record)
             except ReportError:
                 continue
-            if report.version == 1:
+            # One that has stopped says so last.
+            if report.version == 1 and report.copies[0].state is not CopyState.CLOSED:
                 node, newest = report.node, place
     return node, newest
 

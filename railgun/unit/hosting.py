@@ -45,7 +45,7 @@ class WarmRecords:
                 self._written[warm] = self._transport.submit([Entry(place.where, records)])
 
 
-# See `Hosting`.
+# What a unit waits for acknowledgements unless told otherwise.
 ACKNOWLEDGE_TIMEOUT_S = 180.0
 
 

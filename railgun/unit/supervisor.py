@@ -28,6 +28,8 @@ _PID_BYTES_MAX = 32
 # A node's folder may hold these before a node has run there: what a backfill has built, and what file systems put
 # there.
 _OWN = {"backfill", "lost+found", IDENTITY}
+AGAIN = "--again"
+"""Tells the leader's process that its node runs already."""
 NODE_READY = "ready"
 """What a node prints whenever all its units have caught up."""
 
@@ -47,12 +49,14 @@ class UnitProcess:
     """The process of one unit, or of what else a node runs.
 
     name: what it is called in the log.
+    again: words that are appended to its command once it has been ready.
     heartbeat: its last heartbeat; empty before the first one.
     starts: how often it was started.
     """
 
-    def __init__(self, index: int, command: Sequence[str], name: str = "") -> None:
-        self.index, self._command = index, list(command)
+    def __init__(self, index: int, command: Sequence[str], name: str = "", again: Sequence[str] = ()) -> None:
+        self.index, self._command, self._again = index, list(command), list(again)
+        self._was_ready = False
         self._name = name or f"unit {index}"
         self.heartbeat: dict[str, Any] = {}
         self.starts = 0
@@ -74,6 +78,7 @@ class UnitProcess:
 
     def watch(self) -> None:
         """Start the process if that is due, and notice if it has died."""
+        self._was_ready = self._was_ready or self.is_ready
         if self._process is None:
             if time.monotonic() >= self._due_s:
                 self._start()
@@ -120,7 +125,8 @@ class UnitProcess:
     def _start(self) -> None:
         self.heartbeat = {}
         self._started_s = time.monotonic()
-        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [*self._command, *(self._again if self._was_ready else ())]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.starts += 1
         self._listener = threading.Thread(
             target=self._listen, args=[self._process], name=f"unit-{self.index}", daemon=True
@@ -164,7 +170,7 @@ class Supervisor:
     """Supervises the units of a node's folder, which it locks, and the process that takes part in the group of nodes.
 
     name: `cluster.node_name`.
-    leader: the command of that process; empty if there is none.
+    leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
 
@@ -179,7 +185,7 @@ class Supervisor:
     ) -> None:
         self._folder, self._name = folder, name
         self.units = [UnitProcess(index, _command(folder, index, units, extra)) for index in range(units)]
-        self._others = [UnitProcess(units, leader, "the leader's process")] if leader else []
+        self._others = [UnitProcess(units, leader, "the leader's process", [AGAIN])] if leader else []
 
     @property
     def is_ready(self) -> bool:

@@ -80,14 +80,10 @@ def least_active(assigned: Assigned) -> int:
 
 def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int) -> tuple[int, int]:
     """Return by brute force the least maximum of copies per unit, and the fewest moves with it."""
-    copies = min(copies, len(nodes))
-    choices = list(combinations(range(len(nodes)), copies))
-    spread = min(_most_on_a_rack(nodes, choice) for choice in choices)
-    choices = [choice for choice in choices if _most_on_a_rack(nodes, choice) == spread]
-    found = (len(tasks) + 1, 0)
-    for chosen in product(choices, repeat=len(tasks)):
+    found = (len(tasks) * copies + 1, 0)
+    for chosen in product(*(_choices(nodes, task, copies) for task in tasks)):
         load = Counter(node for choice in chosen for node in choice)
-        most = max(-(-count // nodes[node].units) for node, count in load.items())
+        most = max((-(-count // nodes[node].units) for node, count in load.items()), default=0)
         moved = sum(
             nodes[node].name not in {each.node for each in task.present}
             for task, choice in zip(tasks, chosen, strict=True)
@@ -97,8 +93,16 @@ def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int)
     return found
 
 
+def _choices(nodes: Sequence[ClusterNode], task: TaskCopies, copies: int) -> list[tuple[int, ...]]:
+    """All ways to place one task by the first rule."""
+    able = [number for number, node in enumerate(nodes) if node.name not in task.barred]
+    choices = list(combinations(able, min(copies, len(able))))
+    spread = min(_most_on_a_rack(nodes, choice) for choice in choices)
+    return [choice for choice in choices if _most_on_a_rack(nodes, choice) == spread]
+
+
 def _most_on_a_rack(nodes: Sequence[ClusterNode], choice: Sequence[int]) -> int:
-    return max(racks_of(nodes, [CopyName(nodes[number].name, 0) for number in choice]).values())
+    return max(racks_of(nodes, [CopyName(nodes[number].name, 0) for number in choice]).values(), default=0)
 
 
 def drained(nodes: Sequence[ClusterNode], name: str) -> list[ClusterNode]:

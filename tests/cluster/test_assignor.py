@@ -57,10 +57,10 @@ def test_the_rules_hold_over_histories_of_joins_and_leaves(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(range(100), range(3_000)))
 def test_nodes_that_are_barred_are_made_up_for(seed: int) -> None:
-    """Each task has as many copies as nodes can have one, on as many racks as that allows."""
+    """Each task has as many copies as nodes can have one, on as many racks as that allows, as evenly as can be."""
     chance = random.Random(seed)
     copies = chance.randint(1, 3)
-    for nodes, present, _ in history(chance, 6, chance.randint(1, 20), copies):
+    for nodes, present, _ in history(chance, 4, chance.choice((3, 4, 20)), copies):
         names = [node.name for node in nodes]
         tasks = [
             replace(task, barred=frozenset(chance.sample(names, chance.choice((0, 0, 1, len(names))))))
@@ -74,6 +74,10 @@ def test_nodes_that_are_barred_are_made_up_for(seed: int) -> None:
             assert not task.barred & set(on)
             spread = {node.rack or node.name for node in able}
             assert len(racks_of(nodes, assigned[task.task])) == min(len(on), len(spread))
+        if len(nodes) <= 4 and len(tasks) <= 4:
+            most, fewest = best(nodes, tasks, copies)
+            assert greatest(assigned, active=False) == most
+            assert fewest <= moves(tasks, assigned) <= fewest + 1
 
 
 def test_the_active_copy_stays_and_a_replica_takes_its_place() -> None:

@@ -1,4 +1,4 @@
-"""The broker is away for long (RELIABILITY 10): nobody takes over, nothing moves, and all goes on by itself."""
+"""The broker is away for long: nobody takes over, nothing moves, and all goes on by itself."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Nodes come and go all the time, while metrics are added and dropped (RELIABILITY 22 and 28): no reply is lost, and
+"""Nodes come and go all the time, while metrics are added and dropped: no reply is lost, and
 each is the one that the oracle makes of the task's log.
 """
 
@@ -45,8 +45,7 @@ class _Storm:
             if self._chance.random() < 0.5:
                 node.kill()
             else:
-                node.process.terminate()
-                node.process.wait(120)
+                assert node.stop() == 0
             self._away.append(node)
 
     def one_metric(self) -> None:

@@ -26,11 +26,11 @@ class _OldNode:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def report(self) -> None:
+    def report(self, state: str = "running") -> None:
         body = {
             "version": 1, "node": "old-7", "unit": 0, "generation": 9, "warming": [],
             "stream": "s", "created": 1, "partitioner": "k", "partition": 0,
-            "state": "running", "processed": 5, "replied": 4, "checkpointed": 2, "end": 6,
+            "state": state, "processed": 5, "replied": 4, "checkpointed": 2, "end": 6,
         }  # fmt: skip
         records = Records.of([msgspec.json.encode(body)])
         self._transport.submit([Entry(self._positions, records, [b"railgun.s.by.k-0"])]).result(30)
@@ -44,7 +44,7 @@ class _OldNode:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopped.wait(1.0):
+        while not self._stopped.wait(4.5):
             self.report()
 
 
@@ -68,6 +68,12 @@ def test_beside_nodes_of_an_earlier_release_none_starts(transport: KafkaTranspor
             check_releases(transport, positions, threading.Event())
     finally:
         old.stop()
+    # One that stops meanwhile is no reason.
+    old.report()
+    closing = threading.Timer(1.0, lambda: old.report("stopped"))
+    closing.start()
+    check_releases(transport, positions, threading.Event())
+    closing.join()
     # What is left over is told from it by its age, without waiting, or by waiting.
     check_releases(transport, positions, threading.Event(), lambda: time.time() + _DAY_S)
     check_releases(transport, positions, threading.Event())

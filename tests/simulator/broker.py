@@ -258,9 +258,9 @@ class SimulatedWriter:
 
     def __init__(self, client: SimulatedTransport, broker: SimulatedBroker, name: str) -> None:
         self._client, self._broker, self._name = client, broker, name
-        self._broker.writers[name] = self
         if client.is_cut:
             raise TransportUnavailableError(name, "the broker did not answer", "Try again")
+        self._broker.writers[name] = self
 
     def append(self, where: TopicPartition, records: Sequence[tuple[bytes, bytes]]) -> int:
         if self._broker.writers[self._name] is not self:

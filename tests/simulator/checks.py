@@ -5,7 +5,7 @@ from tests.simulator.simulation import DEFINITIONS, Broken, Simulation
 from tests.unit.answers_by_log import check_answers
 
 
-def check_replies(simulation: Simulation) -> int:
+def check_replies(simulation: Simulation, *, has_lost_records: bool = False) -> int:
     """Compare every reply with what the oracle makes of the tasks' logs. Returns how many. Raises AssertionError."""
     by_id = {event["tx"]: event for event in simulation.events}
     front_ends = {each.number: each for each in simulation.front_ends}
@@ -18,6 +18,7 @@ def check_replies(simulation: Simulation) -> int:
             [record for record, _ in simulation.broker.logs[where].records],
             lambda number, sequence: by_id[front_ends[number].sent[sequence][0]["id"]],
             lambda number, sequence, name=task.partitioner: front_ends[number].answers.get((sequence, name)),  # type: ignore[misc]
+            has_lost_records=has_lost_records,
         )
     return compared
 

@@ -70,9 +70,7 @@ def halt_node(simulation: Simulation) -> None:
     """All processes of a node stand still."""
     node = _node(simulation)
     if node is not None:
-        until_s = _until(simulation)
-        node.trouble(halted_s=until_s)
-        node.leader_halted_s = until_s
+        node.halted_s = _until(simulation)
 
 
 def halt_then_crash(simulation: Simulation) -> None:
@@ -80,7 +78,7 @@ def halt_then_crash(simulation: Simulation) -> None:
     nodes = up(simulation.nodes)
     if len(nodes) > 1:
         paused, killed = simulation.chance.sample(nodes, 2)
-        paused.trouble(halted_s=simulation.now_s + simulation.chance.uniform(0.3, 1.5))
+        paused.halted_s = simulation.now_s + simulation.chance.uniform(0.3, 1.5)
         killed.kill()
 
 
@@ -193,7 +191,7 @@ def heal(simulation: Simulation) -> None:
         simulation.asked_ms += 1
         order = DrainOrder(node=node.name, asked_ms=simulation.asked_ms, is_on=False)
         simulation.broker.append(TopicPartition(simulation.topics.nodes, 0), [encode_said(order)])
-        node.leader_halted_s = 0.0
+        node.halted_s = node.leader_halted_s = 0.0
         node.trouble(
             **dict.fromkeys(
                 (

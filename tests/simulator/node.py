@@ -230,6 +230,7 @@ class SimulatedNode:
     is_up: bool = False
     running: list[SimulatedUnit | float] = field(default_factory=list)
     leading: Leading | None = None
+    halted_s: float = 0.0
     leader_halted_s: float = 0.0
     restarts: int = 0
 
@@ -252,6 +253,8 @@ class SimulatedNode:
     def step(self) -> None:
         """Let its processes do what is due, and start again those that have ended."""
         now_s = self.around.now()
+        if now_s < self.halted_s:
+            return
         for number, unit in enumerate(self.running):
             if isinstance(unit, float):
                 if now_s >= unit:

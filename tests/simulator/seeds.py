@@ -26,9 +26,9 @@ def run_seed(folder: Path, seed: int) -> Outcome:
     simulation = Simulation(folder, seed)
     try:
         return _run(simulation)
-    except (Broken, AssertionError) as error:
+    except Exception as error:
         again = f"python -m tests.simulator --seed {seed}"
-        raise Broken(f"seed {seed}: {error}\nrun it again: {again}") from error
+        raise Broken(f"seed {seed}: {type(error).__name__}: {error}\nrun it again: {again}") from error
     finally:
         simulation.close()
 
