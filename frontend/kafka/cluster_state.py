@@ -28,7 +28,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.later_epoch import first_of_later_epoch
 from railgun.messaging.to_the_end import read_to_the_end
-from railgun.messaging.transport import Entry, TopicPartition
+from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
@@ -113,8 +113,7 @@ class ClusterState:
         with self._lock:
             self._refresh()
             point = self._lost(task)
-            offset, epoch = first_of_later_epoch(self._transport, where, point.epoch)
-            cut = Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
+            cut = cut_before(self._transport, where, point)
             self._send(
                 AcceptedCut(**task._asdict(), offset=cut.offset, leader_epoch=cut.leader_epoch),
             )
@@ -195,6 +194,12 @@ class ClusterState:
         except RecordError:
             # Nodes log it.
             pass
+
+
+def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:
+    """Return what a log has lost, if it had a point and does not have it any more. Raises TransportError."""
+    offset, epoch = first_of_later_epoch(transport, where, point.epoch)
+    return Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
 
 
 def _is_decided(plan: Plan, order: DrainOrder) -> bool:

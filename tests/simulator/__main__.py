@@ -49,7 +49,7 @@ def main() -> int:
 def _one(seed: int) -> Outcome | str:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return run_seed(Path(folder), seed)
+            return run_seed(Path(folder, "cluster"), seed)
         except Broken as broken:
             return str(broken)
         except Exception:  # noqa: BLE001 - the other seeds are run too

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from railgun.cluster.records import DrainOrder, encode_said
 from railgun.host.reply_sink import ReplySink
-from railgun.messaging.transport import TopicPartition
 from railgun.task.errors import LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
-from tests.simulator.node import SimulatedNode, SimulatedUnit, up
+from tests.simulator.node import SimulatedNode, SimulatedUnit, Troubles, up
 from tests.simulator.simulation import Simulation
 
 
@@ -130,14 +128,10 @@ def fail_task(simulation: Simulation) -> None:
 
 def drain(simulation: Simulation) -> None:
     """A node is to be emptied, or to be used again: its answering copies leave the plan."""
-    simulation.asked_ms += 1
-    order = DrainOrder(
-        node=simulation.chance.choice(simulation.nodes).name,
-        asked_ms=simulation.asked_ms,
-        is_on=simulation.chance.random() < 0.5,
-        fewer_copies=simulation.chance.random() < 0.5,
+    chance = simulation.chance
+    simulation.order(
+        chance.choice(simulation.nodes), is_on=chance.random() < 0.5, fewer_copies=chance.random() < 0.5
     )
-    simulation.broker.append(TopicPartition(simulation.topics.nodes, 0), [encode_said(order)])
 
 
 def add_metric(simulation: Simulation) -> None:
@@ -188,29 +182,14 @@ def random_fault(simulation: Simulation) -> None:
 def heal(simulation: Simulation) -> None:
     """End all faults: every node runs, and none is being emptied."""
     for node in simulation.nodes:
-        simulation.asked_ms += 1
-        order = DrainOrder(node=node.name, asked_ms=simulation.asked_ms, is_on=False)
-        simulation.broker.append(TopicPartition(simulation.topics.nodes, 0), [encode_said(order)])
+        simulation.order(node, is_on=False)
         node.halted_s = node.leader_halted_s = 0.0
-        node.trouble(
-            **dict.fromkeys(
-                (
-                    "halted_s",
-                    "cut_s",
-                    "slow_disk_s",
-                    "slow_rounds_s",
-                    "replies_stuck_s",
-                    "log_stuck_s",
-                    "deaf_s",
-                ),
-                0.0,
-            )
-        )
         if not node.is_up:
             node.start()
         for number, unit in enumerate(node.running):
             if not isinstance(unit, SimulatedUnit):
                 continue
+            unit.troubles = Troubles()
             for host in unit.loop.hosts.values():
                 if isinstance(host.sink, FailingSink):
                     host.sink = host.sink.right

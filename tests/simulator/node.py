@@ -232,7 +232,6 @@ class SimulatedNode:
     leading: Leading | None = None
     halted_s: float = 0.0
     leader_halted_s: float = 0.0
-    restarts: int = 0
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -291,7 +290,6 @@ class SimulatedNode:
                 setattr(unit.troubles, name, value)
 
     def _end(self, number: int) -> None:
-        self.restarts += 1
         self.running[number] = self.around.now() + _AGAIN_S
 
     def _unit(self, number: int) -> SimulatedUnit:

@@ -22,7 +22,8 @@ class Outcome:
 
 
 def run_seed(folder: Path, seed: int) -> Outcome:
-    """Run one seed in an empty folder. Raises Broken, whose text has the line that runs it again."""
+    """Run one seed in a folder that it makes. Raises Broken, whose text has the line that runs it again."""
+    folder.mkdir()
     simulation = Simulation(folder, seed)
     try:
         return _run(simulation)

@@ -15,9 +15,10 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan
+from railgun.cluster.records import DrainOrder, Said, encode_said
 from railgun.host.task_host import TaskHost
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import TopicSettings
+from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import evolution
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
@@ -93,7 +94,7 @@ class Simulation:
         ]
         self._numbers = itertools.count(1)
         self._plans_seen: dict[str, int] = {}
-        self.asked_ms = 0
+        self._asked_ms = 0
         self._sent_s: dict[tuple[int, int], float] = {}
 
     # --- time --------------------------------------------------------------------------------------
@@ -148,6 +149,15 @@ class Simulation:
         if later:
             name = self.chance.choice(later)
             self._change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, name)])
+
+    def order(self, node: SimulatedNode, *, is_on: bool, fewer_copies: bool = False) -> None:
+        """Order a node to be emptied, or to be used again."""
+        self._asked_ms += 1
+        self.say(DrainOrder(node=node.name, asked_ms=self._asked_ms, is_on=is_on, fewer_copies=fewer_copies))
+
+    def say(self, record: Said) -> None:
+        """Write a record to the topic of nodes, as a front-end does."""
+        self.broker.append(TopicPartition(self.topics.nodes, 0), [encode_said(record)])
 
     def add_front_end(self) -> None:
         """Start another front-end; units do not see its topic at once."""

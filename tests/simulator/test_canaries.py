@@ -34,6 +34,4 @@ def test_a_planted_mistake_is_caught(
 
 def _run_all(folder: Path) -> None:
     for seed in range(_MOST_SEEDS):
-        each = folder / str(seed)
-        each.mkdir()
-        run_seed(each, seed)
+        run_seed(folder / str(seed), seed)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from railgun.cluster.records import AcceptedCut, encode_said
-from railgun.messaging.later_epoch import first_of_later_epoch
+from frontend.kafka.cluster_state import cut_before
+from railgun.cluster.records import AcceptedCut
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.simulator.checks import check_copies, check_replies
@@ -41,13 +41,8 @@ def _play(folder: Path, seed: int) -> int:
 
         simulation.run_until(have_stopped, 30.0, "the copies that have the lost records have stopped")
         point = max(host.lost for _, _, host in simulation.hosts(task) if host.lost is not None)
-        offset, epoch = first_of_later_epoch(simulation.nodes[0].live_units[0].reports, where, point.epoch)
-        cut = AcceptedCut(
-            **task._asdict(),
-            offset=min(offset, point.offset),
-            leader_epoch=point.epoch + 1 if epoch < 0 else epoch,
-        )
-        simulation.broker.append(TopicPartition(simulation.topics.nodes, 0), [encode_said(cut)])
+        cut = cut_before(simulation.nodes[0].live_units[0].reports, where, point)
+        simulation.say(AcceptedCut(**task._asdict(), offset=cut.offset, leader_epoch=cut.leader_epoch))
         simulation.run(2.0, _EVENTS_PER_S)
         simulation.run_until(lambda: simulation.missing() == 0, 30.0, "every event is answered")
         simulation.run_until(simulation.is_whole, 30.0, "each task has two copies again")

@@ -14,6 +14,4 @@ _TOGETHER = 10
 @pytest.mark.parametrize("first", seeds(range(0, 200, _TOGETHER), range(0, 5_000, _TOGETHER)))
 def test_all_heal(tmp_path: Path, first: int) -> None:
     for seed in range(first, first + _TOGETHER):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        assert run_seed(folder, seed).answers > 200
+        assert run_seed(tmp_path / str(seed), seed).answers > 200

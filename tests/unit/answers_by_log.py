@@ -7,6 +7,7 @@ import msgspec
 
 from railgun.catalog import changes
 from railgun.catalog.task_key import TaskKey
+from railgun.ingest.result_table import LATE_WORDS
 from railgun.wire.encode import decode_control
 from railgun.wire.records import CONTROL, kind_of
 from railgun.wire.reply import ReplyFlag
@@ -63,14 +64,9 @@ def check_answers(
 
 def _of_answer(answer: Answer) -> dict[str, Any]:
     flags = answer["flags"]
-    late = None
-    if flags & ReplyFlag.REWRITTEN:
-        late = "rewritten"
-    elif flags & ReplyFlag.DISCARDED:
-        late = "discarded"
     return {
         "values": answer["values"],
-        "late": late,
+        "late": LATE_WORDS.get(flags & (ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)),
         "duplicate": bool(flags & ReplyFlag.DUPLICATE),
         "warming": sorted(answer["warming"]),
         "partial": answer["partial"],
