@@ -79,8 +79,7 @@ def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) 
 def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
     config = folder / "railgun.toml"
     config.write_text(
-        f'[cluster]\nbroker = "{address}"\ntopic_prefix = "{prefix}"\npositions_interval_ms = 10\n'
-        '[logging]\nlevel = "warning"\n',
+        f'[cluster]\nbroker = "{address}"\ntopic_prefix = "{prefix}"\n[logging]\nlevel = "warning"\n',
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--data", str(folder / "data")]
