@@ -9,9 +9,10 @@ from typing import Any
 from frontend.problems import refusal
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.overview import node_overview, overview
 from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
     DrainOrder,

@@ -44,10 +44,10 @@ def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) 
         return ""
     if not left:
         return "no other node could take over its tasks; add a node first"
-    if len(left) < min(view.copies, len(able)) and not order.fewer_copies:
+    if len(left) < min(view.policy.copies, len(able)) and not order.fewer_copies:
         nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
         return (
-            f"{nodes} would be left for {view.copies} copies of each task; add a node first, or let tasks have fewer "
-            "copies (--fewer-copies)"
+            f"{nodes} would be left for {view.policy.copies} copies of each task; add a node first, or let "
+            "tasks have fewer copies (--fewer-copies)"
         )
     return ""

@@ -9,11 +9,12 @@ from collections import deque
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Timing:
     """When silence means something. All times are in seconds.
 
-    takeover_s: a copy that has not been heard for this long does not answer any more.
+    takeover_s: a copy that has not been heard for this long does not answer any more. A unit follows
+        the plan in it.
     patience_s: the same, after reports were delayed for longer than `takeover_s`: the broker was away, for all.
     stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.

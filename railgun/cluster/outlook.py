@@ -1,13 +1,14 @@
 """What the leader knows of the cluster, from what nodes, units and Kafka's group say. Pure: times are handed in."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Said
 from railgun.cluster.report_table import HeardCopy, ReportTable
@@ -20,23 +21,10 @@ HEARD_S = 5.0
 _ADVANCES_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPolicy:
-    """How copies are placed; `[cluster]` of the configuration has these.
-
-    copies: of each task.
-    replace_after_s: a node that has been away for this long is replaced.
-    moves_limit: how many copies are made at once.
-    """
-
-    copies: int = 2
-    replace_after_s: float = 300.0
-    moves_limit: int = 4
-
-
 class Outlook:
     """Collects what is said. One thread uses it; times are seconds of the monotonic clock.
 
+    policy: by the configuration of who asks.
     began_s: when the leader began to listen.
     nodes: what each node says of itself.
     members: the nodes that live.
@@ -46,7 +34,7 @@ class Outlook:
     """
 
     def __init__(self, policy: ClusterPolicy, began_s: float, reports: ReportTable | None = None) -> None:
-        self._policy, self._began_s = policy, began_s
+        self.policy, self._began_s = policy, began_s
         self.nodes: dict[str, NodeRecord] = {}
         self._on_disk: dict[str, frozenset[TaskKey]] = {}
         self._left_s: dict[str, float] = {}
@@ -119,14 +107,13 @@ class Outlook:
                 self._task(name, plan, losses, is_new=is_new, now_s=now_s)
                 for name, is_new in sorted(tasks.items())
             ],
-            self._policy.copies if copies is None else copies,
-            self._policy.moves_limit,
+            self.policy if copies is None else replace(self.policy, copies=copies),
             self.orders,
             self.cuts,
         )
 
     def _is_awaited(self, name: str, now_s: float) -> bool:
-        return now_s - self._left_s.get(name, now_s) < self._policy.replace_after_s
+        return now_s - self._left_s.get(name, now_s) < self.policy.replace_after_s
 
     def _note_planned(self, plan: Plan, now_s: float) -> None:
         """Note since when the plan names its copies."""
@@ -147,7 +134,7 @@ class Outlook:
                 for name in self.members
                 if self._progress.is_heard(name, now_s) and not plan.is_drained(name)
             },
-            self._policy.replace_after_s,
+            self.policy.replace_after_s,
         )
 
     def _task(self, name: TaskKey, plan: Plan, losses: Losses, *, is_new: bool, now_s: float) -> TaskView:
@@ -160,7 +147,7 @@ class Outlook:
                 heard[copy] = CopyView(CopyState.BEHIND)
         lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
         has_nothing = not lag and not is_new
-        waits = has_nothing and now_s - self._began_s < self._policy.replace_after_s
+        waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s
         lost = losses.find(
             planned,
             plan.lost.get(name, {}),

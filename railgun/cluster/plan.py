@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, Cut
+from railgun.cluster.policy import ClusterPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Plan:
     target: by task, the copies that the steps lead to.
     cause: a digest of what the target was computed for; the target is kept until that changes.
     drains: by node, what became of the order to empty it.
-    wanted: how many copies each task is to have.
+    policy: of the leader; it counts for all nodes. None before the first plan.
     lost: by task, the nodes that have lost their copy.
     cuts: by task, the loss of records of its log that was accepted last.
     """
@@ -68,9 +69,14 @@ class Plan:
     target: Mapping[TaskKey, tuple[CopyName, ...]] = field(default_factory=dict)
     cause: str = ""
     drains: Mapping[str, Drain] = field(default_factory=dict)
-    wanted: int = 0
+    policy: ClusterPolicy | None = None
     lost: Mapping[TaskKey, Mapping[str, LostCopy]] = field(default_factory=dict)
     cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> int:
+        """How many copies each task is to have; 0 before the first plan."""
+        return 0 if self.policy is None else self.policy.copies
 
     def most_copies_of_a_unit(self) -> int:
         """Return how many copies a unit may hold once the node with most units is gone; 0 if it is the only node."""

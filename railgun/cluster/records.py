@@ -10,6 +10,7 @@ import msgspec
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.reports import OfTask
 
 VERSION: Final = 1
@@ -96,7 +97,7 @@ class _PlanHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="plan"):
     epoch: int
     incarnation: int
     cause: str
-    wanted: int = 0
+    policy: ClusterPolicy | None = None
     drains: dict[str, _PlannedDrain] = {}
 
 
@@ -179,7 +180,7 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
         for node, drain in plan.drains.items()
     }
     header = _PlanHeader(
-        epoch=plan.epoch, incarnation=incarnation, cause=plan.cause, wanted=plan.wanted, drains=drains
+        epoch=plan.epoch, incarnation=incarnation, cause=plan.cause, policy=plan.policy, drains=drains
     )
     return [*records, (_PLAN_KEY, _encode(header))]
 
@@ -216,7 +217,7 @@ class PlanReader:
             dict(self._target()),
             planned.cause,
             drains,
-            planned.wanted,
+            planned.policy,
             dict(self._lost()),
             dict(self._cuts()),
         )

@@ -24,7 +24,7 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
     cuts = {task.task: view.cuts[task.task] for task in view.tasks if task.task in view.cuts}
-    plan, before = replace(plan, drains=decided(plan, view), wanted=view.copies, lost=lost, cuts=cuts), plan
+    plan, before = replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts), plan
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
@@ -48,7 +48,7 @@ def _cause(view: ClusterView) -> str:
         for each in view.nodes
     )
     tasks = sorted((task.task, sorted(task.lost)) for task in view.tasks)
-    return hashlib.blake2b(repr((nodes, view.copies, tasks)).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(repr((nodes, view.policy.copies, tasks)).encode(), digest_size=16).hexdigest()
 
 
 def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]]:
@@ -59,7 +59,7 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
             each.copy for each in plan.copies.get(task.task, ()) if folders.get(each.copy.node) == each.folder
         ]
         tasks.append(TaskCopies(task.task, present, task.lag, frozenset(task.lost)))
-    assigned = assign((each.node for each in view.nodes), tasks, view.copies)
+    assigned = assign((each.node for each in view.nodes), tasks, view.policy.copies)
     return {task: tuple(copies) for task, copies in assigned.items()}
 
 
@@ -69,7 +69,7 @@ class _Steps:
     def __init__(self, plan: Plan, view: ClusterView, target: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         self._present, self._target, self._plan = plan.copies, target, plan
         self._nodes = {each.node.name: each for each in view.nodes}
-        self._moves_left = view.moves_limit - sum(
+        self._moves_left = view.policy.moves_limit - sum(
             self._is_being_made(task, each.copy)
             for task in view.tasks
             for each in plan.copies.get(task.task, ())

@@ -7,6 +7,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import LostCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder
 
 
@@ -56,15 +57,13 @@ class TaskView:
 class ClusterView:
     """What the leader knows.
 
-    copies: how many copies each task is to have.
-    moves_limit: how many copies are made at once.
+    policy: the leader's.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
     """
 
     nodes: Sequence[NodeView]
     tasks: Sequence[TaskView]
-    copies: int
-    moves_limit: int
+    policy: ClusterPolicy
     orders: Mapping[str, DrainOrder] = field(default_factory=dict)
     cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)

@@ -70,7 +70,7 @@ def _changed(change: str, view: ClusterView) -> _Changed:
             raise WhatIfError(
                 f"there is no node {value[:80]!r}; there are: {', '.join(sorted(nodes)) or 'none'}"
             )
-        return _Changed([node for name, node in nodes.items() if name != value], view.copies)
+        return _Changed([node for name, node in nodes.items() if name != value], view.policy.copies)
     if kind == "add":
         number = _number(change, value, _NODES_MAX)
         units = Counter(node.units for node in nodes.values())
@@ -81,7 +81,7 @@ def _changed(change: str, view: ClusterView) -> _Changed:
                 *nodes.values(),
                 *(replace(each, name=name) for name, _ in zip(added, range(number), strict=False)),
             ],
-            view.copies,
+            view.policy.copies,
         )
     if kind == "copies":
         return _Changed(list(nodes.values()), _number(change, value, _COPIES_MAX))

@@ -3,11 +3,13 @@
 import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_said, encode_plan, encode_said
 from railgun.cluster.reports import ReportError
 from railgun.cluster.steps import next_plan
@@ -66,6 +68,7 @@ class Leading:
         self._ends: dict[TopicPartition, int] = {}
         self._members_s = -math.inf
         self._members: set[str] = set()
+        self._other_policy: ClusterPolicy | None = None
         self._began_s = now_s()
         self._due_s = 0.0
 
@@ -126,11 +129,28 @@ class Leading:
                     self._outlook.hear_report(record, now_s)
                 elif fetched.where == self._nodes:
                     self._outlook.hear_said(decode_said(record), now_s)
-                else:
-                    self._plan.take(record)
+                elif self._plan.take(record):
+                    self._compare_policies()
             except (RecordError, ReportError) as error:
                 _log.warning("%s: %s", fetched.where, error)
         self._positions[fetched.where] = fetched.next_offset
+
+    def _compare_policies(self) -> None:
+        """Say so, once, if the configuration of this node differs from what counts for all nodes."""
+        policy, own = self.plan.policy, self._outlook.policy
+        if policy in (None, own, self._other_policy):
+            return
+        self._other_policy = policy
+        differing = ", ".join(
+            f"{each.name} is {getattr(policy, each.name)}, here {getattr(own, each.name)}"
+            for each in fields(own)
+            if getattr(policy, each.name) != getattr(own, each.name)
+        )
+        _log.warning(
+            "the configuration of this node differs from the leader's, which counts for all nodes: %s; "
+            "set [cluster] alike on all nodes",
+            differing,
+        )
 
     def _is_informed(self) -> bool:
         """Whether everything was read that was said before this process began, and who the members are."""

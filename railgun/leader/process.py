@@ -10,7 +10,8 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
@@ -97,7 +98,9 @@ def run_leader(
                 topics,
                 membership,
                 Outlook(
-                    ClusterPolicy(cluster.copies, cluster.replace_after_s, cluster.moves_limit),
+                    ClusterPolicy(
+                        cluster.copies, cluster.takeover_s, cluster.replace_after_s, cluster.moves_limit
+                    ),
                     time.monotonic(),
                 ),
                 lambda: known.catalog,

@@ -16,7 +16,6 @@ from railgun.messaging.transport import Fetched
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.report_reader import Heard
 
-TIMING = Timing()
 _log = logging.getLogger("railgun.unit")
 
 
@@ -27,6 +26,7 @@ class UnitCopies:
     generation: when the unit started, as its reports name it.
     drain: returns what was read of the topics since the last call.
     assignment: the topic of the plan. The others have reports.
+    timing: its `takeover_s` counts until the plan says another.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class UnitCopies:
         generation: int,
         drain: Callable[[], Sequence[Heard]],
         assignment: str,
-        timing: Timing = TIMING,
+        timing: Timing | None = None,
         clock: Clock = CLOCK,
     ) -> None:
         self._name, self._generation, self._drain = name, generation, drain
         self._assignment, self._plan = assignment, PlanReader()
-        self._timing, self._clock = timing, clock
-        self._hearing = Hearing(timing, clock.now())
+        self._timing, self._clock = timing or Timing(), clock
+        self._hearing = Hearing(self._timing, clock.now())
         self._answering: dict[TaskKey, Answering] = {}
         # By task and copy: the newest report, and when it was heard.
         self._heard: dict[TaskKey, dict[CopyName, tuple[float, CopyReport]]] = {}
@@ -160,7 +160,8 @@ class UnitCopies:
         for record in fetched.values():
             try:
                 if fetched.where.topic == self._assignment:
-                    self._plan.take(record)
+                    if self._plan.take(record) and self.plan.policy is not None:
+                        self._timing.takeover_s = self.plan.policy.takeover_s
                 else:
                     self._hear(decode_report(record), at_s)
             except (RecordError, ReportError) as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
+from railgun.cluster.hearing import Timing
 from railgun.history.manifest import ready_folder
 from railgun.host.place import Place, task_folder
 from railgun.host.silent_limit import parted_at_limit
@@ -28,7 +29,7 @@ from railgun.task.errors import LogCutError, LogGapError
 from railgun.task.settings import TaskIdentity
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
-from railgun.unit.copies import TIMING, UnitCopies
+from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.ending import DEADLINES
@@ -45,6 +46,7 @@ ROUND_S = 0.05
 _IDLE_S, _AWAY_S = 0.05, 0.5
 # Silent copies that may not process more look this often whether they may.
 _LIMITED_S = 0.01
+_LEAVE_S = Timing().leave_s
 # A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
 GONE_S = 5.0
 
@@ -135,7 +137,7 @@ class UnitLoop:
         newest = self._newest
         return newest is None or all(key in self.hosts for key in self._assignments.mine(newest.catalog))
 
-    def leave(self, within_s: float = TIMING.leave_s) -> None:
+    def leave(self, within_s: float = _LEAVE_S) -> None:
         """Go on answering until other copies do, for some seconds at most."""
         until_s = self._clock.now() + within_s
         self._copies.leave()

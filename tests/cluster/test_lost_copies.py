@@ -6,8 +6,9 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
 from railgun.cluster.reports import encode_report
 from railgun.cluster.steps import next_plan
@@ -31,7 +32,7 @@ class Cluster:
             1,
             {NAME: tuple(PlannedCopy(copy, copy.node) for copy in COPIES[:2])},
             {NAME: COPIES[:2]},
-            wanted=2,
+            policy=ClusterPolicy(copies=2),
         )
         self.live(NODES)
 

@@ -5,6 +5,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 
 
 def _plan(tasks: int, nodes: int, units: int, wanted: int) -> Plan:
@@ -12,7 +13,7 @@ def _plan(tasks: int, nodes: int, units: int, wanted: int) -> Plan:
     for task in range(tasks):
         names = [CopyName(f"n{(task + each) % nodes}", task % units) for each in range(min(wanted, nodes))]
         copies[TaskKey("s", 1, "card", task)] = tuple(PlannedCopy(name, "f") for name in names)
-    return Plan(1, copies, wanted=wanted)
+    return Plan(1, copies, policy=ClusterPolicy(wanted))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, DrainOrder, NodeRecord
 from railgun.cluster.reports import encode_report
 from railgun.cluster.view import ClusterView, CopyView, TaskView

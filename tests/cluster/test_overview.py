@@ -9,9 +9,10 @@ from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.drains import decided
 from railgun.cluster.inventory import ClusterNode
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
 from railgun.cluster.view import ClusterView, NodeView, TaskView
@@ -25,7 +26,7 @@ PLAN = Plan(
     3,
     {task: tuple(PlannedCopy(copy, "f") for copy in copies) for task, copies in TARGET.items()},
     TARGET,
-    wanted=2,
+    policy=ClusterPolicy(copies=2),
 )
 
 
@@ -112,7 +113,9 @@ def test_a_drain_says_what_it_waits_for() -> None:
 def _view(nodes: int, copies: int = 2) -> ClusterView:
     there = [NodeView(ClusterNode(f"node-{name}", 1), "f") for name in "abc"[:nodes]]
     return ClusterView(
-        there, [TaskView(task, lag={"node-a": 0, "node-b": 0}) for task in (ONE, OTHER)], copies, 4
+        there,
+        [TaskView(task, lag={"node-a": 0, "node-b": 0}) for task in (ONE, OTHER)],
+        ClusterPolicy(copies),
     )
 
 

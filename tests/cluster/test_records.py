@@ -8,6 +8,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
     DrainOrder,
@@ -97,7 +98,11 @@ def test_a_node_and_an_order_come_back() -> None:
 def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
     one, other = task_names(2)
     first = Plan(1, {one: (PlannedCopy(HERE, "f"),), other: ()}, {one: (HERE,), other: ()}, "cause")
-    first = replace(first, wanted=2, drains={"node-2": Drain(4, True), "node-1": Drain(5, False, "no")})
+    first = replace(
+        first,
+        policy=ClusterPolicy(2, 1.5, 60.0, 3),
+        drains={"node-2": Drain(4, True), "node-1": Drain(5, False, "no")},
+    )
     second = replace(first, epoch=2, copies={**first.copies, one: (PlannedCopy(THERE, "g", is_going=True),)})
     reader = PlanReader()
 

@@ -9,6 +9,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder
 from railgun.cluster.steps import next_plan
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
@@ -96,7 +97,9 @@ class _Cluster:
             )
             for task in self.tasks
         ]
-        return ClusterView(nodes, tasks, self.copies, self.moves_limit, self.orders)
+        return ClusterView(
+            nodes, tasks, ClusterPolicy(self.copies, moves_limit=self.moves_limit), self.orders
+        )
 
     def settle(self, least: int = 0) -> int:
         """Let turns pass until nothing changes; returns how many plans it took.

@@ -4,8 +4,9 @@ import threading
 import time
 import uuid
 
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
 from railgun.leader.leading import Leading
 from railgun.messaging.kafka.membership import GroupMembership
@@ -25,7 +26,7 @@ GONE_S = 2.0
 class Node:
     """The leading part of a node, in a thread. It has no units: nobody makes its copies."""
 
-    def __init__(self, broker: str, prefix: str, number: int, units: int = 2) -> None:
+    def __init__(self, broker: str, prefix: str, number: int, units: int = 2, moves_limit: int = 4) -> None:
         settings, name = quick_settings(broker), f"node-{number}"
         self._transport = KafkaTransport(settings)
         self._registry = KafkaRegistry(settings, prefix)
@@ -46,7 +47,7 @@ class Node:
             self._transport,
             topics,
             self.membership,
-            Outlook(ClusterPolicy(replace_after_s=GONE_S), time.monotonic()),
+            Outlook(ClusterPolicy(replace_after_s=GONE_S, moves_limit=moves_limit), time.monotonic()),
             lambda: self._registry.snapshot().catalog,
             lambda: record,
             lambda: KafkaSoleWriter(settings, topics.assignment),
@@ -93,8 +94,8 @@ class Nodes:
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
 
-    def start(self, number: int) -> Node:
-        self.running[number] = Node(self._broker, self.prefix, number)
+    def start(self, number: int, moves_limit: int = 4) -> Node:
+        self.running[number] = Node(self._broker, self.prefix, number, moves_limit=moves_limit)
         return self.running[number]
 
     def stop(self, number: int) -> None:

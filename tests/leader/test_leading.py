@@ -1,6 +1,7 @@
 """Nodes on a real broker: one leads, its plan places every task, and another goes on with it when it is gone."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,25 @@ def test_one_leads_and_all_see_its_plan(nodes: Nodes) -> None:
     assert nodes.running[2].plan.epoch >= epoch
     nodes.start(3)
     awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()))
+
+
+def test_a_node_whose_configuration_differs_from_the_leaders_says_so_once(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes.start(1)
+    awaited(lambda: nodes.leaders() == [1])
+    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    nodes.start(2, moves_limit=7)
+    awaited(lambda: nodes.places() == {frozenset({"node-1", "node-2"})})
+    policy = nodes.running[2].plan.policy
+    assert policy is not None
+    assert policy.moves_limit == 4
+    said = [record.getMessage() for record in caplog.records if "differs" in record.getMessage()]
+    assert len(said) == 1
+    assert "moves_limit is 4, here 7" in said[0]
+    # It leads: what its file says counts now.
+    nodes.stop(1)
+    awaited(lambda: nodes.running[2].plan.policy == replace(policy, moves_limit=7))
 
 
 def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from railgun.cluster.copies import CopyName
-from railgun.cluster.outlook import ClusterPolicy, Outlook
+from railgun.cluster.outlook import Outlook
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.host.lanes import HostLanes
 from railgun.host.place import task_folder

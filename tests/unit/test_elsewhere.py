@@ -5,6 +5,7 @@ import numpy as np
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import encode_plan
 from railgun.cluster.reports import encode_report
 from railgun.messaging.transport import Fetched, TopicPartition
@@ -29,9 +30,9 @@ class Unit:
             CopyName("node-1", 0), 1, self._drain, "plan", clock=Clock(lambda: self.now_s)
         )
 
-    def plan(self, *nodes: str, wanted: int = 2) -> None:
+    def plan(self, *nodes: str, wanted: int = 2, takeover_s: float = 1.0) -> None:
         copies = {KEY: tuple(PlannedCopy(CopyName(node, 0), "0" * 16) for node in nodes)}
-        plan = Plan(self._plan.epoch + 1, copies, wanted=wanted)
+        plan = Plan(self._plan.epoch + 1, copies, policy=ClusterPolicy(wanted, takeover_s))
         self._hear("plan", *(record for _, record in encode_plan(plan, self._plan, incarnation=1)))
         self._plan = plan
 
@@ -94,4 +95,15 @@ def test_what_was_heard_long_ago_says_nothing() -> None:
         unit.report(node, CopyState.SILENT)
     assert unit.is_elsewhere
     unit.now_s += 60.0
+    assert not unit.is_elsewhere
+
+
+def test_how_long_a_copy_may_be_silent_is_what_the_plan_says() -> None:
+    unit = Unit()
+    unit.plan("node-2", "node-3", takeover_s=20.0)
+    for node in NODES[1:]:
+        unit.report(node, CopyState.SILENT)
+    unit.now_s += 15.0
+    assert unit.is_elsewhere
+    unit.plan("node-2", "node-3", takeover_s=10.0)
     assert not unit.is_elsewhere
