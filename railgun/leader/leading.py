@@ -92,8 +92,11 @@ class Leading:
             self._say()
             self._read()
             self._look_at_members()
-            if self._membership.leads and self._is_informed():
-                self._lead()
+            if self._is_informed():
+                if self._membership.leads:
+                    self._lead()
+                else:
+                    self._compare_policies()
         except TransportUnavailableError as error:
             _log.warning("the cluster cannot be led or followed for now: %s", error)
             self._membership.poll(_MEMBERS_S)
@@ -129,8 +132,8 @@ class Leading:
                     self._outlook.hear_report(record, now_s)
                 elif fetched.where == self._nodes:
                     self._outlook.hear_said(decode_said(record), now_s)
-                elif self._plan.take(record):
-                    self._compare_policies()
+                else:
+                    self._plan.take(record)
             except (RecordError, ReportError) as error:
                 _log.warning("%s: %s", fetched.where, error)
         self._positions[fetched.where] = fetched.next_offset

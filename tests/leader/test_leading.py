@@ -1,5 +1,6 @@
 """Nodes on a real broker: one leads, its plan places every task, and another goes on with it when it is gone."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -44,9 +45,13 @@ def test_a_node_whose_configuration_differs_from_the_leaders_says_so_once(
     policy = nodes.running[2].plan.policy
     assert policy is not None
     assert policy.moves_limit == 4
-    said = [record.getMessage() for record in caplog.records if "differs" in record.getMessage()]
-    assert len(said) == 1
-    assert "moves_limit is 4, here 7" in said[0]
+
+    def said() -> list[str]:
+        return [text for text in map(logging.LogRecord.getMessage, caplog.records) if "differs" in text]
+
+    awaited(lambda: bool(said()))
+    assert len(said()) == 1
+    assert "moves_limit is 4, here 7" in said()[0]
     # It leads: what its file says counts now.
     nodes.stop(1)
     awaited(lambda: nodes.running[2].plan.policy == replace(policy, moves_limit=7))
