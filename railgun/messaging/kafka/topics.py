@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -177,7 +178,12 @@ class KafkaTopics:
                 config={**required, **preferred},
             )
             try:
-                self._create(topic, new_topic)
+                self._change(
+                    topic,
+                    lambda: self._client.create_topics(
+                        [new_topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+                    ),
+                )
                 self._await(topic, exists=True)
                 # The broker may have decided on the replication.
                 self._alter(topic, topic_settings.for_new(self._replicas(topic)))
@@ -191,19 +197,23 @@ class KafkaTopics:
         found = self._compare(topic, partitions, required)
         self._alter(topic, {name: value for name, value in preferred.items() if found[name] != value})
 
-    def _create(self, topic: str, new_topic: NewTopic) -> None:
-        """Create a topic, with retries while all brokers are fenced, as just after a start. Raises KafkaException."""
+    def _change(self, topic: str, request: Callable[[], Mapping[str, Future[None]]]) -> None:
+        """Have the controller create or delete a topic. Raises KafkaException.
+
+        Just after a broker's start all brokers may be fenced, and metadata then shows no controller. A request that is
+        made meanwhile waits until its time is over: the client does not look for a controller that appears later.
+        """
         deadline = time.monotonic() + self._timeout_s
         while True:
-            try:
-                answers = self._client.create_topics(
-                    [new_topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-                )
-                answers[topic].result()
-                return
-            except KafkaException as error:
-                if not is_fenced(error.args[0]) or time.monotonic() > deadline:
-                    raise
+            if self._client.list_topics(timeout=self._timeout_s).controller_id >= 0:
+                try:
+                    request()[topic].result()
+                    return
+                except KafkaException as error:
+                    if not is_fenced(error.args[0]) or time.monotonic() > deadline:
+                        raise
+            elif time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the brokers have no controller"))
             time.sleep(_FENCED_RETRY_S)
 
     def _compare(self, topic: str, partitions: int, required: Mapping[str, str]) -> Mapping[str, str]:
@@ -255,10 +265,12 @@ class KafkaTopics:
     def delete(self, topic: str) -> None:
         """Remove a topic; nothing happens where there is none."""
         try:
-            answers = self._client.delete_topics(
-                [topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+            self._change(
+                topic,
+                lambda: self._client.delete_topics(
+                    [topic], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
+                ),
             )
-            answers[topic].result()
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:

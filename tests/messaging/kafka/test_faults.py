@@ -7,12 +7,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from itertools import pairwise
 
 import pytest
+from confluent_kafka.admin._metadata import ClusterMetadata
 
 from railgun.broker.local import LocalBroker, Status
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
+from railgun.messaging.kafka.clients import AdminClient
 from railgun.messaging.kafka.output import TransactionalOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -172,6 +175,34 @@ def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
                 assert time.monotonic() - begun_s < 5 * limit_s
         finally:
             os.kill(status.pid, signal.SIGCONT)
+
+
+def test_topics_are_changed_once_there_is_a_controller(
+    broker: LocalBroker, where: TopicPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client would wait for one in vain: it asks for metadata once, and all brokers may be fenced then."""
+    with _opened(running(broker)) as transport:
+        client = transport._topics._client
+        ask, fenced = client.list_topics, [3]
+
+        def list_topics(timeout: float) -> ClusterMetadata:
+            found = ask(timeout=timeout)
+            if fenced[0]:
+                fenced[0] -= 1
+                found.controller_id = -1
+            return found
+
+        def change(kind: str, *args: object, **limits: float) -> object:
+            assert not fenced[0]
+            return getattr(AdminClient, kind)(client, *args, **limits)
+
+        monkeypatch.setattr(client, "list_topics", list_topics)
+        for kind in ("create_topics", "delete_topics"):
+            monkeypatch.setattr(client, kind, partial(change, kind))
+        transport.create_topic(where.topic, 1)
+        fenced[0] = 3
+        transport.delete_topic(where.topic)
+        assert where.topic not in transport.topics()
 
 
 def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(
