@@ -179,7 +179,7 @@ class ClusterState:
         now_s = time.monotonic()
         for where in self._offsets:
             for fetched in read_to_the_end(self._transport, where, self._offsets[where]):
-                for record in fetched.values():
+                for record in fetched.written():
                     self._take(record, now_s, is_plan=where == assignment)
                 self._offsets[where] = fetched.next_offset
         members = self._members.now()

@@ -22,7 +22,7 @@ from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
-from railgun.registry.cluster_topics import POSITIONS
+from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
 
 
@@ -90,7 +90,7 @@ class Positions:
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
-        transport.create_topic(topics.positions, 1, POSITIONS)
+        transport.create_topic(topics.positions, 1, OVERWRITTEN)
         self._position, self._begun_at = (
             transport.start_offset(*self._where),
             transport.end_offset(*self._where),
@@ -226,7 +226,7 @@ class Positions:
                     {self._where: self._position}, _RECORDS, _BYTES, _WAIT_S
                 ):
                     is_new = fetched.next_offset > self._begun_at
-                    for record in fetched.values():
+                    for record in fetched.written():
                         self._take(record, is_new=is_new)
                     self._position = fetched.next_offset
             except TransportClosedError:

@@ -70,6 +70,14 @@ class Outlook:
             else:
                 self._left_s.setdefault(name, now_s)
 
+    def forget(self, nodes: Iterable[str], units: Iterable[CopyName]) -> None:
+        """Drop what was said by nodes, and reported by units, that are gone for good."""
+        for name in nodes:
+            for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self.orders):
+                said.pop(name, None)
+        for unit in units:
+            self.reports.forget(unit)
+
     def hear_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
         self._progress.hear(self.reports.take(record, now_s), now_s)

@@ -34,6 +34,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """What a node says of itself. The keys are those of FORMAT.md."""
 
     version: int = VERSION
+    said_ms: int = 0
     name: str
     folder: str
     incarnation: int
@@ -47,6 +48,11 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     def key(self) -> bytes:
         """The key of the record."""
         return self.name.encode()
+
+
+def drain_key(node: str) -> bytes:
+    """The key of an order to a node. No node has it for a name."""
+    return f"{node}/drain".encode()
 
 
 class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
@@ -65,8 +71,8 @@ class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
 
     @property
     def key(self) -> bytes:
-        """The key of the record. No node has it for a name."""
-        return f"{self.node}/drain".encode()
+        """The key of the record."""
+        return drain_key(self.node)
 
 
 class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):

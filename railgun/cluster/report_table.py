@@ -56,6 +56,15 @@ class ReportTable:
                 self._answering_s[status.task] = heard_s
         return report
 
+    def units(self) -> list[CopyName]:
+        """Return the units that have reported."""
+        return list(self._of_unit)
+
+    def forget(self, unit: CopyName) -> None:
+        """Drop what a unit has reported."""
+        for task in self._of_unit.pop(unit, ()):
+            self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+
     def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()

@@ -2,16 +2,29 @@
 
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from itertools import chain
+
+import msgspec
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.departed import SAID_AGAIN_S, departed
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import NodeRecord, PlanReader, RecordError, decode_said, encode_plan, encode_said
-from railgun.cluster.reports import ReportError
+from railgun.cluster.records import (
+    NodeRecord,
+    PlanReader,
+    RecordError,
+    decode_said,
+    drain_key,
+    encode_plan,
+    encode_said,
+)
+from railgun.cluster.reports import ReportError, unit_key
 from railgun.cluster.steps import next_plan
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
@@ -28,6 +41,8 @@ _MEMBERS_S = 1.0
 _PLAN_S, _REST = 0.1, 10.0
 # So long the first leader of all waits for nodes that have data.
 _FIRST_S = 3.0
+# How often the leader deletes the records of nodes and units that are gone for good.
+_TIDY_S = 60.0
 # This much of a log is looked through for events.
 _PEEKED_RECORDS, _PEEKED_BYTES = 1_000, 1 << 20
 
@@ -62,6 +77,7 @@ class Leading:
         self._nodes = TopicPartition(topics.nodes, 0)
         self._reports = TopicPartition(topics.positions, 0)
         self._said: NodeRecord | None = None
+        self._said_s = -math.inf
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
         self._positions: dict[TopicPartition, int] = {}
@@ -71,6 +87,7 @@ class Leading:
         self._other_policy: ClusterPolicy | None = None
         self._began_s = now_s()
         self._due_s = 0.0
+        self._tidied_s = -math.inf
 
     @property
     def leads(self) -> bool:
@@ -110,11 +127,13 @@ class Leading:
             writer.close()
 
     def _say(self) -> None:
-        record = self._record()
-        if record != self._said:
-            entry = Entry(self._nodes, Records.of([encode_said(record)]), [record.key])
-            self._transport.submit([entry]).result()
-            self._said = record
+        record, now_s = self._record(), self._now_s()
+        if record != self._said or now_s - self._said_s > SAID_AGAIN_S:
+            said = msgspec.structs.replace(record, said_ms=_now_ms())
+            self._transport.submit(
+                [Entry(self._nodes, Records.of([encode_said(said)]), [record.key])]
+            ).result()
+            self._said, self._said_s = record, now_s
 
     def _read(self) -> None:
         if not self._ends:
@@ -126,7 +145,7 @@ class Leading:
 
     def _take(self, fetched: Fetched) -> None:
         now_s = self._now_s()
-        for record in fetched.values():
+        for record in fetched.written():
             try:
                 if fetched.where == self._reports:
                     self._outlook.hear_report(record, now_s)
@@ -178,6 +197,7 @@ class Leading:
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info("this node leads, from plan %d on", self.plan.epoch)
             return
+        self._tidy()
         if self._now_s() < self._due_s:
             return
         # A look into logs waits for the broker; only what is computed counts.
@@ -196,6 +216,27 @@ class Leading:
             return
         for _, record in records:
             self._plan.take(record)
+
+    def _tidy(self) -> None:
+        """Delete the records of nodes and units that are gone for good."""
+        now_s = self._now_s()
+        if now_s - self._tidied_s < _TIDY_S:
+            return
+        self._tidied_s = now_s
+        gone = departed(self._outlook, self.plan, _now_ms())
+        if not gone:
+            return
+        said = list(chain.from_iterable((name.encode(), drain_key(name)) for name in sorted(gone.nodes)))
+        reported = [unit_key(*unit) for unit in sorted(gone.units)]
+        self._transport.submit(
+            [
+                Entry(where, Records.of([b""] * len(keys)), keys)
+                for where, keys in ((self._nodes, said), (self._reports, reported))
+                if keys
+            ]
+        ).result()
+        self._outlook.forget(gone.nodes, gone.units)
+        _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
         """All tasks, and whether nobody can have data of them: no plan has named them.
@@ -220,3 +261,7 @@ class Leading:
             # Its topic is about to be made, or to be deleted.
             return False
         return start > 0 or any(kind_of(record) != CONTROL for record in fetched.values())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

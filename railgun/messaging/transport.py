@@ -32,6 +32,8 @@ class Entry(NamedTuple):
 
     keys, headers: one for each record. A broker keeps them for compaction and for its other clients. A transport
     without a broker drops them, and reading through a Transport returns the records alone.
+
+    Where all records are empty and have keys, a broker deletes what has these keys in a compacted topic, in time.
     """
 
     where: TopicPartition
@@ -81,6 +83,10 @@ class Fetched:
     def values(self) -> list[bytes]:
         """The records as separate bytes objects."""
         return self.records.to_list()
+
+    def written(self) -> list[bytes]:
+        """As `values`, without the empty ones, which delete what has their keys."""
+        return [value for value in self.values() if value]
 
     def parted(self, offset: int) -> "tuple[Fetched, Fetched | None]":
         """The records before an offset, and those from it on; None if there are none."""

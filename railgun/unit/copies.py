@@ -157,7 +157,7 @@ class UnitCopies:
         return made
 
     def _take(self, fetched: Fetched, at_s: float) -> None:
-        for record in fetched.values():
+        for record in fetched.written():
             try:
                 if fetched.where.topic == self._assignment:
                     if self._plan.take(record) and self.plan.policy is not None:

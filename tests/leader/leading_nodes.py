@@ -4,6 +4,9 @@ import threading
 import time
 import uuid
 
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
@@ -12,8 +15,9 @@ from railgun.leader.leading import Leading
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import TopicSettings
+from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.wire.records import Records
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import quick_settings
 from tests.unit.processes import DEFINITIONS
@@ -100,6 +104,24 @@ class Nodes:
 
     def stop(self, number: int) -> None:
         self.running.pop(number).stop()
+
+    def write(self, topic: str, key: bytes, record: bytes) -> None:
+        where = TopicPartition(topic, 0)
+        self.player.transport.submit([Entry(where, Records.of([record]), [key])]).result()
+
+    def written(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """The keys and values of a topic of one partition."""
+        where = TopicPartition(topic, 0)
+        end = self.player.transport.end_offset(*where)
+        found: list[tuple[bytes | None, bytes | None]] = []
+        consumer = Consumer({"bootstrap.servers": self._broker, "group.id": "x", "enable.auto.commit": False})
+        try:
+            consumer.assign([KafkaTopicPartition(*where, 0)])
+            while len(found) < end:
+                found += [(each.key(), each.value()) for each in consumer.consume(end - len(found), 10.0)]
+        finally:
+            consumer.close()
+        return found
 
     def leaders(self) -> list[int]:
         return [number for number, node in self.running.items() if node.leading.leads and not node.is_halted]

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from railgun.cluster.records import NodeRecord, encode_said
+from railgun.cluster.reports import UnitReport, encode_report, unit_key
 from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
@@ -55,6 +57,21 @@ def test_a_node_whose_configuration_differs_from_the_leaders_says_so_once(
     # It leads: what its file says counts now.
     nodes.stop(1)
     awaited(lambda: nodes.running[2].plan.policy == replace(policy, moves_limit=7))
+
+
+def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes: Nodes) -> None:
+    long_ago = NodeRecord(name="gone", folder="f", incarnation=1, host="h", units=1, release="0")
+    report = UnitReport(node="gone", unit=0, generation=1, interval_ms=200, copies=[])
+    topics = nodes.player.registry.topics
+    nodes.start(1)
+    awaited(lambda: nodes.leaders() == [1])
+    nodes.stop(1)
+    nodes.write(topics.nodes, long_ago.key, encode_said(long_ago))
+    nodes.write(topics.positions, unit_key(*report.copy), encode_report(report))
+    nodes.start(1)
+    awaited(lambda: nodes.written(topics.nodes)[-2:] == [(b"gone", None), (b"gone/drain", None)])
+    awaited(lambda: nodes.written(topics.positions)[-1:] == [(b"gone/0", None)])
+    assert [*nodes.running[1].leading._outlook.nodes] == ["node-1"]
 
 
 def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -> None:

@@ -95,7 +95,10 @@ class Delivery:
         assert self.entry is not None
         where, records, keys, headers = self.entry
         self.entry = None
-        values = records.to_list()
+        values: list[bytes | None] = [*records.to_list()]
+        if keys is not None and not records.size_bytes:
+            # Kafka deletes by null.
+            values = [None] * len(records)
         refused = produce_all(producer, where.topic, where.partition, values, keys, headers, self)
         if refused:
             self.submission.fail(refused[0], where)

@@ -69,7 +69,7 @@ def _read(transport: Transport, where: TopicPartition, position: int, reports: R
     end = transport.end_offset(*where)
     while position < end:
         fetched = transport.read(*where, position, _READ_RECORDS, _READ_BYTES)
-        for record in fetched.values():
+        for record in fetched.written():
             try:
                 reports.take(record)
             except ReportError as error:
@@ -82,7 +82,7 @@ def _planned(transport: Transport, where: TopicPartition, keys: Iterable[TaskKey
     reader = PlanReader()
     try:
         for fetched in read_to_the_end(transport, where):
-            for record in fetched.values():
+            for record in fetched.written():
                 reader.take(record)
     except TopicMissingError:
         # No node has run yet.

@@ -94,7 +94,7 @@ class TaskStandings:
         if self._transport.end_offset(*self._where) <= self._next:
             return False
         fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
-        for value in fetched.values():
+        for value in fetched.written():
             for status in self._taken(value).copies:
                 if (status.stream, status.created) == self._stream:
                     self._named.add(status.task)

@@ -104,6 +104,21 @@ def test_other_clients_see_keys_headers_and_times_of_arrival(
     assert told == [(b"k", b"a", headers[0], 2), (None, b"b", None, 2)]
 
 
+def test_empty_records_delete_what_has_their_keys(kafka: str, transport: KafkaTransport, t: str) -> None:
+    transport.create_topic(t, 1, TopicSettings(is_compacted=True))
+    where = TopicPartition(t, 0)
+    for records in ([b"a", b"b"], [b"", b""]):
+        transport.submit([Entry(where, Records.of(records), [b"k", b"l"])]).result(30)
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "x", "enable.auto.commit": False})
+    try:
+        consumer.assign([KafkaTopicPartition(t, 0, 0)])
+        messages = consumer.consume(4, 30)
+    finally:
+        consumer.close()
+    assert [m.value() for m in messages] == [b"a", b"b", None, None]
+    assert transport.read(*where, 0, 10, 1000).written() == [b"a", b"b"]
+
+
 def test_marks_of_transactions_are_passed_over(kafka: str, transport: KafkaTransport, t: str) -> None:
     transport.create_topic(t, 1)
     where = TopicPartition(t, 0)

@@ -1,0 +1,50 @@
+"""Which nodes and units are gone for good, so that their records may be deleted. Pure: times are handed in."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from railgun.cluster.copies import CopyName
+from railgun.cluster.outlook import Outlook
+from railgun.cluster.plan import Plan
+
+SAID_AGAIN_S: Final = 600.0
+"""A node that lives says its record again at least this often: it may have been taken for gone just as it came back."""
+# What a node has not said for so long counts no more, if it is no member either.
+_GONE_MS: Final = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """Nodes, and units. A unit may be gone from a node that is there: the node has fewer units than before."""
+
+    nodes: frozenset[str] = frozenset()
+    units: frozenset[CopyName] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.units)
+
+
+def departed(outlook: Outlook, plan: Plan, now_ms: int) -> Departed:
+    """Return the nodes that are neither members nor in the plan, and have said nothing for a day; and all units that
+    have reported and are on none of the others.
+
+    An order to empty a node keeps it: whoever gave the order is to see it until it is taken back.
+    now_ms: ms since 1970.
+    """
+    planned = {each.copy for copies in plan.copies.values() for each in copies}
+    kept = outlook.members | {copy.node for copy in planned} | {*plan.drains}
+    gone = {
+        name
+        for name, record in outlook.nodes.items()
+        if name not in kept and now_ms - record.said_ms > _GONE_MS
+    }
+    left = {name: record.units for name, record in outlook.nodes.items() if name not in gone}
+    units = {
+        unit
+        for unit in outlook.reports.units()
+        # Of a member, its record may be on its way.
+        if unit.unit >= left.get(unit.node, 0)
+        and unit not in planned
+        and (unit.node in left or unit.node not in kept)
+    }
+    return Departed(frozenset(gone), frozenset(units))
