@@ -18,10 +18,15 @@ _CLUSTER_ID = "A" * 22
 
 def quick_broker(folder: Path) -> LocalBroker:
     """That of a folder, which need not be there yet; it is not started."""
+    return LocalBroker(folder, prepare_quick(folder))
+
+
+def prepare_quick(folder: Path) -> list[str]:
+    """Make a broker's folder, unless it is there. Returns the options of the broker's Java."""
     prepared = _prepared()
     if not (folder / "logs").exists():
         shutil.copytree(prepared / "formatted", folder / "logs")
-    return LocalBroker(folder, _options(prepared))
+    return [QUICK_COMPILER, f"-XX:SharedArchiveFile={prepared / 'classes.jsa'}", "-Xlog:cds=off"]
 
 
 def running(broker: LocalBroker) -> Status:
@@ -31,10 +36,6 @@ def running(broker: LocalBroker) -> Status:
 
 def unheard(line: str) -> None:
     """Takes what a broker says of its start."""
-
-
-def _options(prepared: Path) -> list[str]:
-    return [QUICK_COMPILER, f"-XX:SharedArchiveFile={prepared / 'classes.jsa'}", "-Xlog:cds=off"]
 
 
 def _prepared() -> Path:

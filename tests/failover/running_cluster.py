@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -89,12 +89,21 @@ class RunningCluster:
     """Nodes, and a player that sends events at a steady rate.
 
     seed: of the events. rate_per_s: of events.
+    ways: the addresses by which the first nodes reach the broker, where they do not connect to it directly.
     """
 
     def __init__(
-        self, broker: str, folder: Path, seed: int, nodes: int, unit_count: int = 1, rate_per_s: int = 100
+        self,
+        broker: str,
+        folder: Path,
+        seed: int,
+        nodes: int,
+        unit_count: int = 1,
+        rate_per_s: int = 100,
+        ways: Sequence[str] = (),
     ) -> None:
         self._broker, self._folder, self._seed, self._rate_per_s = broker, folder, seed, rate_per_s
+        self._ways = ways
         self._unit_count = unit_count
         self.prefix = f"f{uuid.uuid4().hex[:12]}"
         self.player = ClusterPlayer(broker, self.prefix)
@@ -111,8 +120,10 @@ class RunningCluster:
 
     def add_node(self) -> Node:
         """Start one node more."""
-        name = f"node-{len(self.nodes) + 1}"
-        self.nodes[name] = Node(self._folder / name, name, self._broker, self.prefix, self._unit_count)
+        number = len(self.nodes)
+        name = f"node-{number + 1}"
+        broker = self._ways[number] if number < len(self._ways) else self._broker
+        self.nodes[name] = Node(self._folder / name, name, broker, self.prefix, self._unit_count)
         return self.nodes[name]
 
     # --- load --------------------------------------------------------------------------------------

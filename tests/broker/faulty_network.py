@@ -1,0 +1,121 @@
+"""A network between some clients and a broker that can be cut, and that loses packets: a proxy on loopback.
+
+TCP hides losses: what a connection carries comes late, in order. So does the proxy with them.
+"""
+
+import asyncio
+import random
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from railgun.broker.commands import HOST, Ports
+from railgun.broker.local import LocalBroker, _free_port
+from tests.broker.quick_broker import prepare_quick
+
+_CHUNK_BYTES = 64 << 10
+# Of one packet, and how long TCP waits at least before it sends one again; it waits twice as long each time.
+_PACKET_BYTES, _RETRANSMISSION_S = 1448, 0.2
+
+
+class FaultyNetwork:
+    """Forwards connections to a port of this machine.
+
+    loss: the probability that a packet is lost. target: the port; clients connect to `port`.
+    """
+
+    def __init__(self, target: int, seed: int) -> None:
+        self.target, self.loss = target, 0.0
+        self._chance = random.Random(seed)
+        self._loop = asyncio.new_event_loop()
+        self._is_whole = asyncio.Event()
+        self._is_whole.set()
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="network", daemon=True)
+        self._thread.start()
+        started.wait()
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def cut(self) -> None:
+        """Hold everything back, in both directions, without closing a connection."""
+        self._loop.call_soon_threadsafe(self._is_whole.clear)
+
+    def mend(self) -> None:
+        """Let everything through again, what was held back first."""
+        self._loop.call_soon_threadsafe(self._is_whole.set)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, HOST, 0))
+        self.port = int(server.sockets[0].getsockname()[1])
+        started.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._is_whole.wait()
+        try:
+            with suppress(OSError):
+                behind, ahead = await asyncio.open_connection(HOST, self.target)
+                await asyncio.gather(self._forward(reader, ahead), self._forward(behind, writer))
+        finally:
+            writer.close()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until one side closes; the other is closed then."""
+        try:
+            while data := await reader.read(_CHUNK_BYTES):
+                await self._is_whole.wait()
+                late_s = self._late_s(len(data))
+                if late_s:
+                    await asyncio.sleep(late_s)
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    def _late_s(self, size_bytes: int) -> float:
+        """How much later data comes since packets of it were lost."""
+        packets = -(-size_bytes // _PACKET_BYTES)
+        late_s, wait_s = 0.0, _RETRANSMISSION_S
+        while packets and self.loss:
+            packets = sum(self._chance.random() < self.loss for _ in range(packets))
+            if packets:
+                late_s, wait_s = late_s + wait_s, wait_s * 2
+        return late_s
+
+
+class NetworkedBroker(LocalBroker):
+    """A broker that some clients reach through networks, each by a port of its own, and others directly."""
+
+    def __init__(self, folder: Path, networks: Sequence[FaultyNetwork]) -> None:
+        super().__init__(folder, prepare_quick(folder))
+        self._networks = networks
+
+    def _prepare(self, java: Path, jars: Path, ports: Ports) -> None:
+        super()._prepare(java, jars, ports)
+        lines = self._properties.read_text(encoding="ascii").splitlines()
+        settings = dict(line.split("=", 1) for line in lines)
+        for number, network in enumerate(self._networks):
+            network.target = _free_port(0)
+            name = f"NETWORK{number}"
+            settings["listeners"] += f",{name}://{HOST}:{network.target}"
+            settings["advertised.listeners"] += f",{name}://{network.address}"
+            settings["listener.security.protocol.map"] += f",{name}:PLAINTEXT"
+        text = "".join(f"{key}={value}\n" for key, value in settings.items())
+        self._properties.write_text(text, encoding="ascii")
