@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -47,10 +47,23 @@ demo-cluster: kernels  ## the same on three nodes, of which one is killed half-w
 test: kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
 
+# Where kernels are tested one by one, and as tasks call them. Images are of kernels that are not checked.
+CHECKED_TESTS := $(addprefix tests/,aggregators history ingest language plan reservoir state task wire) \
+  --ignore tests/reservoir/native
+
+checked: setup  ## the tests of the kernels again, with every access to memory checked
+	@RAILGUN_CHECKED=1 $(BIN)/python -m railgun.kernels
+	@RAILGUN_CHECKED=1 $(BIN)/python -m pytest $(CHECKED_TESTS)
+
+TORTURE = RAILGUN_TEST_COUNTS=full $(BIN)/python -m pytest -m "torture or hypothesis"
+
 torture: kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build
-	@RAILGUN_TEST_COUNTS=full $(BIN)/python -m pytest -m "torture or hypothesis" --junit-xml=build/torture.xml; code=$$?; \
-	  $(BIN)/python -m bench.torture_summary build/torture.xml; exit $$code
+	@code=0; \
+	  $(TORTURE) --junit-xml=build/torture.xml || code=$$?; \
+	  $(BIN)/python -m bench.torture_summary build/torture.xml; \
+	  RAILGUN_CHECKED=1 $(TORTURE) $(CHECKED_TESTS) || code=$$?; \
+	  exit $$code
 
 check: setup  ## format, lint, types, import rules, tidiness
 	@$(BIN)/ruff format --check .

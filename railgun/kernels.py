@@ -31,6 +31,7 @@ from reservoir import gather
 from reservoir.cursors import edges
 from reservoir.native import image as kernel_image
 from reservoir.native.cache import cache_folder
+from reservoir.native.checked import IS_CHECKED
 from reservoir.native.jit import entry_points, is_image, use_numba
 
 _ROOMS = ("railgun", "reservoir")
@@ -47,6 +48,8 @@ def make_image() -> bool:
     """
     if is_image():
         return True
+    if IS_CHECKED:
+        return False
     if any(function.stats.cache_misses for function in _functions()):
         return False
     from reservoir.native.image_build import build
@@ -241,6 +244,9 @@ def compiling_alone() -> Iterator[None]:
 def main() -> None:
     """Nothing where there is an image; or compile, saying so: it takes a minute or a few, once."""
     if is_image():
+        return
+    if IS_CHECKED:
+        compile_all()
         return
     started = time.perf_counter()
     found = cached_kernels()

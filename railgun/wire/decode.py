@@ -60,6 +60,7 @@ class Decoded:
     offset << 24 | length into buffer (string); 0 where null.
     context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that go on.
     buffer_at, offsets_at, id_hi_at, id_lo_at: the addresses of those arrays, which several kernels ask for.
+    rows_at: the address of all columns of int64, one behind the other.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Decoded:
         "offsets",
         "offsets_at",
         "reply_to",
+        "rows_at",
         "schema",
         "sequence",
         "source_committed",
@@ -107,6 +109,7 @@ class Decoded:
         self.status = np.zeros(capacity, np.uint8)
         self.fault_at = np.zeros(capacity, np.int32)
         rows = np.zeros((len(_ROW_COLUMNS), capacity), np.int64)
+        self.rows_at = address(rows)
         self.schema, self.time, self.reply_to, self.incarnation, self.sequence = rows[:5]
         self.source_partition, self.source_offset, self.source_committed = rows[5:8]
         self.id_offset, self.id_length = rows[8:10]
@@ -180,7 +183,7 @@ class Decoder:
         context[kernel.WORDS], context[kernel.NULLS] = address(decoded.words), address(decoded.nulls)
         context[kernel.STATUS], context[kernel.FAULT_AT] = address(decoded.status), address(decoded.fault_at)
         for i, place in enumerate(_ROW_COLUMNS):
-            context[place] = address(decoded.schema) + 8 * capacity * i
+            context[place] = decoded.rows_at + 8 * capacity * i
 
 
 _TABLE_PLACES = (

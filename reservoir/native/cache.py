@@ -9,9 +9,12 @@ import time
 from functools import cache
 from pathlib import Path
 
+from reservoir.native.checked import IS_CHECKED
 from reservoir.native.sources import digest, kernel_sources
 
 _CACHES_KEPT = 4
+# Numba does not tell checked kernels from others.
+_OF_CHECKED = "-checked" if IS_CHECKED else ""
 _KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
 
 _log = logging.getLogger("railgun.kernels")
@@ -25,7 +28,7 @@ def cache_folder() -> Path:
         "railgun",
         "kernels",
     )
-    return Path(base) / digest(kernel_sources())
+    return Path(base) / (digest(kernel_sources()) + _OF_CHECKED)
 
 
 @cache
@@ -34,7 +37,10 @@ def numba_folder() -> Path:
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named is None:
         _make_room(cache_folder())
-    return cache_folder() if named is None else Path(named)
+    if named is None:
+        return cache_folder()
+    # A process of checked kernels may have been started by one of others, which has named its own.
+    return Path(named.removesuffix(_OF_CHECKED) + _OF_CHECKED)
 
 
 def writable_folder() -> Path:

@@ -11,7 +11,15 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from reservoir.native.checked import IS_CHECKED
 from reservoir.native.numba import jit
+
+if IS_CHECKED:
+    from reservoir.native.checks import emit as _check
+else:
+
+    def _check(builder: Any, where: Any, size_bytes: Any) -> None:
+        """Kernels are not checked."""
 
 
 def _pointer(llvm_type: Any) -> Any:
@@ -24,6 +32,7 @@ def _loader(numba_type: Any) -> Any:
         signature = numba_type(types.int64)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            _check(builder, args[0], numba_type.bitwidth // 8)
             pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
             return builder.load(pointer, align=1)
 
@@ -38,6 +47,7 @@ def _storer(numba_type: Any) -> Any:
         signature = types.void(types.int64, numba_type)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            _check(builder, args[0], numba_type.bitwidth // 8)
             pointer = builder.inttoptr(args[0], _pointer(context.get_value_type(numba_type)))
             builder.store(args[1], pointer, align=1)
             return context.get_dummy_value()
@@ -57,10 +67,11 @@ ld8, st8 = _loader(types.uint8), _storer(types.uint8)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _as_pointer(typingctx: Any, where: Any) -> Any:
-    signature = types.voidptr(types.int64)
+def _as_pointer(typingctx: Any, where: Any, size_bytes: Any) -> Any:
+    signature = types.voidptr(types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _check(builder, args[0], args[1])
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
     return signature, codegen
@@ -69,13 +80,13 @@ def _as_pointer(typingctx: Any, where: Any) -> Any:
 @jit
 def view_u64(where, n):  # type: ignore[no-untyped-def]
     """The n uint64 at a byte address, as an array that owns nothing."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint64)
+    return numba.carray(_as_pointer(np.int64(where), np.int64(8 * n)), (n,), np.uint64)
 
 
 @jit
 def view_u8(where, n):  # type: ignore[no-untyped-def]
     """The n uint8 at a byte address."""
-    return numba.carray(_as_pointer(np.int64(where)), (n,), np.uint8)
+    return numba.carray(_as_pointer(np.int64(where), np.int64(n)), (n,), np.uint8)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -145,6 +156,8 @@ def copy_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
     signature = types.void(types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        for where in args[:2]:
+            _check(builder, where, args[2])
         pointers = [builder.inttoptr(arg, cgutils.voidptr_t) for arg in args[:2]]
         cgutils.raw_memcpy(builder, pointers[0], pointers[1], args[2], 1)
         return context.get_dummy_value()
@@ -158,6 +171,8 @@ def move_bytes(typingctx: Any, target: Any, source: Any, n: Any) -> Any:
     signature = types.void(types.int64, types.int64, types.int64)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        for where in args[:2]:
+            _check(builder, where, args[2])
         pointers = [builder.inttoptr(arg, cgutils.voidptr_t) for arg in args[:2]]
         cgutils.raw_memmove(builder, pointers[0], pointers[1], args[2], 1)
         return context.get_dummy_value()
@@ -171,6 +186,7 @@ def load_be64(typingctx: Any, where: Any) -> Any:
     signature = types.uint64(types.int64)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _check(builder, args[0], 8)
         pointer = builder.inttoptr(args[0], context.get_value_type(types.uint64).as_pointer())
         return builder.bswap(builder.load(pointer, align=1))
 
@@ -183,6 +199,7 @@ def store_be64(typingctx: Any, where: Any, word: Any) -> Any:
     signature = types.void(types.int64, types.uint64)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _check(builder, args[0], 8)
         pointer = builder.inttoptr(args[0], context.get_value_type(types.uint64).as_pointer())
         builder.store(builder.bswap(args[1]), pointer, align=1)
         return context.get_dummy_value()

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from reservoir.native import checked
 from reservoir.native import image as kernel_image
 
 # CPython keeps them inside the object, after its head; the object's basic size counts the final zero byte.
@@ -31,6 +32,8 @@ _HEAD_BYTES = bytes.__basicsize__ - 1
 
 def bytes_address(data: bytes) -> int:
     """Address of the first byte. The caller keeps the object alive and must not write there."""
+    if checked.IS_CHECKED:
+        return checked.bytes_address(data)
     return id(data) + _HEAD_BYTES
 
 
@@ -91,7 +94,7 @@ class Later:
         return getattr(self.made, name)
 
 
-_image = kernel_image.load()
+_image = None if checked.IS_CHECKED else kernel_image.load()
 _lock = threading.Lock()
 # Of a process with an image: every kernel as Python has it, and as what it is held since.
 _given: list[tuple[Callable[..., Any], Any]] = []
@@ -204,6 +207,8 @@ def use_numba() -> None:
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """Byte address of the first element of a C-contiguous array. The caller keeps the array alive."""
+    if checked.IS_CHECKED:
+        return checked.address(array)
     return int(array.__array_interface__["data"][0])
 
 
@@ -237,5 +242,7 @@ def entry_points() -> list[Any]:
 def array_at(where: int, n: int, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
     """The n items at a byte address as an array that owns nothing: valid while their owner keeps them."""
     size = np.dtype(dtype).itemsize * n
+    if checked.IS_CHECKED:
+        checked.check(where, size)
     memory: Any = (ctypes.c_char * size).from_address(where) if size else b""
     return np.frombuffer(memory, dtype)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from reservoir.native.cache import writable_folder
+from reservoir.native.checked import IS_CHECKED
 
 os.environ["NUMBA_CACHE_DIR"] = str(writable_folder())
 
@@ -15,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _unliteral: Any = types.unliteral  # type: ignore[attr-defined]
 numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "boundscheck": False}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "boundscheck": IS_CHECKED}
 
 
 def jit(function: F) -> F:

@@ -90,10 +90,10 @@ def decode_hot(
     reader = pa.ipc.open_stream(pa.BufferReader(section), options=reading.options, memory_pool=_POOL)
     batch = reader.read_next_batch()
     n = batch.num_rows
-    time, seq = (_data_at(batch.column(k), 8) for k in (0, 1))
+    time, seq = (_data(batch.column(k), np.int64, n) for k in (0, 1))
     columns = tuple([_stored(column, batch.column(place), n) for column, place in reading.columns])
     size = 16 * n + sum([column.size_bytes for column in columns])
-    return HotRows(n, time, seq, columns, size, (batch,))
+    return HotRows(n, address(time), address(seq), columns, size, (time, seq))
 
 
 class _Reading(NamedTuple):
@@ -165,46 +165,54 @@ def _arrow(stored: StoredColumn, n: int) -> Any:
 
 def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
     if column.kind is Kind.ENTITY:
-        codes, pairs = array.indices, array.dictionary
-        size = 4 * n + 16 * len(pairs)
+        count = len(array.dictionary)
+        codes = _data(array.indices, np.uint32, n)
+        pairs = _data(array.dictionary, np.uint64, 2 * count, 16)
+        size = 4 * n + 16 * count
         return StoredColumn(
             column,
             0,
             0,
             0,
             0,
-            _data_at(codes, 4),
-            _data_at(pairs, 16),
-            len(pairs),
+            address(codes),
+            address(pairs),
+            count,
             size,
-            (array, codes, pairs),
+            (codes, pairs),
         )
     nulls_at = 0
-    keep: tuple[Any, ...] = (array,)
+    keep: tuple[Any, ...] = ()
     if array.null_count:
-        nulls = np.empty(n, np.uint8)
-        _split_nulls(array.buffers()[0].address, array.offset, n, address(nulls))
-        nulls_at, keep = address(nulls), (array, nulls)
+        nulls, bitmap = np.empty(n, np.uint8), np.frombuffer(array.buffers()[0], np.uint8)
+        _split_nulls(address(bitmap), array.offset, n, address(nulls))
+        nulls_at, keep = address(nulls), (nulls,)
     size = 8 * n + (n if nulls_at else 0)
     if column.kind is Kind.WORD:
-        return StoredColumn(column, _data_at(array, 8), nulls_at, 0, 0, 0, 0, 0, size, keep)
-    refs, heap = np.empty(n, np.uint64), array.buffers()[2]
-    _references(_data_at(array, 8), n, address(refs))
-    heap_at, heap_bytes = (0, 0) if heap is None else (heap.address, heap.size)
+        words = _data(array, np.uint64, n)
+        return StoredColumn(column, address(words), nulls_at, 0, 0, 0, 0, 0, size, (*keep, words))
+    refs = np.empty(n, np.uint64)
+    offsets, buffer = _data(array, np.int64, n + 1), array.buffers()[2]
+    _references(address(offsets), n, address(refs))
+    heap = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
     return StoredColumn(
         column,
         address(refs),
         nulls_at,
-        heap_at,
-        heap_bytes,
+        address(heap),
+        len(heap),
         0,
         0,
         0,
-        size + 8 * n + heap_bytes,
-        (*keep, refs),
+        size + 8 * n + len(heap),
+        (*keep, refs, heap),
     )
 
 
-def _data_at(array: Any, width_bytes: int) -> int:
-    """Address of the first value (for strings: of the first offset), which takes so many bytes."""
-    return int(array.buffers()[1].address) + width_bytes * int(array.offset)
+def _data(array: Any, dtype: type[np.generic], n: int, width_bytes: int | None = None) -> NDArray[Any]:
+    """The first n items of an Arrow array's values (of strings: of their offsets), where they are.
+
+    width_bytes: of a value; None: of an item.
+    """
+    width = np.dtype(dtype).itemsize if width_bytes is None else width_bytes
+    return np.frombuffer(array.buffers()[1], dtype, n, offset=width * array.offset)

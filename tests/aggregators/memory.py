@@ -1,6 +1,7 @@
 """Words in memory for kernels under test, and Python integers in and out of them."""
 
 import struct
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from reservoir.native.jit import address
 Words = npt.NDArray[np.uint64]
 
 WORD = 2**64
+_held: deque[npt.NDArray[Any]] = deque(maxlen=100)
 
 
 def words(count: int) -> Words:
@@ -35,7 +37,8 @@ def signed(array: Words) -> int:
 
 
 def at(array: npt.NDArray[Any], word: int = 0) -> int:
-    """The address of a word of an array."""
+    """The address of a word of an array, which lives on for a while even where nobody else has it."""
+    _held.append(array)
     return address(array) + 8 * word
 
 

@@ -222,7 +222,11 @@ class RunningCluster:
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:
             self.player.front_end.collect()
-            assert self.states() == states
+            now = self.states()
+            changed = [
+                f"{task}: {states.get(task)} -> {now[task]}" for task in now if now[task] != states.get(task)
+            ]
+            assert not changed, changed
         assert self.player.front_end.repeats == repeats
 
     def check_copies(self) -> None:

@@ -46,6 +46,8 @@ def cluster(tmp_path: Path, networks: list[FaultyNetwork]) -> Iterator[RunningCl
 
 def _check(cluster: RunningCluster) -> None:
     cluster.drive_until(cluster.is_whole)
+    # Whoever is preferred has come back, and answers again.
+    cluster.drive(5.0)
     cluster.await_answers()
     cluster.check_replies()
     cluster.check_quiet(5.0)
