@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -78,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
     leader = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
-    leader += ["--release", __version__, *extra]
+    leader += ["--release", __version__, "--began-ms", str(time.time_ns() // 1_000_000), *extra]
     supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
     collector = NodeCollector(supervisor.units, folder, __version__)
     with (

@@ -20,7 +20,11 @@ def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
         if node in orders and orders[node].asked_ms == drain.asked_ms
     }
     for node, order in sorted(orders.items(), key=lambda item: item[1].asked_ms):
-        if node not in drains:
+        before = plan.drains.get(node)
+        if node not in drains and before is not None and not before.refusal:
+            # It is emptied already. That order is not taken back by one more.
+            drains[node] = replace(before, asked_ms=order.asked_ms)
+        elif node not in drains:
             refusal = _refusal(order, view, drains)
             drains[node] = Drain(order.asked_ms, order.fewer_copies, refusal)
     return drains

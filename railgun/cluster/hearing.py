@@ -15,7 +15,8 @@ class Timing:
 
     takeover_s: a copy that has not been heard for this long does not answer any more. A unit follows
         the plan in it.
-    patience_s: the same, after reports were delayed for longer than `takeover_s`: the broker was away, for all.
+    patience_s: the same, if it is longer, after reports were delayed for longer than `takeover_s`: the broker was away,
+        for all.
     stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
@@ -92,7 +93,7 @@ class Hearing:
                 continue
             if now_s - written_s > self._timing.takeover_s:
                 # While the broker was away nobody could be heard: whoever answered gets time to say so.
-                self._complete_s = now_s + self._timing.patience_s - self._timing.takeover_s
+                self._complete_s = now_s + max(0.0, self._timing.patience_s - self._timing.takeover_s)
             elif self._complete_s == math.inf:
                 self._complete_s = now_s
 

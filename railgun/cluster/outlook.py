@@ -19,6 +19,8 @@ HEARD_S = 5.0
 """A copy of which nothing was heard for this long is not counted as one that could answer."""
 # A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
 _ADVANCES_S = 10.0
+# So many times `replace_after_s` a copy may be not well while its node comes and goes.
+_COMES_AGAIN = 2
 
 
 class Outlook:
@@ -165,12 +167,12 @@ class Outlook:
         return TaskView(name, heard, lag, is_new and not lag, waits, lost)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
-        """When a copy was last well; it has as long from when it was planned, and from when its node came."""
-        return max(
-            self._progress.well_s(name, copy),
-            self._planned_s[name, copy],
-            self._came_s.get(copy.node, self._began_s),
-        )
+        """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
+        again and again: a node that comes and goes would never have to get well.
+        """
+        well_s = max(self._progress.well_s(name, copy), self._planned_s[name, copy])
+        came_s = self._came_s.get(copy.node, self._began_s)
+        return max(well_s, min(came_s, well_s + _COMES_AGAIN * self.policy.replace_after_s))
 
     def _copy(self, name: TaskKey, copy: HeardCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)

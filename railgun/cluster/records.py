@@ -21,6 +21,10 @@ class RecordError(ValueError):
     """A record of these topics that cannot be read."""
 
 
+class NewerRecordError(RecordError):
+    """A record of a version that this release does not know."""
+
+
 class DiskCopy(OfTask, kw_only=True):
     """A task's data in a node's folder, whether a copy is open or not.
 
@@ -92,6 +96,10 @@ Said = NodeRecord | DrainOrder | AcceptedCut
 """What the records of the topic `nodes` say."""
 
 
+class _Version(msgspec.Struct):
+    version: int = VERSION
+
+
 class _PlannedDrain(msgspec.Struct, kw_only=True):
     asked_ms: int
     fewer_copies: bool = False
@@ -127,6 +135,7 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
 _encode = msgspec.json.Encoder().encode
 _decode_said: Callable[[bytes], Said] = msgspec.json.Decoder(Said).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
+_decode_version = msgspec.json.Decoder(_Version).decode
 
 
 def encode_said(said: Said) -> bytes:
@@ -135,11 +144,17 @@ def encode_said(said: Said) -> bytes:
 
 
 def decode_said(record: bytes) -> Said:
-    """Return what a record of the topic `nodes` says. Raises RecordError."""
+    """Return what a record of the topic `nodes` says. Raises RecordError, and NewerRecordError."""
     try:
+        _check_version(_decode_version(record).version, "a node's record")
         return _decode_said(record)
     except msgspec.MsgspecError as error:
         raise RecordError(f"a node's record that cannot be read: {error}") from None
+
+
+def _check_version(version: int, what: str) -> None:
+    if version > VERSION:
+        raise NewerRecordError(f"{what} is of version {version}; this release reads {VERSION}")
 
 
 def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes, bytes]]:
@@ -203,8 +218,9 @@ class PlanReader:
         self._tasks: dict[tuple[str, int, str], _PlannedTasks] = {}
 
     def take(self, record: bytes) -> bool:
-        """Take in a record. Returns whether it completes a plan. Raises RecordError."""
+        """Take in a record. Returns whether it completes a plan. Raises RecordError, and NewerRecordError."""
         try:
+            _check_version(_decode_version(record).version, "the plan")
             planned = _decode_planned(record)
         except msgspec.MsgspecError as error:
             raise RecordError(f"a record of the plan that cannot be read: {error}") from None

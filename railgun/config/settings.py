@@ -104,7 +104,7 @@ class ClusterSettings:
     units: int = whole(0, 0, 1_024)
     rack: str = text("none")
     copies: int = whole(2, 1, 100)
-    takeover_s: float = seconds(1.0, 100, _HOUR_MS)
+    takeover_s: float = seconds(1.0, 500, _HOUR_MS)
     session_timeout_s: float = seconds(10.0, 1_000, _HOUR_MS)
     replace_after_s: float = seconds(300.0, 1_000, 24 * _HOUR_MS)
     moves_limit: int = whole(4, 1, 10_000)

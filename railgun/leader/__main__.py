@@ -29,6 +29,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--node-folder", type=Path, required=True)
     parser.add_argument("--units", type=int, required=True)
     parser.add_argument("--release", required=True)
+    parser.add_argument("--began-ms", type=int, required=True)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--config")
     parser.add_argument("--broker")
@@ -44,7 +45,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parent = Parent(stopped)
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(
-        arguments.node_folder, identity, arguments.units, arguments.release, runs_already=arguments.again
+        arguments.node_folder,
+        identity,
+        arguments.units,
+        arguments.release,
+        arguments.began_ms,
+        runs_already=arguments.again,
     )
 
     def say(**what: object) -> None:

@@ -16,9 +16,11 @@ from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
+    NewerRecordError,
     NodeRecord,
     PlanReader,
     RecordError,
+    Said,
     decode_said,
     drain_key,
     encode_plan,
@@ -26,6 +28,7 @@ from railgun.cluster.records import (
 )
 from railgun.cluster.reports import ReportError, unit_key
 from railgun.cluster.steps import next_plan
+from railgun.leader.start_checks import NodeRefusedError, name_in_use
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -57,6 +60,7 @@ class Leading:
     record: returns what the node says of itself now.
     make_writer: makes the writer of plans, which fences those before it.
     now_s: a clock that never goes back, in seconds.
+    checked_end: up to there the topic `nodes` was read before this node had its name; infinity: its name is its own.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Leading:
         record: Callable[[], NodeRecord],
         make_writer: Callable[[], KafkaSoleWriter],
         now_s: Callable[[], float],
+        checked_end: float = math.inf,
     ) -> None:
         self._transport, self._topics, self._membership = transport, topics, membership
         self._outlook, self._catalog, self._record = outlook, catalog, record
@@ -78,6 +83,8 @@ class Leading:
         self._reports = TopicPartition(topics.positions, 0)
         self._said: NodeRecord | None = None
         self._said_s = -math.inf
+        # A node with this one's name that said so between these offsets had it first.
+        self._checked_end, self._said_at = checked_end, math.inf
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
         self._positions: dict[TopicPartition, int] = {}
@@ -102,7 +109,7 @@ class Leading:
     def round(self) -> None:
         """Take part in the group, take in what was said, and write the next plan if this node leads.
 
-        Raises TransportError if something has failed that trying again does not mend.
+        Raises TransportError if something has failed that trying again does not mend, and NodeRefusedError.
         """
         self._membership.poll(0)
         try:
@@ -116,6 +123,8 @@ class Leading:
                     self._compare_policies()
         except TransportUnavailableError as error:
             _log.warning("the cluster cannot be led or followed for now: %s", error)
+            # After an error a writer cannot go on.
+            self.resign()
             self._membership.poll(_MEMBERS_S)
         if not self._membership.leads:
             self.resign()
@@ -130,10 +139,9 @@ class Leading:
         record, now_s = self._record(), self._now_s()
         if record != self._said or now_s - self._said_s > SAID_AGAIN_S:
             said = msgspec.structs.replace(record, said_ms=_now_ms())
-            self._transport.submit(
-                [Entry(self._nodes, Records.of([encode_said(said)]), [record.key])]
-            ).result()
-            self._said, self._said_s = record, now_s
+            entry = Entry(self._nodes, Records.of([encode_said(said)]), [record.key])
+            (at,) = self._transport.submit([entry]).result()
+            self._said, self._said_s, self._said_at = record, now_s, min(self._said_at, at)
 
     def _read(self) -> None:
         if not self._ends:
@@ -145,17 +153,36 @@ class Leading:
 
     def _take(self, fetched: Fetched) -> None:
         now_s = self._now_s()
-        for record in fetched.written():
+        for at, record in zip(fetched.offsets.tolist(), fetched.values()):
+            if not record:
+                continue
             try:
                 if fetched.where == self._reports:
                     self._outlook.hear_report(record, now_s)
                 elif fetched.where == self._nodes:
-                    self._outlook.hear_said(decode_said(record), now_s)
+                    said = decode_said(record)
+                    self._check_name(said, at)
+                    self._outlook.hear_said(said, now_s)
                 else:
                     self._plan.take(record)
+            except NewerRecordError as error:
+                if fetched.where == self._assignment:
+                    # It would be led by an older plan.
+                    raise NodeRefusedError(
+                        f"{error}; start a release that does, as the other nodes have"
+                    ) from None
+                _log.warning("%s: %s", fetched.where, error)
             except (RecordError, ReportError) as error:
                 _log.warning("%s: %s", fetched.where, error)
         self._positions[fetched.where] = fetched.next_offset
+
+    def _check_name(self, said: Said, at: int) -> None:
+        """Raise NodeRefusedError where another node has taken this one's name at the same time, and was first."""
+        own = self._said
+        if own is None or not isinstance(said, NodeRecord) or said.name != own.name:
+            return
+        if said.folder != own.folder and self._checked_end <= at < self._said_at:
+            raise NodeRefusedError(name_in_use(said.host, own.name))
 
     def _compare_policies(self) -> None:
         """Say so, once, if the configuration of this node differs from what counts for all nodes."""
@@ -192,7 +219,11 @@ class Leading:
 
     def _lead(self) -> None:
         if self._writer is None:
-            self._writer = self._make_writer()
+            try:
+                self._writer = self._make_writer()
+            except WriterFencedError:
+                _log.info("another node leads")
+                return
             # What a leader before has written is read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info("this node leads, from plan %d on", self.plan.epoch)
@@ -251,6 +282,8 @@ class Leading:
         }
 
     def _has_events(self, name: TaskKey) -> bool:
+        # Many logs take long.
+        self._membership.poll(0)
         where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
         try:
             start = self._transport.start_offset(*where)

@@ -17,7 +17,7 @@ from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
-from railgun.leader.start_checks import check_name, check_releases
+from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_releases
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -47,6 +47,7 @@ class LeaderPlace:
     data: its data folder.
     units: how many units it has.
     release: the version of this program.
+    began_ms: when the node began, in ms since 1970.
     runs_already: whether the process is started again, while the node's units run.
     """
 
@@ -54,6 +55,7 @@ class LeaderPlace:
     identity: Identity
     units: int
     release: str
+    began_ms: int
     runs_already: bool = False
 
 
@@ -72,24 +74,14 @@ def run_leader(
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     topics = Topics(cluster.topic_prefix)
-    known = _Known(place, cluster)
     with (
         KafkaTransport(kafka) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix) as registry,
     ):
         make_topics(transport, topics)
-        members = GroupMembers(kafka, topics.nodes)
-        check_name(
-            transport,
-            TopicPartition(topics.nodes, 0),
-            lambda: members.now().names,
-            place.identity,
-            cluster.session_timeout_s + _LATE_S,
-            stopped,
-        )
-        if not place.runs_already:
-            check_releases(transport, TopicPartition(topics.positions, 0), stopped)
+        before = _admitted(settings, place, transport, registry, stopped)
         checked()
+        known = _Known(place, cluster, _incarnation(place, before.incarnation))
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
         ) as membership:
@@ -107,6 +99,7 @@ def run_leader(
                 known.record,
                 lambda: KafkaSoleWriter(kafka, topics.assignment),
                 time.monotonic,
+                before.end,
             )
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
@@ -124,15 +117,51 @@ def run_leader(
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
 
 
+def _admitted(
+    settings: Settings,
+    place: LeaderPlace,
+    transport: KafkaTransport,
+    registry: KafkaRegistry,
+    stopped: threading.Event,
+) -> SaidBefore:
+    """Return once the node may take part. Raises NodeRefusedError."""
+    cluster, topics = settings.cluster, registry.topics
+    check_folder(
+        place.data,
+        transport.topic_id(topics.catalog),
+        registry.snapshot().catalog,
+        f"topic prefix {cluster.topic_prefix} at {cluster.broker}",
+    )
+    members = GroupMembers(kafka_settings(settings), topics.nodes)
+    before = check_name(
+        transport,
+        TopicPartition(topics.nodes, 0),
+        lambda: members.now().names,
+        place.identity,
+        cluster.session_timeout_s + _LATE_S,
+        stopped,
+    )
+    if not place.runs_already:
+        check_releases(transport, TopicPartition(topics.positions, 0), stopped)
+    return before
+
+
+def _incarnation(place: LeaderPlace, heard: int) -> int:
+    """Return which run of the node this is: greater than each before, though the clock may have gone back, and the same
+    where only this process is started again. heard: of the newest run that was heard.
+    """
+    return max(place.began_ms, heard if place.runs_already else heard + 1)
+
+
 class _Known:
     """What the process knows without asking: the catalogue, and what the node has on its disk.
 
+    incarnation: which run of the node this is.
     catalog: the newest one that was followed; another thread sets it.
     """
 
-    def __init__(self, place: LeaderPlace, cluster: ClusterSettings) -> None:
-        self._place, self._cluster = place, cluster
-        self._incarnation = time.time_ns() // 1_000_000
+    def __init__(self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int) -> None:
+        self._place, self._cluster, self._incarnation = place, cluster, incarnation
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()

@@ -1,18 +1,24 @@
-"""Refuses a node whose name another node has, and one that would run beside nodes of a release without copies."""
+"""Refuses a node whose folder is another cluster's, or whose name another node has, and one that would run beside nodes
+of a release without copies.
+"""
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, RecordError, decode_said
 from railgun.cluster.reports import ReportError, decode_report
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.unit.identity import Identity
+from railgun.unit.identity import Identity, keep_catalogue, kept_catalogue
 
 _AGAIN_S = 0.5
-
+# A node that has said its record is a member within this time.
+_JOINS_S = 3.0
 
 # Nodes of releases without copies reported each task at least every 5 s. What is older than a minute is left over: the
 # clocks of the broker and of this machine do not differ by as much.
@@ -24,6 +30,46 @@ class NodeRefusedError(Exception):
     """The node cannot take part. The text says why, and what to do."""
 
 
+def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> None:
+    """Return if a node's folder is one of this cluster, and keep there that it is.
+
+    A unit deletes the folders of streams that the catalogue does not have: with another cluster's catalogue, of all.
+
+    catalogue: the id of the catalogue's topic, which a topic that is made again under the name does not have.
+    catalog: what it holds.
+    cluster: what it is called in messages.
+    Raises NodeRefusedError, IdentityError, and OSError.
+    """
+    kept = kept_catalogue(data)
+    if kept not in ("", catalogue):
+        raise NodeRefusedError(
+            f"{data}: this folder is of another cluster: its tasks are of catalogue {kept}, {cluster} has {catalogue}; "
+            "name the folder of a node of this cluster, or an empty one"
+        )
+    # A folder of an earlier release does not say.
+    tasks = data / "tasks"
+    folders = sorted(each.name for each in tasks.iterdir()) if not kept and tasks.is_dir() else []
+    known = {f"{name}.{entry.created}" for name, entry in catalog.streams.items()}
+    if folders and not known & set(folders):
+        raise NodeRefusedError(
+            f"{data}: {cluster} has none of the streams whose tasks are in this folder ({folders[0]}); name the "
+            "folder of a node of this cluster, or an empty one; if the streams were dropped, delete the folder"
+        )
+    keep_catalogue(data, catalogue)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What was said under a node's name before its process began.
+
+    incarnation: of the newest run of a node with this data folder; 0 if none was heard.
+    end: the end of the topic `nodes` then.
+    """
+
+    incarnation: int
+    end: int
+
+
 def check_name(
     transport: Transport,
     nodes: TopicPartition,
@@ -31,22 +77,29 @@ def check_name(
     identity: Identity,
     within_s: float,
     stopped: threading.Event,
-) -> None:
+) -> SaidBefore:
     """Return once no other node that lives has the name of this one, which is not a member yet.
+
+    Of two that begin at the same time `Leading` ends one.
 
     members: returns the names of the nodes that live.
     within_s: a node that died may be a member for so long, in seconds. After that the name is refused.
     Raises NodeRefusedError, and TransportError.
     """
-    host = _host_of_another(transport, nodes, identity)
-    waited_s = 0.0
-    while host is not None and identity.name in members() and not stopped.wait(_AGAIN_S):
-        waited_s += _AGAIN_S
+    host, said = _said_before(transport, nodes, identity)
+    waited_s = away_s = 0.0
+    while host is not None and away_s < _JOINS_S and not stopped.is_set():
+        away_s = 0.0 if identity.name in members() else away_s + _AGAIN_S
+        waited_s = 0.0 if away_s else waited_s + _AGAIN_S
         if waited_s > within_s:
-            raise NodeRefusedError(
-                f"cluster.node_name: another node, on {host}, is called {identity.name}; give this one a name of "
-                "its own"
-            )
+            raise NodeRefusedError(name_in_use(host, identity.name))
+        stopped.wait(_AGAIN_S)
+    return said
+
+
+def name_in_use(host: str, name: str) -> str:
+    """Return why a node is refused whose name another one has. host: where that one runs."""
+    return f"cluster.node_name: another node, on {host}, is called {name}; give this one a name of its own"
 
 
 def check_releases(
@@ -95,15 +148,20 @@ def _newest_of_version_1(
     return node, newest
 
 
-def _host_of_another(transport: Transport, nodes: TopicPartition, identity: Identity) -> str | None:
-    """The machine of the node that had the name last, if its data folder is another one."""
-    host = None
+def _said_before(
+    transport: Transport, nodes: TopicPartition, identity: Identity
+) -> tuple[str | None, SaidBefore]:
+    """The machine of the node that had the name last, if its data folder is another one; and what is known of this."""
+    host, incarnation, end = None, 0, transport.start_offset(*nodes)
     for fetched in read_to_the_end(transport, nodes):
-        for record in fetched.values():
+        end = fetched.next_offset
+        for record in fetched.written():
             try:
                 node = decode_said(record)
             except RecordError:
                 continue
             if isinstance(node, NodeRecord) and node.name == identity.name:
                 host = None if node.folder == identity.folder else node.host
-    return host
+                if host is None:
+                    incarnation = node.incarnation
+    return host, SaidBefore(incarnation, end)

@@ -23,7 +23,7 @@ class UnitCopies:
     """One thread uses it.
 
     name: the name of the unit's copies.
-    generation: when the unit started, as its reports name it.
+    generation: when the unit started, in ms since 1970.
     drain: returns what was read of the topics since the last call.
     assignment: the topic of the plan. The others have reports.
     timing: its `takeover_s` counts until the plan says another.
@@ -46,6 +46,25 @@ class UnitCopies:
         # By task and copy: the newest report, and when it was heard.
         self._heard: dict[TaskKey, dict[CopyName, tuple[float, CopyReport]]] = {}
         self._is_leaving = False
+        self._units: tuple[Plan, int] = self.plan, 0
+
+    @property
+    def generation(self) -> int:
+        """Which run of the unit this is, as its reports name it: greater than that of each run before."""
+        return self._generation
+
+    @property
+    def takeover_s(self) -> float:
+        """After this time silence means something."""
+        return self._timing.takeover_s
+
+    @property
+    def units(self) -> int:
+        """How many units of the cluster have copies."""
+        if self._units[0] is not self.plan:
+            units = {each.copy for copies in self.plan.copies.values() for each in copies}
+            self._units = self.plan, len(units)
+        return self._units[1]
 
     @property
     def plan(self) -> Plan:
@@ -170,6 +189,9 @@ class UnitCopies:
     def _hear(self, unit: UnitReport, at_s: float) -> None:
         if unit.copy == self._name and unit.generation == self._generation:
             self._hearing.read(unit.number, at_s)
+        elif unit.copy == self._name and unit.generation > self._generation:
+            # The clock has gone back since an earlier run, whose reports others would go by.
+            self._generation = unit.generation + 1
         for name, report in unit.by_task():
             self._heard.setdefault(name, {})[report.copy] = at_s, report
             copy = self._answering.get(name)

@@ -31,6 +31,7 @@ class Identity:
 class _Kept(msgspec.Struct):
     folder: str
     name: str = ""
+    catalogue: str = ""
 
 
 def node_identity(data: Path, configured: str) -> Identity:
@@ -49,10 +50,31 @@ def node_identity(data: Path, configured: str) -> Identity:
             "hyphens, and begins with a letter or digit"
         )
     identity = Identity(name, kept.folder if kept else uuid.uuid4().hex)
-    wanted = _Kept(identity.folder, name if configured == AUTO else "")
+    wanted = _Kept(identity.folder, name if configured == AUTO else "", kept.catalogue if kept else "")
     if wanted != kept:
         write_whole(path, msgspec.json.encode(wanted).decode())
     return identity
+
+
+def kept_catalogue(data: Path) -> str:
+    """Return the id of the catalogue whose tasks a node's folder holds; empty if it was never kept.
+
+    Raises IdentityError.
+    """
+    kept = _read(data / IDENTITY)
+    return kept.catalogue if kept else ""
+
+
+def keep_catalogue(data: Path, catalogue: str) -> None:
+    """Keep the id of the catalogue whose tasks a node's folder is for. The node has its identity.
+
+    Raises IdentityError, and OSError.
+    """
+    kept = _read(data / IDENTITY)
+    assert kept is not None
+    if kept.catalogue != catalogue:
+        kept.catalogue = catalogue
+        write_whole(data / IDENTITY, msgspec.json.encode(kept).decode())
 
 
 def _read(path: Path) -> _Kept | None:

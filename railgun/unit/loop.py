@@ -153,8 +153,9 @@ class UnitLoop:
             self._changed = False
             self._reassign()
         self._hosts.advance()
-        self._copies.decide(self.hosts.values())
+        # A host that is opened meanwhile, by another thread, is for the next round: nobody has decided about it yet.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
+        self._copies.decide(self.hosts.values())
         more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
         self._read(running, 0.0 if more else _IDLE_S)
         for host, error in self._cut_logs.find(running.values()):

@@ -18,8 +18,10 @@ from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.copies import UnitCopies
 from railgun.wire.records import Records
 
-# While nothing changes, a report follows the last one within this time.
-IDLE_S = 0.2
+# While nothing changes, so many reports follow one another within the time after which silence means something.
+_IDLE_REPORTS = 5
+# All units together write no more than this: each process reads all of it.
+_REPORTS_PER_S, _BYTES_PER_S = 2_000, 1_000_000
 # For so long after a change, reports follow one another as fast as they may.
 _MOVING_S = 0.2
 # Wait at least this long, even when the time is over. A broker that is reachable has answered by then.
@@ -27,10 +29,10 @@ _LEAST_S = 0.5
 
 
 class Positions:
-    """Writes reports: soon after something has changed, at most every `interval_s`, and anyway every `idle_s`.
+    """Writes reports: soon after something has changed, at most every `interval_s`, and anyway five times within
+    `takeover_s`. Where there are very many units all report less often.
 
     name: the node and the unit, which each report names.
-    generation: when the unit started, in ms since 1970. Each report names it.
     copies: tells in which state each copy is.
     """
 
@@ -39,16 +41,14 @@ class Positions:
         transport: Transport,
         topics: Topics,
         name: CopyName,
-        generation: int,
         copies: UnitCopies,
         interval_s: float,
-        idle_s: float = IDLE_S,
         clock: Clock = CLOCK,
     ) -> None:
         self._clock = clock
         self._transport, self._where = transport, TopicPartition(topics.positions, 0)
-        self._name, self._generation, self._copies = name, generation, copies
-        self._interval_s, self._idle_s = interval_s, max(idle_s, interval_s)
+        self._name, self._copies = name, copies
+        self._interval_s, self._size_bytes = interval_s, 0
         self._reported: list[CopyStatus] | None = None
         self._looked_s = self._written_s = self._changed_s = -math.inf
         self._promised_s = 0.0
@@ -61,7 +61,7 @@ class Positions:
         Raises TransportError if replies or the last report could not be delivered.
         """
         time_s = self._clock.now()
-        if time_s - self._looked_s < self._interval_s:
+        if time_s - self._looked_s < self._least_s():
             return
         self._looked_s = time_s
         if self._sent is not None:
@@ -86,6 +86,11 @@ class Positions:
         self._write([self._status(host, last=True) for host in hosts])
         self._settle(until_s)
 
+    def _least_s(self) -> float:
+        """The least time between two reports: `interval_s`, or this unit's share of what all may write."""
+        share = max(1 / _REPORTS_PER_S, self._size_bytes / _BYTES_PER_S)
+        return max(self._interval_s, share * self._copies.units)
+
     def _settle(self, until_s: float) -> None:
         if self._sent is None:
             return
@@ -99,17 +104,20 @@ class Positions:
     def _write(self, copies: list[CopyStatus]) -> None:
         self._written_s = time_s = self._clock.now()
         is_moving = time_s - self._changed_s < _MOVING_S
-        self._promised_s = self._interval_s if is_moving else self._idle_s
+        least_s = self._least_s()
+        idle_s = self._copies.takeover_s / _IDLE_REPORTS
+        self._promised_s = least_s if is_moving else max(least_s, idle_s)
         number = self._copies.write(self._promised_s)
         report = UnitReport(
             node=self._name.node,
             unit=self._name.unit,
-            generation=self._generation,
+            generation=self._copies.generation,
             number=number,
             interval_ms=max(1, round(self._promised_s * 1000)),
             copies=copies,
         )
         records = Records.of([encode_report(report)])
+        self._size_bytes = records.size_bytes
         try:
             self._sent = self._transport.submit([Entry(self._where, records, [unit_key(*self._name)])])
         except TransportFullError:

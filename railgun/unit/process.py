@@ -186,7 +186,7 @@ def _part_in_cluster(
         topics.assignment,
         Timing(takeover_s=cluster.takeover_s, warm_wait_s=cluster.warm_wait_s),
     )
-    positions = Positions(reports, topics, name, generation, copies, cluster.positions_interval_ms / 1000)
+    positions = Positions(reports, topics, name, copies, cluster.positions_interval_ms / 1000)
     return _PartInCluster(name, copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
 
 

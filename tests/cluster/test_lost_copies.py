@@ -174,3 +174,19 @@ def test_a_unit_that_begins_again_and_again_is_preferred_to_none(cluster: Cluste
     view = cluster.outlook.view({NAME: False}, cluster.plan, cluster.now_s)
     assert not any(each.node.unsteady for each in view.nodes)
     assert cluster.plan.copies[NAME][0].copy == COPIES[1]
+
+
+def test_a_copy_of_a_node_that_comes_and_goes_is_lost_in_the_end(cluster: Cluster) -> None:
+    others = [node for node in NODES if node != "node-2"]
+    for incarnation in range(2, 20):
+        cluster.live(others)
+        cluster.pass_s(30, {"node-1": WELL})
+        cluster.begin("node-2", incarnation)
+        cluster.live(NODES)
+        # It begins anew each time, and gets no nearer.
+        cluster.pass_s(90, {"node-1": WELL, "node-2": BEHIND})
+        if cluster.lost:
+            break
+    assert 3 * AFTER_S <= cluster.now_s < 4 * AFTER_S
+    assert [*cluster.lost] == ["node-2"]
+    assert {copy.node for copy in cluster.plan.target[NAME]} == {"node-1", "node-3"}

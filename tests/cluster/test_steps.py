@@ -149,12 +149,12 @@ def _started(nodes: int, tasks: int, units: int = 2, copies: int = 2) -> _Cluste
 
 
 def _drain(cluster: _Cluster, name: str, *, fewer_copies: bool = False) -> None:
-    asked_ms = 1 + len(cluster.orders)
+    asked_ms = 1 + max((order.asked_ms for order in cluster.orders.values()), default=0)
     cluster.orders[name] = DrainOrder(node=name, asked_ms=asked_ms, is_on=True, fewer_copies=fewer_copies)
 
 
 def _use_again(cluster: _Cluster, name: str) -> None:
-    cluster.orders[name] = DrainOrder(node=name, asked_ms=100, is_on=False)
+    cluster.orders[name] = DrainOrder(node=name, asked_ms=cluster.orders[name].asked_ms + 1, is_on=False)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
@@ -184,6 +184,16 @@ def test_a_drain_that_would_leave_too_few_nodes_is_refused_unless_that_is_said()
     _drain(cluster, "node-0", fewer_copies=True)
     cluster.settle(least=1)
     assert "no other node" in cluster.plan.drains["node-0"].refusal
+
+
+def test_a_drain_is_not_taken_back_by_one_more() -> None:
+    cluster = _started(2, 6)
+    _drain(cluster, "node-1", fewer_copies=True)
+    cluster.settle(least=1)
+    _drain(cluster, "node-1")
+    cluster.settle(least=1)
+    assert cluster.plan.drains["node-1"].refusal == ""
+    assert cluster.copies_on("node-1") == 0
 
 
 def test_a_drain_waits_where_another_node_is_gone_meanwhile() -> None:

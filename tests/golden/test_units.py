@@ -56,7 +56,7 @@ class Unit:
     def say(self, doing: str, *, last: bool = False) -> None:
         log, host = self.rig.log, self.rig.host
         first = log.end_offset(TOPICS.positions, 0)
-        positions = Positions(log, TOPICS, CopyName(NODE, UNIT), STARTED_MS, lone_copies(), 0.0)
+        positions = Positions(log, TOPICS, CopyName(NODE, UNIT), lone_copies(STARTED_MS), 0.0)
         if last:
             positions.say_last([host], 0.0)
         else:

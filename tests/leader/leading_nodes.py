@@ -1,5 +1,6 @@
 """The leading parts of nodes on a real broker, in threads. They have no units: nobody makes the copies."""
 
+import math
 import threading
 import time
 import uuid
@@ -30,7 +31,15 @@ GONE_S = 2.0
 class Node:
     """The leading part of a node, in a thread. It has no units: nobody makes its copies."""
 
-    def __init__(self, broker: str, prefix: str, number: int, units: int = 2, moves_limit: int = 4) -> None:
+    def __init__(
+        self,
+        broker: str,
+        prefix: str,
+        number: int,
+        units: int = 2,
+        moves_limit: int = 4,
+        checked_end: float = math.inf,
+    ) -> None:
         settings, name = quick_settings(broker), f"node-{number}"
         self._transport = KafkaTransport(settings)
         self._registry = KafkaRegistry(settings, prefix)
@@ -56,6 +65,7 @@ class Node:
             lambda: record,
             lambda: KafkaSoleWriter(settings, topics.assignment),
             time.monotonic,
+            checked_end,
         )
         self.error: Exception | None = None
         self.is_halted = False
@@ -98,8 +108,10 @@ class Nodes:
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
 
-    def start(self, number: int, moves_limit: int = 4) -> Node:
-        self.running[number] = Node(self._broker, self.prefix, number, moves_limit=moves_limit)
+    def start(self, number: int, moves_limit: int = 4, checked_end: float = math.inf) -> Node:
+        self.running[number] = Node(
+            self._broker, self.prefix, number, moves_limit=moves_limit, checked_end=checked_end
+        )
         return self.running[number]
 
     def stop(self, number: int) -> None:

@@ -120,7 +120,7 @@ class SimulatedUnit:
             self.transport,
             topics,
             PlannedTasks(name, folder_id, lambda: self.copies.plan),
-            Positions(self.reports, topics, name, generation, self.copies, _POSITIONS_S, clock=clock),
+            Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
             sending.figures,
             self.copies,
             UnitHosts(

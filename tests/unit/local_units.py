@@ -80,7 +80,7 @@ class LocalUnit:
             self.transport,
             topics,
             assignments or FixedSpread(index, units, name),
-            Positions(self._reports, topics, name, generation, self.copies, 0.01),
+            Positions(self._reports, topics, name, self.copies, 0.01),
             self.sending.figures,
             self.copies,
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),

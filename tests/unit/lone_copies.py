@@ -14,6 +14,10 @@ class LoneCopies:
 
     answers_anything = False
     plan = Plan()
+    takeover_s, units = 1.0, 1
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
 
     def write(self, interval_s: float) -> int:
         return 1
@@ -45,6 +49,6 @@ class LoneCopies:
         return CopyState.ANSWERING if host.is_ready else CopyState.BEHIND
 
 
-def lone_copies() -> UnitCopies:
-    """Return them under the name that units know."""
-    return cast(UnitCopies, LoneCopies())
+def lone_copies(generation: int = 1) -> UnitCopies:
+    """Return them under the name that units know. generation: of their unit."""
+    return cast(UnitCopies, LoneCopies(generation))

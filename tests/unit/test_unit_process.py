@@ -128,6 +128,16 @@ def test_a_name_that_another_node_has_is_refused(kafka: str, prefix: str, tmp_pa
     finally:
         first.terminate()
         assert first.wait(90) == 0
+    # Nor may a node use its folder with another cluster, which does not have its streams: they would be deleted.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    config = write_config(elsewhere, kafka, f"{prefix}x", 'node_name = "a"\ndrop_grace_s = "0s"')
+    stray = _node(tmp_path / "first", config, subprocess.PIPE)
+    _, said = stray.communicate(timeout=120)
+    assert stray.returncode == 2
+    (line,) = [each for each in said.decode().splitlines() if "of another cluster" in each]
+    assert "name the folder of a node of this cluster, or an empty one" in line
+    assert list((tmp_path / "first" / "tasks").iterdir())
 
 
 @pytest.mark.timeout(400)

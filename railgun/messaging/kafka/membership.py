@@ -22,8 +22,6 @@ from railgun.messaging.kafka.settings import KafkaSettings
 # A member that does not poll for this long leads no more. By default that is five minutes.
 _POLL_MIN_MS = 10_000
 _HEARTBEATS = 6
-# A broker that was away is tried again at least this often.
-_RECONNECT_MAX_MS = 1_000
 _ANSWER_S = 5.0
 
 _log = logging.getLogger("railgun.kafka")
@@ -52,7 +50,6 @@ class GroupMembership:
             "heartbeat.interval.ms": max(1, session_ms // _HEARTBEATS),
             "max.poll.interval.ms": max(session_ms, _POLL_MIN_MS),
             "partition.assignment.strategy": "cooperative-sticky",
-            "reconnect.backoff.max.ms": _RECONNECT_MAX_MS,
             "auto.offset.reset": "latest",
             "enable.partition.eof": False,
             "error_cb": self._client_errors,

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 
@@ -53,6 +53,8 @@ _CONSUMER: dict[str, Value] = {
     "queued.max.messages.kbytes": 32_768,
     "receive.message.max.bytes": 100_000_000,
 }
+RECONNECT_MAX_MS: Final = 1_000
+"""A broker that was away is tried again at least this often."""
 _PRODUCER_ONLY = frozenset({"enable.idempotence", "acks", "partitioner"})
 _CONSUMER_ONLY = frozenset(_FIXED) - _PRODUCER_ONLY - {"allow.auto.create.topics"}
 
@@ -107,6 +109,7 @@ class KafkaSettings:
             "logger": _log,
             # librdkafka would log every attempt to connect; `ClientErrors` logs each kind of error once.
             "log_level": 2,
+            "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
             **defaults,
             **{key: value for key, value in pass_through.items() if key not in _FIXED},
             **fixed,

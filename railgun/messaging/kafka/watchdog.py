@@ -17,13 +17,12 @@ from confluent_kafka import KafkaError, KafkaException
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.clients import AdminClient, Client, brokers_of, clients
 from railgun.messaging.kafka.errors import ClientErrors, create_client
-from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.settings import RECONNECT_MAX_MS, KafkaSettings
 
 _INTERVAL_S, _ANSWER_S = 5.0, 2.0
 # A client is lost when this many checks in a row find it without brokers while a new client has some. The checks also
 # have to span this many times the longest pause between attempts to connect.
 _MISSES = 3
-_BACKOFF_MS = 10_000
 _log = logging.getLogger("railgun.kafka")
 
 
@@ -42,7 +41,7 @@ class ClientWatchdog:
         self._stopped = threading.Event()
         self._suspect: ReferenceType[Client] | None = None
         self._misses, self._first_miss_s = 0, 0.0
-        backoff_ms = float(settings.pass_through.get("reconnect.backoff.max.ms", _BACKOFF_MS))
+        backoff_ms = float(settings.pass_through.get("reconnect.backoff.max.ms", RECONNECT_MAX_MS))
         self._patience_s = _MISSES * backoff_ms / 1000
         self.reason: str | None = None
 

@@ -1,0 +1,88 @@
+"""How often a unit reports, and as which run: whatever its clock says, as a later one than those before."""
+
+from concurrent.futures import Future
+from typing import cast
+
+import pytest
+
+from railgun.cluster.copies import CopyName
+from railgun.cluster.reports import decode_report, encode_report
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.registry.topics import Topics
+from railgun.unit.clock import Clock
+from railgun.unit.copies import UnitCopies
+from railgun.unit.positions import Positions
+from railgun.unit.report_reader import Heard
+from railgun.wire.records import Records
+from tests.cluster.some_reports import report, status
+from tests.unit.lone_copies import LoneCopies
+
+NAME = CopyName("node-1", 0)
+STEP_S, STEPS = 0.01, 1_000
+
+
+class Time:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def now(self) -> float:
+        return self.now_s
+
+
+class Log:
+    """Takes what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def submit(self, entries: list[Entry]) -> Future[list[int]]:
+        self.written += entries[0].records.to_list()
+        done: Future[list[int]] = Future()
+        done.set_result([len(self.written)])
+        return done
+
+
+@pytest.mark.parametrize(
+    ("units", "takeover_s", "interval_ms"),
+    [(1, 1.0, 200), (1, 0.5, 100), (100, 1.0, 200), (4_000, 1.0, 2_000)],
+)
+def test_all_units_together_report_no_more_than_each_process_can_read(
+    units: int, takeover_s: float, interval_ms: int
+) -> None:
+    log, time, copies = Log(), Time(), LoneCopies(1)
+    copies.units, copies.takeover_s = units, takeover_s
+    positions = Positions(
+        cast(Transport, log), Topics("p"), NAME, cast(UnitCopies, copies), 0.05, cast(Clock, time)
+    )
+    for _ in range(STEPS):
+        time.now_s += STEP_S
+        positions.note([])
+    # The first ones follow one another as fast as they may.
+    assert decode_report(log.written[-1]).interval_ms == interval_ms
+    expected = STEPS * STEP_S * 1000 / interval_ms
+    assert 0.8 * expected <= len(log.written) <= expected + 8
+
+
+def _heard(generation: int) -> Heard:
+    record = encode_report(report(status(), node=NAME.node, unit=NAME.unit, generation=generation))
+    fetched = Fetched(
+        TopicPartition("positions", 0), Records.of([record]).offsets[:1], Records.of([record]), 1
+    )
+    return Heard(0.0, [fetched])
+
+
+def test_a_unit_whose_clock_went_back_is_a_later_run_all_the_same() -> None:
+    heard: list[Heard] = []
+
+    def drain() -> list[Heard]:
+        found = heard[:]
+        heard.clear()
+        return found
+
+    copies = UnitCopies(NAME, 500, drain, "assignment")
+    for generation, expected in ((400, 500), (500, 500), (700, 701), (701, 701)):
+        heard.append(_heard(generation))
+        copies.decide([])
+        assert copies.generation == expected
