@@ -38,6 +38,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         for node in nodes
         if node.get("lost")
     ]
+    lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
     unanswered = [task for task in tasks if not any(copy["state"] == "answering" for copy in task["copies"])]
     if unanswered:
         shown = ", ".join(map(_name, unanswered[:3])) + (", …" if len(unanswered) > 3 else "")

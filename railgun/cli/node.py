@@ -81,7 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
     leader = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
     leader += ["--release", __version__, "--began-ms", str(time.time_ns() // 1_000_000), *extra]
     supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
-    collector = NodeCollector(supervisor.units, folder, __version__)
+    collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging),
         serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,

@@ -9,6 +9,7 @@ from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.report_table import HeardCopy
+from railgun.cluster.standing import warnings
 
 # So many reasons are given why a node is not empty yet.
 _WAITS_MAX = 3
@@ -32,6 +33,7 @@ def overview(
         "copies": plan.wanted,
         "moves": sum(_moves(plan, task) for task in known),
         "behind": states[str(CopyState.BEHIND)],
+        "warnings": list(warnings(outlook, plan, leader, now_s)),
         "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
         "tasks": [
             {

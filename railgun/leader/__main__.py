@@ -4,7 +4,9 @@ import argparse
 import logging
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -21,6 +23,8 @@ from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent
 from railgun.unit.process import stop_when_asked
 
+# How often the supervisor hears how the cluster stands.
+_TELL_S = 1.0
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,12 +60,20 @@ def main(words: Sequence[str] | None = None) -> int:
     def say(**what: object) -> None:
         parent.write(_encode({"version": 1, **what}) + b"\n")
 
-    def tell(leading: Leading) -> None:
-        if said != [leading.leads, leading.plan.epoch]:
-            said[:] = leading.leads, leading.plan.epoch
-            say(ready=True, leads=leading.leads, plan=leading.plan.epoch)
+    due_s = 0.0
 
-    said: list[object] = []
+    def tell(leading: Leading) -> None:
+        nonlocal due_s
+        now_s = time.monotonic()
+        if now_s >= due_s:
+            due_s = now_s + _TELL_S
+            cluster = leading.standing()
+            say(
+                ready=True,
+                leads=leading.leads,
+                plan=leading.plan.epoch,
+                cluster=None if cluster is None else asdict(cluster),
+            )
 
     with logging_as(settings.logging), Ending(stopped, "the leader's process"):
         try:

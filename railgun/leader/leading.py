@@ -27,6 +27,7 @@ from railgun.cluster.records import (
     encode_said,
 )
 from railgun.cluster.reports import ReportError, unit_key
+from railgun.cluster.standing import Standing, standing
 from railgun.cluster.steps import next_plan
 from railgun.leader.start_checks import NodeRefusedError, name_in_use
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
@@ -105,6 +106,10 @@ class Leading:
     def plan(self) -> Plan:
         """The newest plan that was read or written."""
         return self._plan.plan
+
+    def standing(self) -> Standing | None:
+        """Return how the cluster stands, if this node leads it."""
+        return standing(self._outlook, self.plan, self._now_s()) if self.leads else None
 
     def round(self) -> None:
         """Take part in the group, take in what was said, and write the next plan if this node leads.

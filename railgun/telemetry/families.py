@@ -192,6 +192,22 @@ NODE = (
     Family("railgun_node_units", Kind.GAUGE, (), "units that the node runs"),
     Family("railgun_node_unit_up", Kind.GAUGE, ("unit",), "1 when the unit runs and has caught up"),
     Family("railgun_node_unit_starts_total", Kind.COUNTER, ("unit",), "times that the unit was started"),
+    Family(
+        "railgun_cluster_leads", Kind.GAUGE, (), "1 when the node leads; those below are of this node alone"
+    ),
+    Family(
+        "railgun_cluster_tasks_short",
+        Kind.GAUGE,
+        (),
+        "tasks of which fewer copies than are wanted could answer",
+    ),
+    Family("railgun_cluster_copies_lost", Kind.GAUGE, (), "copies given up though their nodes live"),
+    Family(
+        "railgun_cluster_copies_to_make",
+        Kind.GAUGE,
+        (),
+        "copies that are to be made, or have not caught up yet",
+    ),
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)

@@ -26,6 +26,7 @@ class NodeCollector(Collector):
     """Collects the metrics of a node.
 
     units: are asked at each scrape.
+    leader: the node's process that may lead; None if it has none.
     folder: the node's folder. It is measured at most once in ten seconds.
     version: the version of this program.
     """
@@ -35,10 +36,11 @@ class NodeCollector(Collector):
         units: Sequence[UnitProcess],
         folder: Path,
         version: str,
+        leader: UnitProcess | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._units, self._folder, self._now_s = units, folder, now_s
-        self._version = version
+        self._version, self._leader = version, leader
         self._disk: tuple[float, DiskReading] | None = None
 
     def describe(self) -> Iterable[Metric]:
@@ -53,9 +55,13 @@ class NodeCollector(Collector):
             put_disk(samples, self._read_disk())
         samples["railgun_node_units"].append(((), float(len(self._units))))
         for unit in self._units:
-            name = (str(unit.index),)
-            samples["railgun_node_unit_up"].append((name, float(unit.is_ready)))
-            samples["railgun_node_unit_starts_total"].append((name, float(unit.starts)))
+            index = (str(unit.index),)
+            samples["railgun_node_unit_up"].append((index, float(unit.is_ready)))
+            samples["railgun_node_unit_starts_total"].append((index, float(unit.starts)))
+        heard = {} if self._leader is None else self._leader.heartbeat
+        samples["railgun_cluster_leads"].append(((), float(bool(heard.get("leads")))))
+        for name, value in (heard.get("cluster") or {}).items():
+            samples[f"railgun_cluster_{name}"].append(((), float(value)))
         merged = {family.name: family for family in metrics_of(ON_NODE, samples)}
         for unit in self._units:
             for family in text_string_to_metric_families(unit.metrics(ANSWER_S)):

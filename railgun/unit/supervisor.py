@@ -188,6 +188,11 @@ class Supervisor:
         self._others = [UnitProcess(units, leader, "the leader's process", [AGAIN])] if leader else []
 
     @property
+    def leader(self) -> UnitProcess | None:
+        """The process that takes part in the group of nodes."""
+        return self._others[0] if self._others else None
+
+    @property
     def is_ready(self) -> bool:
         """Whether all units have caught up with their logs."""
         return all(unit.is_ready for unit in self.units)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from railgun.cli.cluster import as_text
@@ -15,6 +16,7 @@ from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
+from railgun.cluster.standing import Standing, standing
 from railgun.cluster.view import ClusterView, NodeView, TaskView
 from railgun.cluster.what_if import WhatIfError, what_if
 from tests.cluster.clusters import task_names
@@ -181,3 +183,41 @@ def test_orders_are_decided_one_after_the_other() -> None:
 def replace_order(order: DrainOrder) -> DrainOrder:
     """The same order once more."""
     return DrainOrder(node=order.node, asked_ms=order.asked_ms + 5, is_on=True)
+
+
+def _standing(states: dict[tuple[CopyName, Any], CopyState], plan: Plan = PLAN) -> Standing:
+    return standing(_outlook(plan, states), plan, 10.0)
+
+
+def test_how_far_a_cluster_is_from_what_is_wanted() -> None:
+    assert _standing(STATES) == Standing(tasks_short=1, copies_lost=0, copies_to_make=1)
+    well = {**STATES, (A, OTHER): CopyState.SILENT}
+    assert _standing(well) == Standing(0, 0, 0)
+    # A copy is to move to another node, and one was given up.
+    moving = replace(PLAN, target={ONE: (A, C), OTHER: (B, A)}, lost={OTHER: {"node-c": LostCopy(1, False)}})
+    assert _standing(well, moving) == Standing(0, 1, 1)
+    # What was heard too long ago counts no more.
+    assert standing(_outlook(PLAN, well), PLAN, 20.0) == Standing(2, 0, 4)
+
+
+SHORT = (
+    "2 copies of each task are wanted, on nodes of their own, and 1 can have some; start more nodes, or set "
+    "cluster.copies"
+)
+
+
+def test_warnings() -> None:
+    well = {**STATES, (A, OTHER): CopyState.SILENT}
+    outlook = _outlook(PLAN, well)
+    assert overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0)["warnings"] == []
+    outlook.nodes["node-b"] = msgspec.structs.replace(outlook.nodes["node-b"], rack="r1")
+    outlook.hear_members(["node-b", "node-c"], 10.0)
+    drained = replace(PLAN, drains={"node-c": Drain(1)})
+    shown = overview(outlook, drained, None, [ONE, OTHER], 20.0)
+    assert shown["warnings"] == [
+        "no node leads: nothing is moved, and no copies are made",
+        SHORT,
+        "some nodes name a rack, and node-c none: set cluster.rack on all nodes, or on none",
+        "2 tasks have fewer than 2 copies that could answer",
+    ]
+    assert "WARNING: some nodes name a rack" in as_text(shown)

@@ -1,0 +1,66 @@
+"""What is wrong with a cluster, for those who are woken for it and those who look at it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
+from railgun.cluster.outlook import HEARD_S, Outlook
+from railgun.cluster.plan import Plan
+
+# So many names are told.
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a cluster is from what is wanted.
+
+    tasks_short: tasks of which fewer copies than are wanted could answer.
+    copies_lost: copies that the plan has given up though their nodes live.
+    copies_to_make: copies of the target that are not planned yet, or that could not answer yet.
+    """
+
+    tasks_short: int
+    copies_lost: int
+    copies_to_make: int
+
+
+def standing(outlook: Outlook, plan: Plan, now_s: float) -> Standing:
+    """Return how a cluster stands by what was heard of the copies."""
+    short = to_make = 0
+    for task, copies in plan.copies.items():
+        able = able_copies(outlook, task, now_s)
+        short += len(able & {each.copy for each in copies}) < plan.wanted
+        to_make += len(set(plan.target.get(task, ())) - able)
+    return Standing(short, sum(map(len, plan.lost.values())), to_make)
+
+
+def able_copies(outlook: Outlook, task: TaskKey, now_s: float) -> set[CopyName]:
+    """Return the copies of a task that could answer it, as far as is heard."""
+    return {
+        heard.copy
+        for heard in outlook.reports.copies(task)
+        if now_s - heard.heard_s <= HEARD_S and heard.status.state.is_caught_up
+    }
+
+
+def warnings(outlook: Outlook, plan: Plan, leader: str | None, now_s: float) -> Iterator[str]:
+    """Yield what somebody should see to."""
+    if leader is None and outlook.members:
+        yield "no node leads: nothing is moved, and no copies are made"
+    able = len(outlook.members - {name for name in plan.drains if plan.is_drained(name)})
+    if plan.copies and able < plan.wanted:
+        yield (
+            f"{plan.wanted} copies of each task are wanted, on nodes of their own, and {able} can have some; start "
+            "more nodes, or set cluster.copies"
+        )
+    nodes = [record for name, record in outlook.nodes.items() if name in outlook.members]
+    without = sorted(record.name for record in nodes if not record.rack)
+    if 0 < len(without) < len(nodes):
+        shown = ", ".join(without[:_SHOWN]) + (", …" if len(without) > _SHOWN else "")
+        yield f"some nodes name a rack, and {shown} none: set cluster.rack on all nodes, or on none"
+    short = standing(outlook, plan, now_s).tasks_short
+    if short:
+        tasks = "1 task has" if short == 1 else f"{short:,} tasks have"
+        yield f"{tasks} fewer than {plan.wanted} copies that could answer"
