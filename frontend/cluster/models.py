@@ -45,6 +45,7 @@ class Cluster(BaseModel):
     plan: int = Field(description="the number of the newest plan")
     copies: int = Field(description="of each task, as far as there are nodes")
     moves: int = Field(description="copies that the plan still has to make or to drop")
+    warnings: list[str] = Field(description="what somebody should see to")
     behind: int = Field(description="copies that catch up")
     nodes: list[ClusterNode]
     tasks: list[Task]
