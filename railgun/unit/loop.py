@@ -93,8 +93,8 @@ class UnitLoop:
         self._snapshot: Snapshot | None = None
         # What was fetched and is not processed yet, with the task's position at that time. The oldest is first.
         self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
-        # What silent copies may not process yet.
-        self._held: dict[TopicPartition, Fetched] = {}
+        # What silent copies may not process yet, and when to look at it again.
+        self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
         self._cut_logs = CutLogs(transport, clock)
         self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
         # Copies that are not planned any more, and answer until others do.
@@ -228,7 +228,9 @@ class UnitLoop:
             check_limit(host, fetched)
             fetched, later = parted_at_limit(host.task, fetched, host.limit.offset)
             if later is not None:
-                self._held[later.where] = later
+                # Where nothing may be processed, a metric has to be filled first.
+                again_s = self._clock.now() + (0.0 if len(fetched) else _LIMITED_S)
+                self._held[later.where] = again_s, later
         host.take(fetched)
         self.records += len(fetched)
 
@@ -242,13 +244,15 @@ class UnitLoop:
 
     def _release_held(self, running: Mapping[TopicPartition, TaskHost]) -> None:
         """Give copies what they may process by now."""
-        for where, held in list(self._held.items()):
+        now_s = self._clock.now()
+        for where, (again_s, held) in list(self._held.items()):
             host = running.get(where)
             if host is None or held.offsets[0] != host.position:
                 # The task was closed, or begins anew: its log is read again from where it is.
                 del self._held[where]
-            elif host.limit is None or host.limit.offset > host.position:
-                self._fetched[where] = host.position, self._held.pop(where)
+            elif host.limit is None or (host.limit.offset > host.position and now_s >= again_s):
+                del self._held[where]
+                self._fetched[where] = host.position, held
 
     def _fetch(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         positions = {

@@ -1,0 +1,55 @@
+"""The tests of plans catch mistakes that are planted into the product for a while."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from railgun.cluster.copies import CopyName
+from railgun.cluster.lost_copies import Losses
+from railgun.cluster.plan import Copies, LostCopy
+from railgun.cluster.progress import Progress
+from railgun.cluster.steps import _Steps
+from tests.cluster import test_lost_copies, test_steps
+
+
+def _cluster() -> test_lost_copies.Cluster:
+    made = test_lost_copies.Cluster()
+    made.pass_s(3, {"node-1": test_lost_copies.WELL, "node-2": test_lost_copies.SILENT})
+    return made
+
+
+def test_activity_that_is_given_to_an_empty_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of a target count as caught up once they are planned, and as answering: those before them go."""
+    monkeypatch.setattr(
+        _Steps, "_has_caught_up", lambda self, task, copies, copy: any(each.copy == copy for each in copies)
+    )
+    monkeypatch.setattr(_Steps, "_answers", lambda self, task, copy: True)
+    with pytest.raises(AssertionError):
+        test_steps.test_a_node_is_drained_without_a_copy_less_at_any_time(2)
+
+
+def test_poison_that_wanders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that failed by an error of its task is lost as any other is."""
+    right = Losses.find
+
+    def find(
+        self: Losses,
+        planned: Copies,
+        before: Mapping[str, LostCopy],
+        ill_s: Callable[[CopyName], float],
+        has_failed: Callable[[CopyName], bool],
+    ) -> dict[str, LostCopy]:
+        forgiving = {node: replace(each, has_failed=False) for node, each in before.items()}
+        return right(self, planned, forgiving, ill_s, lambda copy: False)
+
+    monkeypatch.setattr(Losses, "find", find)
+    with pytest.raises(ValueError, match="too many values"):
+        test_lost_copies.test_an_error_of_the_task_does_not_wander(_cluster())
+
+
+def test_a_rebuild_that_is_placed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only whether a copy could answer counts, not that it gets nearer: a long rebuild, or a fill, is begun anew."""
+    monkeypatch.setattr(Progress, "well_s", lambda self, task, copy: self._caught_up_s.get((task, copy), 0.0))
+    with pytest.raises(AssertionError):
+        test_lost_copies.test_one_that_gets_nearer_is_not_lost(_cluster())
