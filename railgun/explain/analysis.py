@@ -121,6 +121,11 @@ def _argument(metric: ResolvedMetric) -> str:
     return "*" if metric.argument_text is None else metric.argument_text
 
 
+def _computed(metric: ResolvedMetric) -> str:
+    exclusion = " EXCLUDE CURRENT" if metric.excludes_current else ""
+    return f"{metric.aggregator}({_argument(metric)}){exclusion}"
+
+
 def _recipe(metric: ResolvedMetric) -> Recipe:
     argument = None if metric.argument is None else metric.argument.type
     return recipe_of(metric.aggregator, argument, metric.window.kind)
@@ -165,8 +170,7 @@ def _group(node: GroupNode, kind: WindowKind) -> GroupPlan:
     return GroupPlan(
         fields=node.fields,
         metrics=tuple(
-            MetricPlan(metric.name, f"{metric.aggregator}({_argument(metric)})", str(metric.result_type))
-            for metric in node.metrics
+            MetricPlan(metric.name, _computed(metric), str(metric.result_type)) for metric in node.metrics
         ),
         cells=tuple(cells),
     )

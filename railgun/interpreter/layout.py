@@ -5,7 +5,7 @@ of the plan with the cells it owns in its group's rows; its update and result op
 Offsets into rows are in bytes from the row's first word.
 """
 
-NODE_WORDS = 32
+NODE_WORDS = 40
 (
     NODE_KIND,  # SLIDING, TUMBLING or INFINITE
     NODE_DELAY,  # d: the head edge is at T - d
@@ -20,6 +20,8 @@ NODE_WORDS = 32
     NODE_UPDATES_END,
     NODE_RESULTS,  # first result op
     NODE_RESULTS_END,
+    NODE_BEFORE,  # first result op that is read before the record itself is added (EXCLUDE CURRENT)
+    NODE_BEFORE_END,
     NODE_AFTER,  # only events later than this are in it (a fill's bound), least int64 where all are
     NODE_FILLED_TIME,  # (time, seq) up to which a node that is filling has met events; greatest int64 once full
     NODE_FILLED_SEQ,
@@ -34,7 +36,11 @@ NODE_WORDS = 32
     NODE_PLAIN_OUT_COUNT,
     NODE_PLAIN_OUT_SUM,
     NODE_PLAIN_OUT_AVG,
-) = range(27)
+    NODE_PLAIN_BEFORE_ALL,  # outputs that are read before the record itself is added
+    NODE_PLAIN_BEFORE_COUNT,
+    NODE_PLAIN_BEFORE_SUM,
+    NODE_PLAIN_BEFORE_AVG,
+) = range(33)
 
 SLIDING, TUMBLING, INFINITE = range(3)
 NO_BOUND = -(2**63)  # NODE_AFTER of a node that leaves nothing out

@@ -65,13 +65,13 @@ def _out(ctx: Any, node: Any, word: Any) -> Any:
 
 
 @jit
-def plain_outs(ctx: Any, node: Any) -> Any:
-    """Where the results of a plain node go: count(*), count of values, sum, average."""
+def plain_outs(ctx: Any, node: Any, first: Any) -> Any:
+    """Where results of a plain node go: count(*), count of values, sum, average. first: the word of the first one."""
     return (
-        _out(ctx, node, at.NODE_PLAIN_OUT_ALL),
-        _out(ctx, node, at.NODE_PLAIN_OUT_COUNT),
-        _out(ctx, node, at.NODE_PLAIN_OUT_SUM),
-        _out(ctx, node, at.NODE_PLAIN_OUT_AVG),
+        _out(ctx, node, first),
+        _out(ctx, node, first + 1),
+        _out(ctx, node, first + 2),
+        _out(ctx, node, first + 3),
     )
 
 

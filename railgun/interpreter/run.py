@@ -1,9 +1,10 @@
 """The interpreter: one compiled loop over a program, a batch and its changelog; results for every event.
 
-For each node and each record, in log order: rows that cross the head edge are added, the record itself is
-added where its time says so, rows that cross the tail edge are removed, then the results are read.  Adding
-comes before removing, so what crosses both edges at one record is added and then removed.  When state of
-variable size is not in memory the kernel stops with a status and goes on from the same op when called again.
+For each node and each record, in log order: rows that cross the head edge are added, rows that cross the tail
+edge are removed, the results without the record itself are read, the record is added where its time says so, and
+the other results are read.  The head comes before the tail, so what crosses both edges at one record is added and
+then removed.  When state of variable size is not in memory the kernel stops with a status and goes on from the same
+op when called again.
 """
 
 from typing import Any
@@ -22,7 +23,7 @@ from reservoir.native.jit import call_entry, copy_bytes, jit, ld8, ld64, ldi32, 
 
 u = np.uint64
 
-_HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
+_HEADS, _TAILS, _BEFORE, _ARRIVAL, _RESULTS = range(5)
 
 
 @jit
@@ -191,8 +192,8 @@ def _string_result(ctx: Any, out: Any) -> Any:
 
 
 @jit
-def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
-    """Write the node's results for record i; 0 or a status."""
+def _results(ctx: Any, node: Any, i: Any, entity: Any, begin: Any, end: Any) -> Any:
+    """Write results of the node, those of the ops begin to end, for record i; 0 or a status."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
         bucket = bound_of(clock, ldi64(node + at.NODE_DELAY * 8)) // ldi64(node + at.NODE_SIZE * 8)
@@ -200,8 +201,7 @@ def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
         if status != 0:
             return status
     stride, results = ldi64(ctx + at.RUN_STRIDE * 8), ldi64(ctx + at.RUN_RESULTS * 8)
-    first = ldi64(node + at.NODE_RESULTS * 8) + ldi64(ctx + at.RUN_AT_OP * 8)
-    for k in range(first, ldi64(node + at.NODE_RESULTS_END * 8)):
+    for k in range(begin + ldi64(ctx + at.RUN_AT_OP * 8), end):
         op = results + k * (at.RESULT_WORDS * 8)
         where = ldi64(op + at.RESULT_OUT * 8) * stride + i
         out = ldi64(ctx + at.RUN_OUT * 8) + where * 16
@@ -210,7 +210,7 @@ def _results(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
         if status == VALUE and ldi64(op + at.RESULT_TYPE * 8) == TYPE_STRING:
             status = _string_result(ctx, out)
         if status < 0:
-            sti64(ctx + at.RUN_AT_OP * 8, k - ldi64(node + at.NODE_RESULTS * 8))
+            sti64(ctx + at.RUN_AT_OP * 8, k - begin)
             return status
     sti64(ctx + at.RUN_AT_OP * 8, 0)
     return np.int64(0)
@@ -221,21 +221,28 @@ def _record(ctx: Any, node: Any, i: Any) -> Any:
     """One record of one node, from the stage in RUN_AT_STAGE on; 0 or a status."""
     stage, drain = ldi64(ctx + at.RUN_AT_STAGE * 8), ldi64(ctx + at.RUN_DRAIN * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_STRIDE * 8) * 8
+    entity = ldi64(rows + i * 8) if drain == 0 else np.int64(0)
     status = np.int64(0)
     if stage == _HEADS:
         if ldi64(node + at.NODE_HEAD * 8) >= 0:
             status = _heads(ctx, node, i)
-        stage = _HEADS if status != 0 else _ARRIVAL
-    if stage == _ARRIVAL:
-        if drain == 0 and ldi64(rows + i * 8) != 0:
-            status = _arrival(ctx, node, i, ldi64(rows + i * 8))
-        stage = _ARRIVAL if status != 0 else _TAILS
+        stage = _HEADS if status != 0 else _TAILS
     if stage == _TAILS:
         if ldi64(node + at.NODE_TAIL * 8) >= 0:
             status = _tails(ctx, node, i)
-        stage = _TAILS if status != 0 else _RESULTS
-    if stage == _RESULTS and drain == 0 and ldi64(rows + i * 8) != 0:
-        status = _results(ctx, node, i, ldi64(rows + i * 8))
+        stage = _TAILS if status != 0 else _BEFORE
+    if stage == _BEFORE:
+        begin, end = ldi64(node + at.NODE_BEFORE * 8), ldi64(node + at.NODE_BEFORE_END * 8)
+        if entity != 0 and begin < end:
+            status = _results(ctx, node, i, entity, begin, end)
+        stage = _BEFORE if status != 0 else _ARRIVAL
+    if stage == _ARRIVAL:
+        if entity != 0:
+            status = _arrival(ctx, node, i, entity)
+        stage = _ARRIVAL if status != 0 else _RESULTS
+    if stage == _RESULTS and entity != 0:
+        begin, end = ldi64(node + at.NODE_RESULTS * 8), ldi64(node + at.NODE_RESULTS_END * 8)
+        status = _results(ctx, node, i, entity, begin, end)
     sti64(ctx + at.RUN_AT_STAGE * 8, stage if status != 0 else _HEADS)
     return status
 

@@ -40,7 +40,7 @@ u = np.uint64
 
 _AHEAD = 16  # records or entries ahead that a row's cells are asked for
 
-_HEADS, _ARRIVAL, _TAILS, _RESULTS = range(4)
+_HEADS, _TAILS, _BEFORE, _ARRIVAL, _RESULTS = range(5)
 _ALL_DONE = -1
 _FILTERED = -2
 
@@ -159,13 +159,12 @@ def _crossings(
 
 
 @jit
-def _results(ctx: Any, node: Any, record: Any, entity: Any) -> Any:
-    """Write the node's results for a record; 0, or a status with the op noted."""
+def _results(ctx: Any, first: Any, end: Any, record: Any, entity: Any) -> Any:
+    """Write the results of the ops first to end for a record; 0, or a status with the op noted."""
     results, stride = ldi64(ctx + at.RUN_RESULTS * 8), ldi64(ctx + at.RUN_STRIDE * 8)
     outs, nulls = ldi64(ctx + at.RUN_OUT * 8) + record * 16, ldi64(ctx + at.RUN_OUT_NULLS * 8) + record
     rounded, total = np.int64(-1), u(0)
-    first = ldi64(node + at.NODE_RESULTS * 8)
-    for k in range(first, ldi64(node + at.NODE_RESULTS_END * 8)):
+    for k in range(first, end):
         op = results + k * (at.RESULT_WORDS * 8)
         code, offset = ldi64(op), ldi64(op + at.RESULT_CELL * 8)
         where = ldi64(op + at.RESULT_OUT * 8) * stride
@@ -229,7 +228,13 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
     sti64(entering + PREPARED_FRAME, -1)
     sti64(leaving + PREPARED_FRAME, -1)
     ops = ldi64(node + at.NODE_UPDATES_END * 8) - ldi64(node + at.NODE_UPDATES * 8)
-    plain, outs, lists = plain_cells(node), plain_outs(ctx, node), _lists(ctx, node)
+    plain, lists = plain_cells(node), _lists(ctx, node)
+    outs, outs_before = (
+        plain_outs(ctx, node, at.NODE_PLAIN_OUT_ALL),
+        plain_outs(ctx, node, at.NODE_PLAIN_BEFORE_ALL),
+    )
+    results, results_end = ldi64(node + at.NODE_RESULTS * 8), ldi64(node + at.NODE_RESULTS_END * 8)
+    before, before_end = ldi64(node + at.NODE_BEFORE * 8), ldi64(node + at.NODE_BEFORE_END * 8)
     delay = ldi64(node + at.NODE_DELAY * 8)
     behind = delay + ldi64(node + at.NODE_SIZE * 8)
     sliding = ldi64(node + at.NODE_KIND * 8) == at.SLIDING
@@ -247,8 +252,22 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
             if following < 0:
                 return _stop(ctx, _HEADS, i, head, tail)
             head = following
+        if tail < tail_end:
+            following = _crossings(
+                ctx, node, leaving, ops, plain, lists, first_cell, tail, tail_end, i, False
+            )
+            if following < 0:
+                return _stop(ctx, _TAILS, i, head, tail)
+            tail = following
         entity = ldi64(rows + i * 8)
-        if entity != 0 and ld8(accepted + i) != 0:
+        if entity == 0:
+            continue
+        if before < before_end and not read_plain(plain, outs_before, entity, i):
+            status = _results(ctx, before, before_end, i, entity)
+            if status != 0:
+                sti64(ctx + at.RUN_STOPPED * 8, status)
+                return _stop(ctx, _BEFORE, i, head, tail)
+        if ld8(accepted + i) != 0:
             time, clock = ldi64(times + i * 8), ldi64(clocks + i * 8)
             if is_passed(time, clock, delay) and not (sliding and is_passed(time, clock, behind)):
                 slot: Any = np.int64(ldi32(slots + i * 4))
@@ -257,15 +276,8 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
                     if status != 0:
                         sti64(ctx + at.RUN_STOPPED * 8, status)
                         return _stop(ctx, _ARRIVAL, i, head, tail)
-        if tail < tail_end:
-            following = _crossings(
-                ctx, node, leaving, ops, plain, lists, first_cell, tail, tail_end, i, False
-            )
-            if following < 0:
-                return _stop(ctx, _TAILS, i, head, tail)
-            tail = following
-        if entity != 0 and not read_plain(plain, outs, entity, i):
-            status = _results(ctx, node, i, entity)
+        if results < results_end and not read_plain(plain, outs, entity, i):
+            status = _results(ctx, results, results_end, i, entity)
             if status != 0:
                 sti64(ctx + at.RUN_STOPPED * 8, status)
                 return _stop(ctx, _RESULTS, i, head, tail)

@@ -204,11 +204,12 @@ class Window(Node):
 
 @dataclass(frozen=True, slots=True)
 class SelectItem(Node):
-    """`argument` is None for `count(*)` alone; `name` is None without `AS`."""
+    """`argument` is None for `count(*)` alone; `name` is None without `AS`; `condition` without `FILTER`."""
 
     aggregator: Aggregator
     argument: Expression | None
     name: str | None = None
+    condition: Expression | None = None
     name_position: int = field(default=0, compare=False, repr=False)
 
 
@@ -219,14 +220,27 @@ class StreamName(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """One `SELECT`. `text` is what was parsed; empty where the tree was made otherwise."""
+    """One `SELECT`. `text` is what was parsed; empty where the tree was made otherwise.
+
+    excludes_current: whether the window is without the event that is answered (`EXCLUDE CURRENT`).
+    """
 
     items: tuple[SelectItem, ...]
     stream: StreamName
     where: Expression | None
     group_by: tuple[FieldReference, ...]
     window: Window
+    excludes_current: bool = False
     text: str = field(default="", compare=False, repr=False)
+
+
+def all_of(*conditions: Expression | None) -> Expression | None:
+    """The conjunction of those that there are; None of none."""
+    flat: list[Expression] = []
+    for condition in conditions:
+        if condition is not None:
+            flat += condition.operands if isinstance(condition, And) else [condition]
+    return And(tuple(flat), position=flat[0].position) if len(flat) > 1 else next(iter(flat), None)
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -249,7 +263,7 @@ def children(node: Node) -> tuple[Node, ...]:
             ends = [part for part in (node.operand, node.default) if part is not None]
             return (*ends[: node.operand is not None], *branches, *ends[node.operand is not None :])
         case SelectItem():
-            return () if node.argument is None else (node.argument,)
+            return tuple(each for each in (node.argument, node.condition) if each is not None)
         case Query():
             where = () if node.where is None else (node.where,)
             return (*node.items, node.stream, *where, *node.group_by, node.window)

@@ -196,6 +196,9 @@ class Builder(Transformer[Token, Any]):
     def infinite(self, token: Token, delay_ms: int = 0) -> ast.Window:
         return ast.Window(ast.WindowKind.INFINITE, None, delay_ms, position=_start(token))
 
+    def exclusion(self) -> bool:
+        return True
+
     # --- the query
 
     def select_item(self, token: Token, *parts: Any) -> ast.SelectItem:
@@ -210,17 +213,27 @@ class Builder(Transformer[Token, Any]):
             if aggregator is not ast.Aggregator.COUNT:
                 raise Misfit(f"* is for count alone: {aggregator} wants an expression", _start(argument))
             argument = None
+        condition = next((part[0] for part in names if isinstance(part, list)), None)
+        names = [part for part in names if not isinstance(part, list)]
         if not names:
-            return ast.SelectItem(aggregator, argument, position=_start(token))
+            return ast.SelectItem(aggregator, argument, condition=condition, position=_start(token))
         name: ast.FieldReference = names[0]
         if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
             rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
             raise Misfit(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
         return ast.SelectItem(
-            aggregator, argument, name.name, name_position=name.position, position=_start(token)
+            aggregator,
+            argument,
+            name.name,
+            condition,
+            name_position=name.position,
+            position=_start(token),
         )
 
     def where(self, expression: ast.Expression) -> list[ast.Expression]:
+        return [expression]
+
+    def filter(self, expression: ast.Expression) -> list[ast.Expression]:
         return [expression]
 
     def group_by(self, *names: ast.FieldReference) -> tuple[ast.FieldReference, ...]:
@@ -235,6 +248,12 @@ class Builder(Transformer[Token, Any]):
         stream: ast.FieldReference = parts[len(items)]
         where = next((part[0] for part in parts if isinstance(part, list)), None)
         group_by = next((part for part in parts if isinstance(part, tuple)), ())
+        window = next(part for part in parts if isinstance(part, ast.Window))
         return ast.Query(
-            items, ast.StreamName(stream.name, position=stream.position), where, group_by, parts[-1]
+            items,
+            ast.StreamName(stream.name, position=stream.position),
+            where,
+            group_by,
+            window,
+            excludes_current=parts[-1] is True,
         )

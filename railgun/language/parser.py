@@ -8,7 +8,7 @@ from importlib import resources
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from railgun.language.ast import Between, Case, Expression, LongLiteral, Node, Query, children
+from railgun.language.ast import Between, Case, Expression, LongLiteral, Node, Query, all_of, children
 from railgun.language.builder import Builder
 from railgun.language.errors import QueryError, nearest, position_of
 from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
@@ -116,6 +116,10 @@ def _parsed(text: str) -> Query:
         _check_text(text)
         query: Query = _parser().parse(text)  # type: ignore[assignment]
         _measured(query, 0)
+        for item in query.items:
+            both = all_of(query.where, item.condition)
+            if both is not None and item.condition is not None:
+                _measured(both, 0)
     except Misfit as misfit:
         raise QueryError(misfit.message, position_of(text, misfit.offset), hint=misfit.hint) from None
     except UnexpectedToken as error:

@@ -23,21 +23,23 @@ def print_clauses(query: ast.Query) -> str:
         parts.append(f"WHERE {print_expression(query.where)}")
     if query.group_by:
         parts.append(f"GROUP BY {', '.join(print_name(name.name) for name in query.group_by)}")
-    parts.append(f"OVER {print_window(query.window)}")
+    parts.append(f"OVER {print_window(query.window, excludes_current=query.excludes_current)}")
     return " ".join(parts)
 
 
 def _item(item: ast.SelectItem) -> str:
     argument = "*" if item.argument is None else print_expression(item.argument)
     name = "" if item.name is None else f" AS {print_name(item.name)}"
-    return f"{item.aggregator}({argument}){name}"
+    condition = "" if item.condition is None else f" FILTER (WHERE {print_expression(item.condition)})"
+    return f"{item.aggregator}({argument}){condition}{name}"
 
 
-def print_window(window: ast.Window) -> str:
-    """`SLIDING 7 DAYS DELAYED BY 1 HOUR`"""
+def print_window(window: ast.Window, *, excludes_current: bool = False) -> str:
+    """`SLIDING 7 DAYS DELAYED BY 1 HOUR EXCLUDE CURRENT`"""
     size = "" if window.size_ms is None else f" {format_duration_words(window.size_ms)}"
     delay = f" DELAYED BY {format_duration_words(window.delay_ms)}" if window.delay_ms else ""
-    return f"{window.kind.upper()}{size}{delay}"
+    exclusion = " EXCLUDE CURRENT" if excludes_current else ""
+    return f"{window.kind.upper()}{size}{delay}{exclusion}"
 
 
 def print_name(name: str) -> str:

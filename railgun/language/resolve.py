@@ -41,13 +41,13 @@ def metric_name(
     argument: str | None,
     where: str | None,
     group_by: tuple[str, ...],
-    window: ast.Window,
+    window: str,
     canonical: str,
 ) -> str:
     """`sum_amount_where_amount_gt_0_by_card_sliding_7d`: at most 63 characters.
 
-    argument, where: their canonical text. A longer name is cut and ends in eight hexadecimal digits of the
-    SHA-256 of `canonical`, the metric's text.
+    argument, where: their canonical text. window: as `window_name` says it. A longer name is cut and ends in eight
+    hexadecimal digits of the SHA-256 of `canonical`, the metric's text.
     """
     parts = [str(aggregator)]
     if argument is not None:
@@ -56,7 +56,7 @@ def metric_name(
         parts += ["where", where]
     if group_by:
         parts += ["by", *group_by]
-    parts.append(window_name(window))
+    parts.append(window)
     name = "_".join(word for part in parts if (word := _words(part)))
     if len(name) <= NAME_LIMIT:
         return name
@@ -64,11 +64,11 @@ def metric_name(
     return f"{name[: NAME_LIMIT - _DIGEST_LENGTH - 1].rstrip('_')}_{digest}"
 
 
-def window_name(window: ast.Window) -> str:
-    """`sliding_5m_delayed_1h`"""
+def window_name(window: ast.Window, *, excludes_current: bool) -> str:
+    """`sliding_5m_delayed_1h_exclude_current`"""
     size = "" if window.size_ms is None else f"_{format_duration(window.size_ms)}"
     delay = f"_delayed_{format_duration(window.delay_ms)}" if window.delay_ms else ""
-    return f"{window.kind}{size}{delay}"
+    return f"{window.kind}{size}{delay}{'_exclude_current' if excludes_current else ''}"
 
 
 def _words(text: str) -> str:
@@ -90,6 +90,7 @@ class ResolvedMetric:
     argument: None for `count(*)` alone. predicate: boolean; None where every event counts.
     argument_text, predicate_text: their canonical text, for people.
     group_by: field names, sorted, each once: the order written does not matter.
+    excludes_current: whether the window is without the event that is answered.
     canonical: the text of the query that makes this metric alone, without its name; two metrics of one
     stream with equal texts have equal values.  sql: the same with its name.
     """
@@ -101,6 +102,7 @@ class ResolvedMetric:
     predicate: TypedExpression | None
     group_by: tuple[str, ...]
     window: ast.Window
+    excludes_current: bool
     result_type: Type
     canonical: str
     sql: str
@@ -146,15 +148,6 @@ def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[R
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What all metrics of a query have in common."""
-
-    predicate: TypedExpression | None
-    predicate_text: str | None
-    group_by: tuple[str, ...]
-
-
 class _Resolver:
     def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str) -> None:
         self.query = query
@@ -167,46 +160,49 @@ class _Resolver:
             near = nearest(written.name, [self.stream])
             hint = f"did you mean {near}?" if near else f"this is stream {self.stream}"
             raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
-        where = self.query.where
-        shared = _Shared(
-            predicate=None if where is None else self.inference.predicate(where),
-            predicate_text=None if where is None else print_expression(where),
-            group_by=tuple(sorted({self.inference.field(name).name for name in self.query.group_by})),
-        )
-        clauses = print_clauses(
-            dataclasses.replace(
-                self.query, group_by=tuple(ast.FieldReference(name) for name in shared.group_by)
-            )
-        )
+        if self.query.where is not None:
+            self.inference.predicate(self.query.where)
+        group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
         metrics: dict[str, ResolvedMetric] = {}
         for item in self.query.items:
-            metric = self._metric(item, shared, clauses)
+            metric = self._metric(item, group_by)
             if metric.name in metrics:
                 place = item.position if item.name is None else item.name_position
                 raise Misfit(f"two metrics are named {metric.name}", place, "give one of them a name with AS")
             metrics[metric.name] = metric
         return list(metrics.values())
 
-    def _metric(self, item: ast.SelectItem, shared: _Shared, clauses: str) -> ResolvedMetric:
+    def _metric(self, item: ast.SelectItem, group_by: tuple[str, ...]) -> ResolvedMetric:
         argument = None if item.argument is None else self.inference.infer(item.argument)
         argument_text = None if item.argument is None else print_expression(item.argument)
+        if item.condition is not None:
+            self.inference.predicate(item.condition)
+        # `FILTER (WHERE p)` and `WHERE p` say the same of one metric, so that both spellings share.
+        where = ast.all_of(self.query.where, item.condition)
         result = self._result_type(item, argument)
         function = f"{item.aggregator}({argument_text or '*'})"
+        clauses = print_clauses(
+            dataclasses.replace(
+                self.query, where=where, group_by=tuple(ast.FieldReference(name) for name in group_by)
+            )
+        )
         canonical = f"SELECT {function} {clauses}"
-        name = self._name(item, argument_text, shared, canonical)
+        where_text = None if where is None else print_expression(where)
+        name = self._name(item, argument_text, where_text, group_by, canonical)
         return ResolvedMetric(
             name=name,
             stream=self.stream,
             aggregator=item.aggregator,
             argument=argument,
-            predicate=shared.predicate,
-            group_by=shared.group_by,
+            predicate=None if where is None else self.inference.predicate(where),
+            group_by=group_by,
             window=self.query.window,
+            excludes_current=self.query.excludes_current,
             result_type=result,
             canonical=canonical,
             sql=f"SELECT {function} AS {print_name(name)} {clauses}",
             argument_text=argument_text,
-            predicate_text=shared.predicate_text,
+            predicate_text=where_text,
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:
@@ -219,16 +215,17 @@ class _Resolver:
             raise Misfit(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
         return result
 
-    def _name(self, item: ast.SelectItem, argument_text: str | None, shared: _Shared, canonical: str) -> str:
+    def _name(
+        self,
+        item: ast.SelectItem,
+        argument_text: str | None,
+        where_text: str | None,
+        group_by: tuple[str, ...],
+        canonical: str,
+    ) -> str:
         if item.name is None:
-            return metric_name(
-                item.aggregator,
-                argument_text,
-                shared.predicate_text,
-                shared.group_by,
-                self.query.window,
-                canonical,
-            )
+            window = window_name(self.query.window, excludes_current=self.query.excludes_current)
+            return metric_name(item.aggregator, argument_text, where_text, group_by, window, canonical)
         for prefix in _RESERVED_PREFIXES:
             if item.name.startswith(prefix):
                 raise Misfit(

@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from railgun.aggregators import codes
 from railgun.interpreter import layout as at
 
+# In the order of the NODE_PLAIN_OUT words.
+_RESULTS = {codes.RESULT_COUNT: 0, codes.RESULT_SUM_DOUBLE: 2, codes.RESULT_AVG_DOUBLE: 3}
 _CELLS = {codes.COUNT: at.NODE_PLAIN_COUNT, codes.SUM_DOUBLE: at.NODE_PLAIN_SUM}
 
 
-def note_plain(node: list[int], updates: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> None:
-    """Fill in the NODE_PLAIN words of a simple node that is plain."""
+def note_plain(
+    node: list[int],
+    updates: Sequence[Sequence[int]],
+    results: Sequence[Sequence[int]],
+    before: Sequence[Sequence[int]],
+) -> None:
+    """Fill in the NODE_PLAIN words of a simple node that is plain. before: results without the record itself."""
     found = dict.fromkeys((at.NODE_PLAIN_ALL, at.NODE_PLAIN_COUNT, at.NODE_PLAIN_SUM), 0)
     columns: set[int] = set()
     for number, op in enumerate(updates):
@@ -24,20 +31,26 @@ def note_plain(node: list[int], updates: Sequence[Sequence[int]], results: Seque
         found[place] = op[at.UPDATE_CELL]
     if len(columns) > 1 or (found[at.NODE_PLAIN_SUM] and not found[at.NODE_PLAIN_COUNT]):
         return
-    outs = dict.fromkeys(
-        (at.NODE_PLAIN_OUT_ALL, at.NODE_PLAIN_OUT_COUNT, at.NODE_PLAIN_OUT_SUM, at.NODE_PLAIN_OUT_AVG), -1
-    )
-    for op in results:
-        place = {
-            codes.RESULT_SUM_DOUBLE: at.NODE_PLAIN_OUT_SUM,
-            codes.RESULT_AVG_DOUBLE: at.NODE_PLAIN_OUT_AVG,
-        }.get(op[at.RESULT_OP])
-        if op[at.RESULT_OP] == codes.RESULT_COUNT:
-            of_all = op[at.RESULT_CELL] == found[at.NODE_PLAIN_ALL]
-            place = at.NODE_PLAIN_OUT_ALL if of_all else at.NODE_PLAIN_OUT_COUNT
-        if place is None or outs[place] >= 0:
-            return
-        outs[place] = op[at.RESULT_OUT]
-    for place, value in (found | outs).items():
+    outs = _outputs(results, found[at.NODE_PLAIN_ALL], at.NODE_PLAIN_OUT_ALL)
+    outs_before = _outputs(before, found[at.NODE_PLAIN_ALL], at.NODE_PLAIN_BEFORE_ALL)
+    if outs is None or outs_before is None:
+        return
+    for place, value in (found | outs | outs_before).items():
         node[place] = value
     node[at.NODE_PLAIN] = 1
+
+
+def _outputs(results: Sequence[Sequence[int]], cell_of_all: int, first: int) -> dict[int, int] | None:
+    """By word of the node, from `first` on, the output of count(*), count, sum, average; -1 where there is none.
+
+    None where there is another result, or two of one kind.
+    """
+    outs = dict.fromkeys(range(first, first + 4), -1)
+    for op in results:
+        kind = _RESULTS.get(op[at.RESULT_OP])
+        if kind == 0 and op[at.RESULT_CELL] != cell_of_all:
+            kind = 1
+        if kind is None or outs[first + kind] >= 0:
+            return None
+        outs[first + kind] = op[at.RESULT_OUT]
+    return outs

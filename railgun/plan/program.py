@@ -212,26 +212,33 @@ class ProgramBuilder:
         layout.hold_together(sum(named.values()) + int(kind is WindowKind.TUMBLING))
         if kind is WindowKind.TUMBLING:
             node[at.NODE_BUCKET] = layout.place(prefix + "bucket", 1)
-        node[at.NODE_UPDATES], node[at.NODE_RESULTS] = len(self._updates), len(self._results)
+        node[at.NODE_UPDATES] = len(self._updates)
         made: dict[str, int] = {}
+        results: list[list[int]] = []
+        before: list[list[int]] = []
         for metric, recipe in zip(metrics, recipes):
-            self._metric(metric, recipe, layout, prefix, made)
-        node[at.NODE_UPDATES_END], node[at.NODE_RESULTS_END] = len(self._updates), len(self._results)
+            result = self._metric(metric, recipe, layout, prefix, made)
+            (before if metric.excludes_current else results).append(result)
+        node[at.NODE_UPDATES_END] = len(self._updates)
+        node[at.NODE_RESULTS] = len(self._results)
+        node[at.NODE_RESULTS_END] = node[at.NODE_BEFORE] = len(self._results) + len(results)
+        node[at.NODE_BEFORE_END] = node[at.NODE_BEFORE] + len(before)
+        self._results += results + before
         made_here = self._updates[node[at.NODE_UPDATES] :]
         ops = [op[at.UPDATE_OP] for op in made_here]
         quick = kind is not WindowKind.TUMBLING and len(ops) <= PREPARED_OPS_MAX
         quick = quick and all(op[at.UPDATE_TYPE] != codes.TYPE_STRING for op in made_here)
         node[at.NODE_FIRST_CELL] = min(op[at.UPDATE_CELL] for op in made_here)
-        results = [op[at.RESULT_OP] for op in self._results[node[at.NODE_RESULTS] :]]
-        node[at.NODE_SIMPLE] = int(quick and set(ops) <= _QUICK_OPS and set(results) <= _QUICK_RESULTS)
+        quick = quick and {op[at.RESULT_OP] for op in (*results, *before)} <= _QUICK_RESULTS
+        node[at.NODE_SIMPLE] = int(quick and set(ops) <= _QUICK_OPS)
         if node[at.NODE_SIMPLE]:
-            note_plain(node, made_here, self._results[node[at.NODE_RESULTS] :])
+            note_plain(node, made_here, results, before)
         self._nodes.append(node)
 
     def _metric(
         self, metric: ResolvedMetric, recipe: Recipe, layout: GroupLayout, prefix: str, made: dict[str, int]
-    ) -> None:
-        """Make the cells that the metric needs and no other has made, then its result."""
+    ) -> list[int]:
+        """Make the cells that the metric needs and no other has made; returns the op of its result."""
         argument = metric.argument
         column, strings = -1, -1
         if argument is not None and argument.type.kind is Kind.STRING:
@@ -262,7 +269,7 @@ class ProgramBuilder:
         result[at.RESULT_TYPE] = recipe.result_type_code
         result[at.RESULT_SCALE] = argument.type.scale if argument is not None else 0
         result[at.RESULT_OUT] = self._outputs[metric.name]
-        self._results.append(result)
+        return result
 
     def _edge(self, delta_ms: int) -> int:
         edge = self._known_edges[delta_ms] = self._edges[delta_ms]

@@ -94,7 +94,12 @@ given_names = st.none() | st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,10}", fullmatch
 def queries(draw: st.DrawFn) -> ast.Query:
     """A whole query."""
     items = [
-        ast.SelectItem(draw(st.sampled_from(ast.Aggregator)), draw(expressions()), draw(given_names))
+        ast.SelectItem(
+            draw(st.sampled_from(ast.Aggregator)),
+            draw(expressions()),
+            draw(given_names),
+            draw(expressions()) if draw(st.booleans()) else None,
+        )
         for _ in range(draw(st.integers(1, 2)))
     ]
     if draw(st.booleans()):
@@ -107,4 +112,5 @@ def queries(draw: st.DrawFn) -> ast.Query:
         draw(expressions()) if draw(st.booleans()) else None,
         tuple(draw(st.lists(fields, max_size=3))),
         ast.Window(kind, size_ms, draw(st.just(0) | durations)),
+        draw(st.booleans()),
     )

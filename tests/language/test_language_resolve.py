@@ -114,6 +114,15 @@ def test_a_metric_says_everything_that_its_value_depends_on() -> None:
             "sum(n) FROM s GROUP BY merchant,card OVER INFINITE",
         ),
         ("sum(n) AS a FROM s OVER SLIDING 1 DAY", "SUM(n) AS b FROM s OVER SLIDING 24 HOURS"),
+        (
+            "count(*) FILTER (WHERE ok) FROM s WHERE n > 1 OR ok OVER INFINITE",
+            "count(*) FROM s WHERE (n > 1 OR ok) AND ok OVER INFINITE",
+        ),
+        (
+            "sum(n) FILTER (WHERE ok AND n > 2) AS a FROM s WHERE n > 1 AND n < 5 OVER INFINITE",
+            "sum(n) filter (where n > 2) FROM s WHERE n > 1 AND (n < 5 AND ok) OVER INFINITE",
+        ),
+        ("avg(n) FILTER (WHERE ok) FROM s OVER INFINITE", "avg(n) FROM s WHERE ok OVER INFINITE"),
         ("stddev(n) FROM s WHERE (n > 1) OVER INFINITE", "stddev_samp(n) FROM s WHERE n > 1 OVER INFINITE"),
     ],
 )
@@ -138,6 +147,12 @@ NAMES = [
     ("count(*)", "WHERE amount > 0 OVER INFINITE", "count_where_amount_gt_0_infinite"),
     ("count(*)", "WHERE amount < 0 OVER INFINITE", "count_where_amount_lt_0_infinite"),
     ("sum(n)", "GROUP BY merchant, card OVER INFINITE", "sum_n_by_card_merchant_infinite"),
+    ("avg(n)", "OVER INFINITE EXCLUDE CURRENT", "avg_n_infinite_exclude_current"),
+    (
+        "avg(n)",
+        "OVER TUMBLING 1 DAY DELAYED BY 1 HOUR exclude  current",
+        "avg_n_tumbling_1d_delayed_1h_exclude_current",
+    ),
     ("max(LOWER(card))", "OVER INFINITE DELAYED BY 1 WEEK", "max_lower_card_infinite_delayed_7d"),
     ("sum(n * -2)", "OVER INFINITE", "sum_n_times_minus_2_infinite"),
     ("count(*)", "WHERE card = 'É' OVER INFINITE", "count_where_card_eq_infinite"),

@@ -25,8 +25,9 @@ class Accepted:
 
 @dataclass
 class _Group:
-    """The times and prepared values of the events of a group that count, in order of time, then offset."""
+    """The events of a group that count, their times and prepared values, in order of time, then offset."""
 
+    events: list[Accepted] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
@@ -61,15 +62,28 @@ class LiveMetric:
                 return
         group = self.groups.setdefault(self._key(row), _Group())
         place = bisect_right(group.times, event.time)
+        group.events.insert(place, event)
         group.times.insert(place, event.time)
         group.values.insert(place, value if self.argument is None else self.aggregate.prepare(value))
 
-    def value(self, fields: Mapping[str, Value], clock: int | float) -> Result:
-        """The aggregate of what the window holds at `clock` of the group that these fields name."""
+    def value(
+        self, fields: Mapping[str, Value], clock: int | float, current: Accepted | None = None
+    ) -> Result:
+        """The aggregate of what the window holds at `clock` of the group that these fields name.
+
+        current: the event that is answered, where it was accepted.
+        """
         group = self.groups.get(self._key(fields), _Group())
         times = interval(self.metric.window, clock)
         first, end = bisect_left(group.times, times.first), bisect_right(group.times, times.last)
-        return self.aggregate.result(group.values[first:end])
+        excluded = current if self.metric.excludes_current else None
+        return self.aggregate.result(
+            [
+                value
+                for event, value in zip(group.events[first:end], group.values[first:end], strict=True)
+                if event is not excluded
+            ]
+        )
 
     def lacks(self, earliest: int, clock: int | float) -> bool:
         """Whether the window reaches back to the bound, and the task accepted something at or before it."""

@@ -52,6 +52,13 @@ def parse_expression(text: str) -> Expression:
     return expression
 
 
+def _both(where: Expression | None, condition: Expression | None) -> Expression | None:
+    """What a FILTER leaves of what WHERE has left."""
+    if where is None or condition is None:
+        return condition if where is None else where
+    return Binary("and", where, condition)
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.tokens = tokens(text)
@@ -84,6 +91,12 @@ class _Parser:
     def keyword(self, *texts: str) -> str | None:
         return self.accept("keyword", *texts)
 
+    def word(self, text: str) -> bool:
+        """Whether the next token is this word, which is a name elsewhere; it is passed then."""
+        found = self.token.kind == "name" and self.token.text.upper() == text
+        self.at += found
+        return found
+
     def name(self) -> str:
         """A name of a metric, a stream or a field to group by: keywords may be names there."""
         if self.token.kind not in ("name", "keyword"):
@@ -113,10 +126,16 @@ class _Parser:
                 group_by.append(self.name())
         self.expect("keyword", "OVER")
         window = self.window()
+        excludes_current = self.word("EXCLUDE")
+        if excludes_current and not self.word("CURRENT"):
+            raise self.refuse("CURRENT")
         self.end()
-        return [Metric(n, a, x, stream, where, tuple(group_by), window) for n, a, x in items]
+        return [
+            Metric(n, a, x, stream, _both(where, p), tuple(group_by), window, excludes_current)
+            for n, a, x, p in items
+        ]
 
-    def select_item(self) -> tuple[str, str, Expression | None]:
+    def select_item(self) -> tuple[str, str, Expression | None, Expression | None]:
         name = self.expect("name").lower()
         if name not in AGGREGATORS:
             raise QueryRefused(f"{name!r} is no aggregator")
@@ -127,9 +146,15 @@ class _Parser:
                 aggregator = "count_distinct"
             argument = self.expression()
         self.expect("symbol", ")")
+        condition = None
+        if self.word("FILTER"):
+            self.expect("symbol", "(")
+            self.expect("keyword", "WHERE")
+            condition = self.expression()
+            self.expect("symbol", ")")
         if not self.keyword("AS"):
             raise self.refuse("AS: the oracle makes no names")
-        return self.name(), aggregator, argument
+        return self.name(), aggregator, argument, condition
 
     def window(self) -> Window:
         kind = self.expect("keyword", "SLIDING", "TUMBLING", "INFINITE").lower()

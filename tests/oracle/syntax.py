@@ -92,3 +92,4 @@ class Metric:
     where: Expression | None
     group_by: tuple[str, ...]
     window: Window
+    excludes_current: bool = False

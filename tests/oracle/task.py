@@ -89,18 +89,16 @@ class Task:
         if self._remembers(event.id):
             return self._reply(event, duplicate=True)
         if event.time >= self.floor:
-            self._accept(event, event.time)
-            return self._reply(event)
+            return self._reply(event, self._accept(event, event.time))
         if self.stream.late_policy == "discard":
             return self._reply(event, late="discarded")
-        self._accept(event, int(self.floor))
-        return self._reply(event, late="rewritten")
+        return self._reply(event, self._accept(event, int(self.floor)), late="rewritten")
 
     def _remembers(self, identity: str | int) -> bool:
         acceptance = self.acceptances.get(identity)
         return acceptance is not None and acceptance > len(self.accepted) - self.stream.dedup_events
 
-    def _accept(self, event: EventRecord, time: int) -> None:
+    def _accept(self, event: EventRecord, time: int) -> Accepted:
         accepted = Accepted(time, event.fields)
         self.accepted.append(accepted)
         self.acceptances[event.id] = len(self.accepted)
@@ -108,12 +106,20 @@ class Task:
         self.clock = max(self.clock, time)
         for metric in self.metrics.values():
             metric.add(accepted)
+        return accepted
 
-    def _reply(self, event: EventRecord, *, late: str | None = None, duplicate: bool = False) -> TaskReply:
-        """The current values for the groups that an event's own fields name."""
+    def _reply(
+        self,
+        event: EventRecord,
+        current: Accepted | None = None,
+        *,
+        late: str | None = None,
+        duplicate: bool = False,
+    ) -> TaskReply:
+        """The current values for the groups that an event's own fields name. current: as what it was accepted."""
         reply = TaskReply({}, late, duplicate, tuple(n for n, m in self.metrics.items() if not m.warm), {})
         for name, metric in self.metrics.items():
-            reply.values[name] = metric.value(event.fields, self.clock) if metric.warm else None
+            reply.values[name] = metric.value(event.fields, self.clock, current) if metric.warm else None
             if metric.warm and self.earliest is not None and metric.lacks(self.earliest, self.clock):
                 reply.partial[name] = int(metric.bound)
         return reply

@@ -20,7 +20,8 @@ def window(source: Source) -> str:
     kind = source.choice(("SLIDING", "SLIDING", "SLIDING", "TUMBLING", "INFINITE", "sliding"))
     size = "" if kind == "INFINITE" else f" {source.choice(DURATIONS)}"
     delay = f" DELAYED BY {source.choice(DURATIONS)}" if source.chance(25) else ""
-    return f"{kind}{size}{delay}"
+    exclusion = source.choice((" EXCLUDE CURRENT", " exclude current")) if source.chance(25) else ""
+    return f"{kind}{size}{delay}{exclusion}"
 
 
 def group_by(source: Source, stream: Stream) -> list[str]:
@@ -48,7 +49,11 @@ class QuerySource:
         for _ in range(self.source.integer(1, items_max)):
             names.append(f"m{self.named}")
             self.named += 1
-            items.append(f"{self.item(expressions)} AS {names[-1]}")
+            condition = ""
+            if self.source.chance(15):
+                predicate = expressions.draw("boolean", self.source.integer(1, 2)).text
+                condition = f" {self.source.choice(('FILTER', 'filter'))} (WHERE {predicate})"
+            items.append(f"{self.item(expressions)}{condition} AS {names[-1]}")
         where = ""
         if self.source.chance(40):
             where = f" WHERE {expressions.draw('boolean', self.source.integer(1, 3)).text}"

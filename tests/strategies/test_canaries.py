@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,61 @@ def halves_to_even(patch: pytest.MonkeyPatch) -> None:
 def null_groups_apart(patch: pytest.MonkeyPatch) -> None:
     original = LiveMetric.value
 
-    def value(self: LiveMetric, fields: Mapping[str, Any], clock: float) -> Any:
+    def value(
+        self: LiveMetric, fields: Mapping[str, Any], clock: float, current: Accepted | None = None
+    ) -> Any:
         absent = any(fields.get(name) is None for name in self.metric.group_by)
-        return self.aggregate.result([]) if absent else original(self, fields, clock)
+        return self.aggregate.result([]) if absent else original(self, fields, clock, current)
 
     patch.setattr(LiveMetric, "value", value)
+
+
+def excluded_by_time(patch: pytest.MonkeyPatch) -> None:
+    original = LiveMetric.value
+
+    def value(
+        self: LiveMetric, fields: Mapping[str, Any], clock: float, current: Accepted | None = None
+    ) -> Any:
+        if current is None or not self.metric.excludes_current:
+            return original(self, fields, clock, current)
+        group = self.groups.get(self._key(fields))
+        if group is None:
+            return original(self, fields, clock)
+        kept = [place for place, time in enumerate(group.times) if time != current.time]
+        others = type(group)(
+            *([of[place] for place in kept] for of in (group.events, group.times, group.values))
+        )
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setitem(self.groups, self._key(fields), others)
+            return original(self, fields, clock)
+
+    patch.setattr(LiveMetric, "value", value)
+
+
+def excluded_from_every_metric(patch: pytest.MonkeyPatch) -> None:
+    """As where the flag is the window's, which metrics share: all over one window go by the first of them."""
+    original = LiveMetric.value
+
+    def value(
+        self: LiveMetric, fields: Mapping[str, Any], clock: float, current: Accepted | None = None
+    ) -> Any:
+        right, self.metric = self.metric, replace(self.metric, excludes_current=True)
+        found = original(self, fields, clock, current)
+        self.metric = right
+        return found
+
+    patch.setattr(LiveMetric, "value", value)
+
+
+def duplicates_leave_out_their_first_coming(patch: pytest.MonkeyPatch) -> None:
+    original = Task._reply
+
+    def reply(self: Task, event: Any, current: Accepted | None = None, **what: Any) -> TaskReply:
+        if what.get("duplicate"):
+            current = next((each for each in self.accepted if each.fields == event.fields), None)
+        return original(self, event, current, **what)
+
+    patch.setattr(Task, "_reply", reply)
 
 
 def late_at_the_floor(patch: pytest.MonkeyPatch) -> None:
@@ -155,6 +206,9 @@ PLANTS: list[Plant] = [
     sums_added_one_by_one,
     halves_to_even,
     null_groups_apart,
+    excluded_by_time,
+    excluded_from_every_metric,
+    duplicates_leave_out_their_first_coming,
     late_at_the_floor,
     floor_that_goes_back,
     duplicates_that_refresh,

@@ -29,7 +29,7 @@ def is_in(window: Window, clock: int, time: int) -> bool:
 def value(
     metric: Metric, fields: Mapping[str, Type], accepted: list[Event], clock: int, own: Mapping[str, Value]
 ) -> Result:
-    """A metric's value for an event with these fields of its own."""
+    """A metric's value for an event with these fields of its own. accepted: before it, where it is excluded."""
     where = None if metric.where is None else infer(metric.where, fields)
     argument = None if metric.argument is None else infer(metric.argument, fields)
     aggregate = Aggregate(metric.aggregator, None if argument is None else argument.type)
@@ -56,9 +56,13 @@ def check_task(log: TaskLog) -> int:
                 time = record.time if record.time >= floor else int(floor)
                 accepted.append((time, record.fields))
                 clock = max(clock, time)
+                current = 1
+            else:
+                current = 0
             for name, got in reply.values.items():
                 metric, since = added[name]
-                seen = [event for event in accepted if event[0] > since]
+                others = accepted[: len(accepted) - current] if metric.excludes_current else accepted
+                seen = [event for event in others if event[0] > since]
                 if name not in reply.warming:
                     expected = value(metric, fields, seen, int(clock), record.fields)
                     assert repr(json_value(got)) == repr(json_value(expected)), (name, record)

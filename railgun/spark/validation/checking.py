@@ -82,6 +82,7 @@ class Pass:
     apart: tuple[str, ...]
     group: tuple[str, ...]
     window: Window
+    excludes_current: bool
     bounds: tuple[tuple[int, int], ...]
     metrics: list[tuple[Checked, str]]
 
@@ -112,10 +113,12 @@ def planned(
             continue
         group = tuple(field_column(name) for name in resolved.group_by)
         if resolved.aggregator is Aggregator.COUNT_DISTINCT:
-            alone.append(Pass(apart, group, resolved.window, each.bounds, [(each, column)]))
+            alone.append(
+                Pass(apart, group, resolved.window, resolved.excludes_current, each.bounds, [(each, column)])
+            )
             continue
-        key = (group, resolved.window, each.bounds)
-        one = shared.setdefault(key, Pass(apart, group, resolved.window, each.bounds, []))
+        key = (group, resolved.window, resolved.excludes_current, each.bounds)
+        one = shared.setdefault(key, Pass(apart, *key, []))
         one.metrics.append((each, column))
     return [*shared.values(), *alone], left
 
@@ -132,9 +135,19 @@ def answered(
     group = (*one.apart, *one.group)
     if one.is_distinct:
         column = one.metrics[0][1]
-        made = with_distinct(events, group, one.window, column, carried)
+        made = with_distinct(
+            events, group, one.window, column, carried, excludes_current=one.excludes_current
+        )
     else:
-        made = with_states(events, group, one.window, _values(one, types), carried, stragglers=stragglers)
+        made = with_states(
+            events,
+            group,
+            one.window,
+            _values(one, types),
+            carried,
+            excludes_current=one.excludes_current,
+            stragglers=stragglers,
+        )
     columns = list(carried)
     for place, each in enumerate(wanted(one)):
         columns.append(f"{each.value} AS {_EXPECTED}{place}")

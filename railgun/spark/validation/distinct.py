@@ -19,7 +19,13 @@ _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def with_distinct(
-    events: DataFrame, group: Sequence[str], window: Window, column: str, carried: Sequence[str]
+    events: DataFrame,
+    group: Sequence[str],
+    window: Window,
+    column: str,
+    carried: Sequence[str],
+    *,
+    excludes_current: bool,
 ) -> DataFrame:
     """One row for each event: `carried`, and `<column>_distinct`, the number of values that its window holds."""
     at = placed(events, window)
@@ -34,7 +40,9 @@ def with_distinct(
         *map(quoted, others),
     )
     rows = queries.unionByName(changes, allowMissingColumns=True)
-    over = f"OVER (PARTITION BY {', '.join(group) or '1'} ORDER BY {ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY} {_ROWS})"
+    # Without itself an event asks before it enters.
+    order = f"{ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY}" + (" DESC" if excludes_current else "")
+    over = f"OVER (PARTITION BY {', '.join(group) or '1'} ORDER BY {order} {_ROWS})"
     counted = rows.selectExpr("*", f"CAST(sum({_DELTA}) {over} AS BIGINT) AS {column}_distinct")
     return counted.where(f"{_IS_QUERY} = 1").selectExpr(
         f"{ORDER_NUMBER} AS {NUMBER}", *map(quoted, others), f"{column}_distinct"

@@ -9,6 +9,8 @@ An event b is seen by event a iff it is at or before a in the log and its time i
 grows, so both say: (c, o) of b is at most (U, n) of a, where c = max(time, U(b)) and o = n(b), or -1 where b's time is
 after U(b) (then the clock decides alone). What is in a suffix was seen before its block ended, but for *stragglers*:
 events that came when the head had left their block. They are joined, by group and block.
+
+Without the current event the prefix is that before the event itself, which enters by a row of its own behind the query.
 """
 
 from collections.abc import Sequence
@@ -79,6 +81,7 @@ def with_states(
     values: Sequence[Value],
     carried: Sequence[str],
     *,
+    excludes_current: bool,
     stragglers: bool,
 ) -> DataFrame:
     """One row for each event: `carried`, and `<column>_<state>` of each value over what its window holds.
@@ -86,14 +89,17 @@ def with_states(
     events: with NUMBER, CLOCK, ACCEPTED_MS, the group's columns and the values'.  stragglers: whether there are any.
     """
     at = placed(events, window)
-    rows = _rows(at, group, window, values, carried)
-    parts = [_running(rows, group, values, "prefix", f"{ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY}")]
+    enters_apart = bool(window.delay_ms) or excludes_current
+    rows = _rows(at, group, window, values, carried, enters_apart=enters_apart)
+    order = f"{ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY}" + (" DESC" if excludes_current else "")
+    parts = [_running(rows, group, values, "prefix", order)]
     if _has_tail(window):
         parts.append(_running(parts[0], group, values, "suffix", f"{_TAIL} DESC, {_IS_QUERY} DESC"))
     answered = parts[-1].where(F.col(_KIND) == _QUERY)
     names = ["prefix", "suffix"][: len(parts)]
     if stragglers and _has_tail(window):
-        answered = _with_stragglers(answered, at, group, window, values)
+        seen = f"late_number {'<' if excludes_current else '<='} {NUMBER}"
+        answered = _with_stragglers(answered, at, group, window, values, seen)
         names.append("late")
     return answered.selectExpr(*carried, *_merged(values, names))
 
@@ -103,17 +109,23 @@ def _has_tail(window: Window) -> bool:
 
 
 def _rows(
-    at: DataFrame, group: Sequence[str], window: Window, values: Sequence[Value], carried: Sequence[str]
+    at: DataFrame,
+    group: Sequence[str],
+    window: Window,
+    values: Sequence[Value],
+    carried: Sequence[str],
+    *,
+    enters_apart: bool,
 ) -> DataFrame:
-    """Queries, and the events as they enter a prefix (with the query, where there is no delay) and a suffix."""
-    kinds = [_QUERY] + [_PREFIX] * bool(window.delay_ms) + [_SUFFIX] * _has_tail(window)
+    """Queries, and the events as they enter a prefix and a suffix. enters_apart: not with the query."""
+    kinds = [_QUERY] + [_PREFIX] * enters_apart + [_SUFFIX] * _has_tail(window)
     counts = " OR ".join(f"{value.column} IS NOT NULL" for value in values)
     adds = (
         f"({_KIND} = {_QUERY} OR ({ACCEPTED_MS} IS NOT NULL AND {SEEN_BLOCK} = {EVENT_BLOCK} AND ({counts})))"
     )
     own = (
         "false"
-        if window.delay_ms
+        if enters_apart
         else f"({ACCEPTED_MS} IS NOT NULL AND {EVENT_BLOCK} = {block_of(HEAD, window)})"
     )
     in_prefix = f"({_KIND} = {_PREFIX} OR ({_KIND} = {_QUERY} AND {own}))"
@@ -178,9 +190,16 @@ def _running(
 
 
 def _with_stragglers(
-    answered: DataFrame, at: DataFrame, group: Sequence[str], window: Window, values: Sequence[Value]
+    answered: DataFrame,
+    at: DataFrame,
+    group: Sequence[str],
+    window: Window,
+    values: Sequence[Value],
+    seen_at_once: str,
 ) -> DataFrame:
-    """The answered queries with the states of the stragglers that each of them sees."""
+    """The answered queries with the states of the stragglers that each of them sees. seen_at_once: SQL of whether it
+    sees one that came while the head stood where it stands.
+    """
     late = at.where(is_straggler(window)).selectExpr(
         *(f"{name} AS late_{place}" for place, name in enumerate(group)),
         f"{SEEN_BLOCK} AS late_block",
@@ -194,7 +213,7 @@ def _with_stragglers(
     for place, name in enumerate(group):
         alike = alike & F.col(name).eqNullSafe(F.col(f"late_{place}"))
     seen = F.expr(
-        f"(late_order < {HEAD} OR (late_order = {HEAD} AND late_number <= {NUMBER})) AND late_time > {_TAIL}"
+        f"(late_order < {HEAD} OR (late_order = {HEAD} AND {seen_at_once})) AND late_time > {_TAIL}"
     )
     where = "late_time AS t, late_number AS n"
     made = []
