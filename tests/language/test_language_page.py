@@ -56,7 +56,9 @@ def test_its_queries_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("query", "name"), _NAMES)
 def test_its_names_are_those_that_are_made(query: str, name: str) -> None:
-    (metric,) = resolve(parse_query(query.replace("…", "FROM payments", 1).replace("…", "")), _FIELDS, "payments")
+    (metric,) = resolve(
+        parse_query(query.replace("…", "FROM payments", 1).replace("…", "")), _FIELDS, "payments"
+    )
     assert metric.name == name
 
 
