@@ -275,14 +275,14 @@ class Leading:
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
-        """All tasks, and whether nobody can have data of them: no plan has named them.
+        """All tasks, and whether nobody can have data of them: no plan has named them, and no unit has reported them.
 
         Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
         """
-        placed = self.plan.copies
+        placed, reports = self.plan.copies, self._outlook.reports
         waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
         return {
-            name: not placed.get(name) and not (waits and self._has_events(name))
+            name: not (placed.get(name) or any(reports.copies(name)) or (waits and self._has_events(name)))
             for name in self._catalog().task_keys
         }
 

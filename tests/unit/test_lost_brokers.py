@@ -35,7 +35,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
         return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
 
     monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    monkeypatch.setattr(kafka_watchdog, "_BACKOFF_MS", 100)
+    monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
     monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
     config = write_config(tmp_path, kafka, f"l{uuid.uuid4().hex[:12]}")
     parent, stopped, raised = _Nobody(), threading.Event(), list[BaseException]()

@@ -42,6 +42,11 @@ def _refused(client: AdminClient, topic: str, replicas: int) -> KafkaError | Non
     return None
 
 
+def _created(topics: KafkaTopics, name: str, replicas: int) -> None:
+    asked = NewTopic(name, num_partitions=1, replication_factor=replicas)
+    topics._change(name, lambda: topics._client.create_topics([asked], request_timeout=_LIMIT_S / 2))
+
+
 def test_a_topic_is_asked_for_until_there_is_a_broker_for_it(address: str) -> None:
     topics = KafkaTopics(KafkaSettings(address))
     deadline, number = time.monotonic() + _LIMIT_S, 0
@@ -51,8 +56,13 @@ def test_a_topic_is_asked_for_until_there_is_a_broker_for_it(address: str) -> No
         number += 1
         time.sleep(0.1)
     assert is_fenced(error)
-    topics._create("t", NewTopic("t", num_partitions=1, replication_factor=1))
+    # Of a new client no request is made before there is a controller: it would not see one that appears later.
+    fresh = KafkaTopics(KafkaSettings(address, pass_through={"client.id": "fresh"}))
+    _created(fresh, "s", 1)
+    _created(topics, "t", 1)
     with pytest.raises(KafkaException, match="only 1 broker"):
-        topics._create("u", NewTopic("u", num_partitions=1, replication_factor=3))
-    topics._await("t", exists=True)
-    topics.close()
+        _created(topics, "u", 3)
+    for name in ("s", "t"):
+        topics._await(name, exists=True)
+    for each in (topics, fresh):
+        each.close()
