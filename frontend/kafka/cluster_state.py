@@ -24,6 +24,7 @@ from railgun.cluster.records import (
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.what_if import WhatIfError, what_if
 from railgun.language.errors import nearest
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -55,13 +56,22 @@ class ClusterState:
         self._reader = PlanReader()
         self._leader: str | None = None
         self._offsets: dict[TopicPartition, int] = {}
+        self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
     def overview(self, tasks: Iterable[TaskKey]) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows."""
+        """Return what `GET /v1/cluster` shows; while the broker is away, what is known."""
         with self._lock:
-            self._refresh()
-            return overview(self._outlook, self._reader.plan, self._leader, tasks, time.monotonic())
+            away = []
+            try:
+                self._refresh()
+            except TransportUnavailableError:
+                if not self._offsets:
+                    raise
+                ago_s = time.monotonic() - self._refreshed_s
+                away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
+            found = overview(self._outlook, self._reader.plan, self._leader, tasks, time.monotonic())
+            return {**found, "warnings": [*away, *found["warnings"]]}
 
     def what_if(self, change: str, tasks: Iterable[TaskKey]) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
@@ -169,6 +179,8 @@ class ClusterState:
             raise refusal(404, f"there is no node {name[:80]!r}; {hint}")
 
     def _refresh(self) -> None:
+        # First, as that soon tells whether the broker is away.
+        members = self._members.now()
         assignment = TopicPartition(self._topics.assignment, 0)
         if not self._offsets:
             # No node may have started yet.
@@ -182,8 +194,7 @@ class ClusterState:
                 for record in fetched.written():
                     self._take(record, now_s, is_plan=where == assignment)
                 self._offsets[where] = fetched.next_offset
-        members = self._members.now()
-        self._leader = members.leader
+        self._leader, self._refreshed_s = members.leader, now_s
         self._outlook.hear_members(members.names, now_s)
 
     def _take(self, record: bytes, now_s: float, *, is_plan: bool) -> None:

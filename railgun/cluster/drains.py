@@ -42,12 +42,14 @@ def with_drains(view: ClusterView, plan: Plan) -> ClusterView:
 def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) -> str:
     """Return why an order cannot be followed; empty if it can be."""
     emptied = {node for node, drain in drains.items() if not drain.refusal}
-    able = {each.node.name for each in view.nodes if each.node.units} - emptied
-    left = able - {order.node}
+    usable = [each for each in view.nodes if each.node.units and each.node.name not in emptied]
+    able = {each.node.name for each in usable}
+    # A node that is away may be awaited, and takes nothing over meanwhile.
+    left = {each.node.name for each in usable if each.is_alive} - {order.node}
     if order.node not in able:
         return ""
     if not left:
-        return "no other node could take over its tasks; add a node first"
+        return "no other node that lives could take over its tasks; start or add one first"
     if len(left) < min(view.policy.copies, len(able)) and not order.fewer_copies:
         nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
         return (

@@ -15,7 +15,7 @@ from railgun.leader.leading import Leading
 from railgun.leader.process import LeaderPlace, run_leader
 from railgun.leader.start_checks import NodeRefusedError
 from railgun.logs.setup import logging_as
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.registry.errors import RegistryError
 from railgun.unit.__main__ import settings_of
 from railgun.unit.ending import Ending
@@ -78,7 +78,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging), Ending(stopped, "the leader's process"):
         try:
             run_leader(settings, place, stopped, lambda: say(ready=True), tell)
-        except NodeRefusedError as error:
+        except (NodeRefusedError, TransportRefusedError) as error:
             # The supervisor stops the node, and this process with it.
             say(refused=str(error))
             stopped.wait()

@@ -196,6 +196,18 @@ def test_a_drain_is_not_taken_back_by_one_more() -> None:
     assert cluster.copies_on("node-1") == 0
 
 
+def test_nodes_that_are_away_take_nothing_over() -> None:
+    cluster = _started(3, 6)
+    cluster.dead |= {"node-0", "node-2"}
+    _drain(cluster, "node-1", fewer_copies=True)
+    cluster.turn()
+    assert "no other node that lives could take over its tasks" in cluster.plan.drains["node-1"].refusal
+    cluster.dead.remove("node-2")
+    _drain(cluster, "node-1")
+    cluster.turn()
+    assert "1 node would be left for 2 copies" in cluster.plan.drains["node-1"].refusal
+
+
 def test_a_drain_waits_where_another_node_is_gone_meanwhile() -> None:
     cluster = _started(3, 6)
     _drain(cluster, "node-1")

@@ -14,6 +14,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from railgun.messaging.errors import TransportRefusedError
 from railgun.messaging.kafka.admin import KafkaAdmin, shared_admin
 from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
@@ -22,7 +23,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 # A member that does not poll for this long leads no more. By default that is five minutes.
 _POLL_MIN_MS = 10_000
 _HEARTBEATS = 6
-_ANSWER_S = 5.0
+_ANSWER_S, _REACHED_S = 5.0, 2.0
 
 _log = logging.getLogger("railgun.kafka")
 
@@ -38,7 +39,7 @@ class GroupMembership:
     """
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, name: str, session_s: float) -> None:
-        self._group, self._name = group, name
+        self._group, self._name, self._session_s = group, name, session_s
         self._members = GroupMembers(settings, group)
         self._client_errors = ClientErrors()
         session_ms = round(session_s * 1000)
@@ -73,9 +74,18 @@ class GroupMembership:
         self._consumer.close()
 
     def poll(self, timeout_s: float) -> None:
-        """Take part in the group. Has to be called again and again, or the member is shut out."""
+        """Take part in the group. Has to be called again and again, or the member is shut out.
+
+        Raises TransportRefusedError where the broker does not allow such a session.
+        """
         message = self._consumer.poll(timeout_s)
         error = None if message is None else message.error()
+        if error is not None and error.code() == KafkaError.INVALID_SESSION_TIMEOUT:
+            raise TransportRefusedError(
+                self._group,
+                f"cluster.session_timeout_s: the broker refuses a session of {self._session_s:g} s",
+                "Set it between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms",
+            )
         if error is not None and not error.retriable() and error.code() != KafkaError._MAX_POLL_EXCEEDED:
             _log.warning("%s: %s", self._group, error)
 
@@ -113,6 +123,12 @@ class GroupMembers:
     def now(self) -> Members:
         """Return the members; none of a group that there is not yet. Raises TransportError."""
         admin = self._admin
+        try:
+            # Of a broker that is away nothing is asked that waits for it: where the answer comes after the time of
+            # such a request, librdkafka (2.16) may abort the process.
+            admin.client.list_topics(self._group, _REACHED_S)
+        except KafkaException as error:
+            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
         try:
             described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
             members = described[self._group].result().members

@@ -41,8 +41,11 @@ def _cluster(address: str) -> Cluster:
 def test_it_is_not_ready_while_the_broker_is_away(broker: LocalBroker) -> None:
     status = running(broker)
     with front_end(_cluster(status.address)) as served:
+        assert served.client.get("/v1/cluster").json()["warnings"] == []
         broker.stop()
         until(lambda: served.client.get("/readyz").status_code == 503)
+        (warning,) = served.client.get("/v1/cluster").json()["warnings"]
+        assert "the broker does not answer: nodes and plan are as they were" in warning
         reason = served.client.get("/readyz").json()["detail"]
         assert f"waiting for the broker, which is asked again: {status.address}: " in reason
         # What can be read without it is read; events are taken, for as long as they may wait.

@@ -4,11 +4,12 @@ import contextlib
 import os
 import signal
 import time
+import uuid
 
 import pytest
 
 from railgun.broker.local import LocalBroker
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership, Members
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.quick_broker import unheard
@@ -41,3 +42,19 @@ def test_they_are_told_again_when_a_killed_broker_is_back(broker: LocalBroker) -
             asking.now()
         broker.start(int(status.address.partition(":")[2]), unheard)
         awaited(lambda: found() == Members({"node-1"}, "node-1"))
+
+
+def test_a_session_that_the_broker_does_not_allow_is_refused(kafka: str) -> None:
+    settings, group = quick_settings(kafka), f"g{uuid.uuid4().hex[:8]}"
+    with KafkaTransport(settings) as transport:
+        transport.create_topic(group, 1)
+    with GroupMembership(settings, group, group, "node-1", 1.0) as membership:
+
+        def poll() -> bool:
+            membership.poll(0.1)
+            return False
+
+        with pytest.raises(
+            TransportRefusedError, match=r"session_timeout_s: the broker refuses a session of 1 s"
+        ):
+            awaited(poll)
