@@ -80,7 +80,9 @@ class Consequences(BaseModel):
     made: list[MadeCopy]
     dropped: int = Field(description="copies that would go")
     bytes: int = Field(description="of all copies that would be made, about")
-    not_made: list[str] = Field(description="which copies could not be made, and why")
+    not_made: list[str] = Field(
+        description="which copies could not be made, and why; and which nodes are away"
+    )
     nodes: list[PlannedNode]
 
 

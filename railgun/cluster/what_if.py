@@ -57,7 +57,7 @@ def what_if(
             for task in tasks
         ),
         "bytes": sum(each["bytes"] for each in made),
-        "not_made": _not_made(changed, target),
+        "not_made": [*_not_made(changed, target), *_away(view, changed)],
         "nodes": _nodes(changed.nodes, target),
     }
 
@@ -111,6 +111,16 @@ def _made(
         }
         for copy in target
         if copy.node not in present
+    ]
+
+
+def _away(view: ClusterView, changed: _Changed) -> list[str]:
+    """What is reckoned with that does not live."""
+    names = {node.name for node in changed.nodes}
+    return [
+        f"{each.node.name} is away: this is as if it were back"
+        for each in view.nodes
+        if each.node.name in names and not each.is_alive
     ]
 
 

@@ -136,6 +136,15 @@ def test_what_the_loss_of_a_node_would_move() -> None:
     assert found["not_made"] == ["2 tasks would have fewer than 2 copies: there would be 1 node for them"]
 
 
+def test_a_node_that_is_away_is_reckoned_with_as_if_it_were_back() -> None:
+    view = _view(3)
+    away = replace(view, nodes=[*view.nodes[:2], replace(view.nodes[2], is_alive=False)])
+    found = what_if("remove=node-b", PLAN, away, SIZES)
+    assert [each["node"] for each in found["made"]] == ["node-c", "node-c"]
+    assert found["not_made"] == ["node-c is away: this is as if it were back"]
+    assert what_if("remove=node-c", PLAN, away, SIZES)["not_made"] == []
+
+
 def test_what_more_nodes_or_copies_would_move() -> None:
     found = what_if("add=2", PLAN, _view(2), SIZES)
     assert [node["name"] for node in found["nodes"]] == ["new-1", "new-2", "node-a", "node-b"]
