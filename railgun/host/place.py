@@ -37,6 +37,11 @@ class Place:
         return kept if kept.is_dir() else self.history
 
 
+def stream_folder(stream: str, created: int) -> str:
+    """Return the name of the folder with a stream's tasks, in the folder `tasks` of a node."""
+    return f"{stream}.{created}"
+
+
 def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:
     """Return the folder of a task in a node's data folder."""
-    return data / "tasks" / f"{stream}.{created}" / column_name(partitioner) / str(partition)
+    return data / "tasks" / stream_folder(stream, created) / column_name(partitioner) / str(partition)

@@ -3,6 +3,7 @@
 Every node is frozen and compares by meaning: positions in the text take no part in equality or hashing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -234,13 +235,21 @@ class Query(Node):
     text: str = field(default="", compare=False, repr=False)
 
 
+def flat(kind: type[And] | type[Or], operands: Sequence[Expression]) -> Expression:
+    """Two operands or more in one node: those that are of its kind are taken apart."""
+    found: list[Expression] = []
+    for operand in operands:
+        if isinstance(operand, And | Or) and type(operand) is kind:
+            found += operand.operands
+        else:
+            found.append(operand)
+    return kind(tuple(found), position=found[0].position)
+
+
 def all_of(*conditions: Expression | None) -> Expression | None:
     """The conjunction of those that there are; None of none."""
-    flat: list[Expression] = []
-    for condition in conditions:
-        if condition is not None:
-            flat += condition.operands if isinstance(condition, And) else [condition]
-    return And(tuple(flat), position=flat[0].position) if len(flat) > 1 else next(iter(flat), None)
+    found = [condition for condition in conditions if condition is not None]
+    return flat(And, found) if len(found) > 1 else next(iter(found), None)
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -31,16 +31,6 @@ def _start(token: Token) -> int:
     return token.start_pos or 0
 
 
-def _flat(kind: type[ast.And] | type[ast.Or], operands: tuple[ast.Expression, ...]) -> ast.Expression:
-    flat: list[ast.Expression] = []
-    for operand in operands:
-        if isinstance(operand, ast.And | ast.Or) and type(operand) is kind:
-            flat += operand.operands
-        else:
-            flat.append(operand)
-    return kind(tuple(flat), position=flat[0].position)
-
-
 def _not(operand: ast.Expression) -> ast.Not:
     return ast.Not(operand, position=operand.position)
 
@@ -83,10 +73,10 @@ class Builder(Transformer[Token, Any]):
     # --- expressions
 
     def any_of(self, *operands: ast.Expression) -> ast.Expression:
-        return _flat(ast.Or, operands)
+        return ast.flat(ast.Or, operands)
 
     def all_of(self, *operands: ast.Expression) -> ast.Expression:
-        return _flat(ast.And, operands)
+        return ast.flat(ast.And, operands)
 
     def negated(self, token: Token, operand: ast.Expression) -> ast.Not:
         return ast.Not(operand, position=_start(token))

@@ -148,6 +148,15 @@ def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[R
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """Which events count, and the clauses of a query that says so: all that is behind its select items."""
+
+    predicate: TypedExpression | None
+    text: str | None
+    clauses: str
+
+
 class _Resolver:
     def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str) -> None:
         self.query = query
@@ -160,49 +169,59 @@ class _Resolver:
             near = nearest(written.name, [self.stream])
             hint = f"did you mean {near}?" if near else f"this is stream {self.stream}"
             raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
-        if self.query.where is not None:
-            self.inference.predicate(self.query.where)
+        predicate = self._predicate(self.query.where)
         group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
+        shared = self._condition(self.query.where, predicate, group_by)
         metrics: dict[str, ResolvedMetric] = {}
         for item in self.query.items:
-            metric = self._metric(item, group_by)
+            metric = self._metric(item, self._of_item(item, shared, group_by), group_by)
             if metric.name in metrics:
                 place = item.position if item.name is None else item.name_position
                 raise Misfit(f"two metrics are named {metric.name}", place, "give one of them a name with AS")
             metrics[metric.name] = metric
         return list(metrics.values())
 
-    def _metric(self, item: ast.SelectItem, group_by: tuple[str, ...]) -> ResolvedMetric:
+    def _of_item(self, item: ast.SelectItem, shared: _Condition, group_by: tuple[str, ...]) -> _Condition:
+        """`FILTER (WHERE p)` and `WHERE p` say the same of one metric, so that both spellings share."""
+        if item.condition is None:
+            return shared
+        self._predicate(item.condition)
+        both = ast.all_of(self.query.where, item.condition)
+        return self._condition(both, self._predicate(both), group_by)
+
+    def _predicate(self, where: ast.Expression | None) -> TypedExpression | None:
+        return None if where is None else self.inference.predicate(where)
+
+    def _condition(
+        self, where: ast.Expression | None, predicate: TypedExpression | None, group_by: tuple[str, ...]
+    ) -> _Condition:
+        written = tuple(ast.FieldReference(name) for name in group_by)
+        clauses = print_clauses(dataclasses.replace(self.query, where=where, group_by=written))
+        return _Condition(predicate, None if where is None else print_expression(where), clauses)
+
+    def _metric(
+        self, item: ast.SelectItem, condition: _Condition, group_by: tuple[str, ...]
+    ) -> ResolvedMetric:
         argument = None if item.argument is None else self.inference.infer(item.argument)
         argument_text = None if item.argument is None else print_expression(item.argument)
-        if item.condition is not None:
-            self.inference.predicate(item.condition)
-        # `FILTER (WHERE p)` and `WHERE p` say the same of one metric, so that both spellings share.
-        where = ast.all_of(self.query.where, item.condition)
         result = self._result_type(item, argument)
         function = f"{item.aggregator}({argument_text or '*'})"
-        clauses = print_clauses(
-            dataclasses.replace(
-                self.query, where=where, group_by=tuple(ast.FieldReference(name) for name in group_by)
-            )
-        )
-        canonical = f"SELECT {function} {clauses}"
-        where_text = None if where is None else print_expression(where)
-        name = self._name(item, argument_text, where_text, group_by, canonical)
+        canonical = f"SELECT {function} {condition.clauses}"
+        name = self._name(item, argument_text, condition.text, group_by, canonical)
         return ResolvedMetric(
             name=name,
             stream=self.stream,
             aggregator=item.aggregator,
             argument=argument,
-            predicate=None if where is None else self.inference.predicate(where),
+            predicate=condition.predicate,
             group_by=group_by,
             window=self.query.window,
             excludes_current=self.query.excludes_current,
             result_type=result,
             canonical=canonical,
-            sql=f"SELECT {function} AS {print_name(name)} {clauses}",
+            sql=f"SELECT {function} AS {print_name(name)} {condition.clauses}",
             argument_text=argument_text,
-            predicate_text=where_text,
+            predicate_text=condition.text,
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:

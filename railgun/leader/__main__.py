@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from railgun.cluster.standing import Standing
 from railgun.leader.leading import Leading
 from railgun.leader.process import LeaderPlace, run_leader
 from railgun.leader.start_checks import NodeRefusedError
@@ -23,8 +24,8 @@ from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent
 from railgun.unit.process import stop_when_asked
 
-# How often the supervisor hears how the cluster stands.
-_TELL_S = 1.0
+# How often it is computed how the cluster stands: of very many tasks that takes a while.
+_STANDING_S = 10.0
 _encode = msgspec.json.Encoder().encode
 
 
@@ -60,20 +61,20 @@ def main(words: Sequence[str] | None = None) -> int:
     def say(**what: object) -> None:
         parent.write(_encode({"version": 1, **what}) + b"\n")
 
+    said: dict[str, object] = {}
+    stands: Standing | None = None
     due_s = 0.0
 
     def tell(leading: Leading) -> None:
-        nonlocal due_s
+        nonlocal said, stands, due_s
         now_s = time.monotonic()
         if now_s >= due_s:
-            due_s = now_s + _TELL_S
-            cluster = leading.standing()
-            say(
-                ready=True,
-                leads=leading.leads,
-                plan=leading.plan.epoch,
-                cluster=None if cluster is None else asdict(cluster),
-            )
+            due_s, stands = now_s + _STANDING_S, leading.standing()
+        cluster = asdict(stands) if stands is not None and leading.leads else None
+        news: dict[str, object] = {"leads": leading.leads, "plan": leading.plan.epoch, "cluster": cluster}
+        if news != said:
+            said = news
+            say(ready=True, **news)
 
     with logging_as(settings.logging), Ending(stopped, "the leader's process"):
         try:

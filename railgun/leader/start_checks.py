@@ -12,6 +12,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, RecordError, decode_said
 from railgun.cluster.reports import ReportError, decode_report
+from railgun.host.place import stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.unit.identity import Identity, keep_catalogue, kept_catalogue
@@ -49,7 +50,7 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
     # A folder of an earlier release does not say.
     tasks = data / "tasks"
     folders = sorted(each.name for each in tasks.iterdir()) if not kept and tasks.is_dir() else []
-    known = {f"{name}.{entry.created}" for name, entry in catalog.streams.items()}
+    known = {stream_folder(name, entry.created) for name, entry in catalog.streams.items()}
     if folders and not known & set(folders):
         raise NodeRefusedError(
             f"{data}: {cluster} has none of the streams whose tasks are in this folder ({folders[0]}); name the "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.history.request_files import created_of
+from railgun.host.place import stream_folder
 from railgun.unit.clock import Clock
 
 _log = logging.getLogger("railgun.unit")
@@ -48,7 +49,7 @@ class DroppedStreams:
 def _is_dropped(folder: Path, catalog: Catalog) -> bool:
     owner = _owner(folder)
     return owner is not None and owner not in {
-        f"{name}.{entry.created}" for name, entry in catalog.streams.items()
+        stream_folder(name, entry.created) for name, entry in catalog.streams.items()
     }
 
 
@@ -58,4 +59,4 @@ def _owner(folder: Path) -> str | None:
     if folder.parent.name == "tasks":
         return folder.name
     created = created_of(folder)
-    return None if created is None else f"{folder.name}.{created}"
+    return None if created is None else stream_folder(folder.name, created)

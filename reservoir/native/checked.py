@@ -26,7 +26,6 @@ IS_CHECKED: Final = os.environ.get("RAILGUN_CHECKED", "") not in ("", "0")
 CHECK_SYMBOL: Final = "railgun_check_access"
 """By this name kernels call what checks an access: void(int64 address, int64 bytes)."""
 
-_HEAD_BYTES = bytes.__basicsize__ - 1
 _KEPT = 1_000
 _Range = tuple[int, int]
 
@@ -159,9 +158,8 @@ ranges = Ranges()
 """Those of this process."""
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
-    """As `reservoir.native.jit.address`, whose bytes kernels may use from then on."""
-    start = int(array.__array_interface__["data"][0])
+def let_use(array: np.ndarray[Any, Any], start: int) -> None:
+    """Let kernels use an array's bytes, which begin at `start`, from then on."""
     root: Any = array
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -170,14 +168,6 @@ def address(array: np.ndarray[Any, Any]) -> int:
         # The memory is another object's, which may outlive the arrays that show it.
         owner = root.base.obj if isinstance(root.base, memoryview) else root.base
         ranges.add(start, array.nbytes, owner)
-    return start
-
-
-def bytes_address(data: bytes) -> int:
-    """As `reservoir.native.jit.bytes_address`, whose bytes kernels may use from then on."""
-    start = id(data) + _HEAD_BYTES
-    ranges.add(start, len(data), data)
-    return start
 
 
 def check(start: int, size_bytes: int) -> None:

@@ -32,9 +32,10 @@ _HEAD_BYTES = bytes.__basicsize__ - 1
 
 def bytes_address(data: bytes) -> int:
     """Address of the first byte. The caller keeps the object alive and must not write there."""
+    start = id(data) + _HEAD_BYTES
     if checked.IS_CHECKED:
-        return checked.bytes_address(data)
-    return id(data) + _HEAD_BYTES
+        checked.ranges.add(start, len(data), data)
+    return start
 
 
 __all__ = (
@@ -207,9 +208,10 @@ def use_numba() -> None:
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """Byte address of the first element of a C-contiguous array. The caller keeps the array alive."""
+    start = int(array.__array_interface__["data"][0])
     if checked.IS_CHECKED:
-        return checked.address(array)
-    return int(array.__array_interface__["data"][0])
+        checked.let_use(array, start)
+    return start
 
 
 @cache

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 import uuid
+from typing import Self
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -107,6 +108,12 @@ class Nodes:
         self.running: dict[int, Node] = {}
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
     def start(self, number: int, moves_limit: int = 4, checked_end: float = math.inf) -> Node:
         self.running[number] = Node(

@@ -1,7 +1,6 @@
 """Nodes on a real broker: one leads, its plan places every task, and another goes on with it when it is gone."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,15 +9,6 @@ from railgun.cluster.records import NodeRecord, encode_said
 from railgun.cluster.reports import UnitReport, encode_report, unit_key
 from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
-
-
-@pytest.fixture
-def nodes(kafka: str) -> Iterator[Nodes]:
-    opened = Nodes(kafka)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def test_one_leads_and_all_see_its_plan(nodes: Nodes) -> None:

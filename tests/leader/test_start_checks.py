@@ -21,15 +21,6 @@ from tests.unit.local_units import awaited, quick_settings
 
 
 @pytest.fixture
-def nodes(kafka: str) -> Iterator[Nodes]:
-    opened = Nodes(kafka)
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
-@pytest.fixture
 def topic(kafka: str) -> Iterator[tuple[KafkaTransport, TopicPartition]]:
     where = TopicPartition(f"n{uuid.uuid4().hex[:12]}", 0)
     with KafkaTransport(quick_settings(kafka)) as transport:

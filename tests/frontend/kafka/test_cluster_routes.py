@@ -19,11 +19,8 @@ PLACE = "/v1/cluster"
 
 @pytest.fixture
 def nodes(kafka: str) -> Iterator[Nodes]:
-    opened = Nodes(kafka)
-    try:
+    with Nodes(kafka) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 @pytest.fixture
