@@ -1,4 +1,4 @@
-"""A network between some clients and a broker that can be cut, and that loses packets: a proxy on loopback.
+"""A network between some clients and a broker that can be cut or closed, and that loses packets: a proxy on loopback.
 
 TCP hides losses: what a connection carries comes late, in order. So does the proxy with them.
 """
@@ -31,6 +31,7 @@ class FaultyNetwork:
         self._loop = asyncio.new_event_loop()
         self._is_whole = asyncio.Event()
         self._is_whole.set()
+        self._open: set[asyncio.StreamWriter] = set()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="network", daemon=True)
         self._thread.start()
@@ -48,6 +49,14 @@ class FaultyNetwork:
         """Let everything through again, what was held back first."""
         self._loop.call_soon_threadsafe(self._is_whole.set)
 
+    def refuse(self) -> None:
+        """Close all connections and take none, as where the broker does not run."""
+        asyncio.run_coroutine_threadsafe(self._refuse(), self._loop).result()
+
+    def accept(self) -> None:
+        """Take connections again, at the same port."""
+        asyncio.run_coroutine_threadsafe(self._accept(self.port), self._loop).result()
+
     def close(self) -> None:
         """Close all connections."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -55,23 +64,33 @@ class FaultyNetwork:
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, HOST, 0))
-        self.port = int(server.sockets[0].getsockname()[1])
+        self._loop.run_until_complete(self._accept(0))
+        self.port = int(self._server.sockets[0].getsockname()[1])
         started.set()
         self._loop.run_forever()
-        server.close()
+        self._server.close()
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
+    async def _accept(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._serve, HOST, port)
+
+    async def _refuse(self) -> None:
+        self._server.close()
+        for writer in self._open:
+            writer.transport.abort()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._is_whole.wait()
+        self._open.add(writer)
         try:
+            await self._is_whole.wait()
             with suppress(OSError):
                 behind, ahead = await asyncio.open_connection(HOST, self.target)
                 await asyncio.gather(self._forward(reader, ahead), self._forward(behind, writer))
         finally:
+            self._open.discard(writer)
             writer.close()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,8 @@
-"""A broker that goes away under a front-end, and comes back: whoever asks how it is hears of it."""
+"""A broker that goes away under a front-end, and comes back: whoever asks how it is hears of it.
+
+The connections are refused by a network between the two. A broker that really stops may leave a client that never
+finds it again (docs/decisions/0017), and the front-end ends, as it should: that is tested in `test_lost_brokers`.
+"""
 
 import os
 import signal
@@ -10,13 +14,14 @@ from typing import Any
 import pytest
 
 from frontend.kafka.backend import Cluster
-from railgun.broker.local import LocalBroker
+from railgun.broker.local import Status
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
-from tests.broker.quick_broker import quick_broker, running, unheard
+from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
+from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import RunningFrontEnd, define, front_end
 from tests.frontend.serving import until
@@ -25,63 +30,67 @@ from tests.unit.local_units import quick_settings
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    """One for these tests, each of which is a cluster of its own and leaves it running."""
-    found = quick_broker(tmp_path_factory.mktemp("broker") / "a folder")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FaultyNetwork, Status]]:
+    """The network that leads to one for these tests, each of which is a cluster of its own, and that broker."""
+    network = FaultyNetwork(0, 0)
+    found = NetworkedBroker(tmp_path_factory.mktemp("broker") / "a folder", [network])
     try:
-        yield found
+        yield network, found.start(0, unheard)
     finally:
         found.stop()
+        network.close()
 
 
-def _cluster(address: str) -> Cluster:
-    return Cluster(quick_settings(address), f"a{uuid.uuid4().hex[:12]}")
+@pytest.fixture
+def network(broker: tuple[FaultyNetwork, Status]) -> FaultyNetwork:
+    return broker[0]
 
 
-def test_it_is_not_ready_while_the_broker_is_away(broker: LocalBroker) -> None:
-    status = running(broker)
-    with front_end(_cluster(status.address)) as served:
+def _cluster(network: FaultyNetwork) -> Cluster:
+    return Cluster(quick_settings(network.address), f"a{uuid.uuid4().hex[:12]}")
+
+
+def test_it_is_not_ready_while_the_broker_is_away(network: FaultyNetwork) -> None:
+    with front_end(_cluster(network)) as served:
         assert served.client.get("/v1/cluster").json()["warnings"] == []
-        broker.stop()
+        network.refuse()
         until(lambda: served.client.get("/readyz").status_code == 503)
         (warning,) = served.client.get("/v1/cluster").json()["warnings"]
         assert "the broker does not answer: nodes and plan are as they were" in warning
         reason = served.client.get("/readyz").json()["detail"]
-        assert f"waiting for the broker, which is asked again: {status.address}: " in reason
+        assert f"waiting for the broker, which is asked again: {network.address}: " in reason
         # What can be read without it is read; events are taken, for as long as they may wait.
         assert served.client.get("/v1/streams").status_code == 200
-        broker.start(int(status.address.partition(":")[2]), unheard)
+        network.accept()
         until(lambda: served.client.get("/readyz").status_code == 200)
 
 
 def test_events_that_want_no_replies_name_the_partitioners_that_they_are_sent_to(
-    broker: LocalBroker, event: Callable[..., dict[str, Any]]
+    network: FaultyNetwork, event: Callable[..., dict[str, Any]]
 ) -> None:
-    status = running(broker)
-    with front_end(_cluster(status.address)) as served:
+    with front_end(_cluster(network)) as served:
         define(served.client, PAYMENTS)
-        broker.stop()
+        network.refuse()
         events, query = [event(), event(card=None)], {"reply": "none", "timeout_ms": "300"}
         receipt = served.post("/v1/streams/payments/events", events, params=query).json()
         missing = [each["problem"]["partitioners"] for each in receipt["problems"]]
         assert missing == [["card", "*"], ["*"]]
         # It stops at once where the broker is there.
-        broker.start(int(status.address.partition(":")[2]), unheard)
+        network.accept()
 
 
-def _restarted(broker: LocalBroker, address: str, served: RunningFrontEnd) -> None:
-    """Start the broker, and wait until the front-end has it. No unit runs, so that nobody answers the tasks."""
-    broker.start(int(address.partition(":")[2]), unheard)
+def _accept(network: FaultyNetwork, served: RunningFrontEnd) -> None:
+    """Take connections, and wait until the front-end has one. No unit runs, so that nobody answers the tasks."""
+    network.accept()
     until(lambda: "waiting for the broker" not in served.client.get("/readyz").text)
 
 
-def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(broker: LocalBroker) -> None:
-    status = running(broker)
-    with front_end(_cluster(status.address)) as served:
+def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(network: FaultyNetwork) -> None:
+    with front_end(_cluster(network)) as served:
         client = served.client
         define(client, PAYMENTS)
         before = client.get("/v1/streams").json()
-        broker.stop()
+        network.refuse()
         until(lambda: client.get("/readyz").status_code == 503)
         stream, metrics = "/v1/streams/payments", "/v1/streams/payments/metrics"
         pending = [
@@ -106,7 +115,7 @@ def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(brok
             assert answer.headers["content-type"] == "application/problem+json"
             detail = answer.json()["detail"]
             assert detail.startswith("nothing was changed: the broker does not answer. Send it again"), detail
-        _restarted(broker, status.address, served)
+        _accept(network, served)
         # This one comes after those that were left behind.
         evolved = client.patch(stream, json={"lateness": "6s"}).json()
         assert evolved == {**before["streams"][0], "lateness": "6s"}
@@ -122,9 +131,9 @@ def test_changes_that_a_broker_that_is_away_keeps_waiting_never_take_effect(brok
 
 
 def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
-    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+    broker: tuple[FaultyNetwork, Status], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status = running(broker)
+    network, status = broker
     append, halts = KafkaSoleWriter.append, iter([True])
 
     def halted(self: KafkaSoleWriter, *arguments: Any) -> int:
@@ -134,7 +143,7 @@ def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
 
     monkeypatch.setattr(KafkaSoleWriter, "append", halted)
     payments = stream_to_json(parse_definitions(PAYMENTS).streams["payments"])
-    cluster = _cluster(status.address)
+    cluster = _cluster(network)
     with front_end(cluster) as served:
         # So that the broker is not halted for longer than its session: one that is fenced may be lost for good.
         monkeypatch.setattr(served.backend._changes, "_limit_s", 1.0)
