@@ -12,9 +12,10 @@ from frontend.exchange.collector import Collector
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Homes, OnAnswered, PendingRequest
 from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, PendingTable
+from frontend.exchange.timeline import Timeline
 from frontend.problems import Problem, ProblemError, problem, refusal
 from frontend.scoring.answers_in_time import may_count
-from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.catalog import Catalog
 from railgun.host.host_state import one_line
 from railgun.ingest.accepted import UNASKED, AcceptedBatch, Correlation, Position
 from railgun.ingest.replies import Reply
@@ -50,6 +51,8 @@ class Exchange:
         self.pending_table = PendingTable(self.front_end.incarnation, limits.events, limits.size_bytes)
         self._transport = KafkaTransport(settings)
         self._homes: dict[str, Homes] = {}
+        # By name and place of creation.
+        self._timelines: dict[tuple[str, int], Timeline] = {}
         try:
             self._collector = Collector(self._transport, self._replies_topic, self.pending_table)
         except BaseException:
@@ -74,9 +77,27 @@ class Exchange:
         """How many records were published of which it is not known whether the broker has them."""
         return self._transport.unconfirmed
 
-    def know(self, streams: dict[str, StreamEntry]) -> None:
+    def read(self, begun: Catalog) -> None:
+        """Take note of changes that began: replies may name them. Those that were held until now are finished."""
+        for name, entry in begun.streams.items():
+            timeline = self._timelines.get((name, entry.created))
+            if timeline is None:
+                self._timelines[name, entry.created] = Timeline(entry, begun.last_place)
+            elif timeline.place < begun.last_place:
+                timeline.update(entry, begun.last_place)
+        for pending in self.pending_table.take_held():
+            self._collector.finish(pending)
+
+    def know(self, catalog: Catalog) -> None:
         """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
-        self._homes = {name: Homes.of(entry) for name, entry in streams.items()}
+        self.read(catalog)
+        self._homes = {
+            name: Homes.of(entry, self._timelines[name, entry.created], catalog.last_place)
+            for name, entry in catalog.streams.items()
+        }
+        for name, created in set(self._timelines) - {(n, each.created) for n, each in self._homes.items()}:
+            if created <= catalog.last_place:
+                del self._timelines[name, created]
         for pending in self.pending_table.all():
             if self._is_gone(pending) and self.pending_table.remove(pending):
                 pending.error = _gone(pending.stream)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from frontend.exchange.timeline import Answered
 from railgun.ingest.answers import Answers
 from railgun.language.types import Kind, Type
 from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
@@ -17,15 +18,19 @@ _LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
 class Gathered(Answers):
     """Answers to n events, of which some were sent to this partitioner.
 
-    waiting bool[n]: sent and not answered yet.  sets: which metrics records spoke of; codes int32[n]: whose set each
-    row has, -1 before its answer.  Tasks may differ while a metric is being added.
+    waiting bool[n]: sent and not answered yet.
+    sets: which metrics records spoke of, and the place that their tasks had come to. Tasks may differ while a metric is
+        being added.
+    codes int32[n]: whose set each row has, -1 before its answer.
+    schema int64[n]: the version that the task's record is under; -1 where that is not known.
     """
 
     def __init__(self, n: int) -> None:
         super().__init__(n, NO_METRICS)
         self.waiting = np.zeros(n, np.bool_)
         self.codes = np.full(n, -1, np.int32)
-        self.sets: list[ResultForm] = []
+        self.sets: list[Answered] = []
+        self.schema = np.full(n, -1, np.int64)
         # By code. Of all rows at once: the record's own.
         self._blocks: list[ResultBlock | None] = []
         self._whole: ResultBlock | None = None
@@ -51,8 +56,9 @@ class Gathered(Answers):
         flags = batch.flags[accepted]
         self.late[rows] = flags & _LATE
         self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
+        self.schema[rows] = batch.schema[accepted]
         form = _form_of(batch.source)
-        code = self.codes[rows] = self._code(form)
+        code = self.codes[rows] = self._code(Answered(form, batch.place))
         ascends = bool((rows[1:] > rows[:-1]).all())
         if ascends and len(rows) == len(self.codes):
             nulls = batch.nulls[:, accepted]
@@ -78,11 +84,11 @@ class Gathered(Answers):
         made.put(ResultBlock.nothing(absent, n) if code < 0 else self.block().rows(which))
         return made
 
-    def _code(self, form: ResultForm) -> int:
-        if form not in self.sets:
-            self.sets.append(form)
+    def _code(self, answered: Answered) -> int:
+        if answered not in self.sets:
+            self.sets.append(answered)
             self._blocks.append(None)
-        return self.sets.index(form)
+        return self.sets.index(answered)
 
     def _of_set(self, code: int) -> ResultBlock:
         """The results of a set, for all rows: null for those that have another."""
@@ -93,7 +99,7 @@ class Gathered(Answers):
     def _put(
         self, code: int, batch: ReplyBatch, accepted: slice | NDArray[np.int64], rows: NDArray[np.int64]
     ) -> None:
-        held, form = self._blocks[code], self.sets[code]
+        held, form = self._blocks[code], self.sets[code].form
         if held is None:
             held = self._blocks[code] = ResultBlock.nothing(form, len(self.codes))
         low, nulls = batch.low(accepted), batch.nulls[:, accepted]

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frontend.exchange.gathered import Gathered
+from frontend.exchange.timeline import Answered, Timeline
 from frontend.problems import Problem, problem
 from frontend.scoring.answers_in_time import late_answer, may_count
 from railgun.catalog.catalog import StreamEntry
-from railgun.ingest.accepted import AcceptedBatch
+from railgun.ingest.accepted import AcceptedBatch, Row
 from railgun.ingest.answers import Answers, forms_of
+from railgun.ingest.derived import Recorded
 from railgun.ingest.replies import Reply, ScoredBatch, replies_of
 from railgun.plan.result_block import ResultForm
+from railgun.wire.columns import EventColumns
 from railgun.wire.reply import ReplyBatch
 
 # What an event that waits costs beyond its text: its parts in Python, and its row in columns to come.
@@ -30,21 +33,24 @@ OnAnswered = Callable[[list["PendingRequest"]], None]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The metrics of a stream when its events were published. order: names, as added.  metrics: by partitioner.
+    """The metrics of a stream when its events were published, by partitioner.
+
+    timeline: those of other times too.  place: in the catalogue.
     has_id: whether its events bring ids of their own.  created: tells the stream from others of its name.
     """
 
-    order: tuple[str, ...]
     metrics: dict[str, ResultForm]
+    timeline: Timeline
+    place: int
     has_id: bool = True
     created: int = 0
 
     @classmethod
-    def of(cls, entry: StreamEntry) -> "Homes":
-        """What the catalogue says."""
+    def of(cls, entry: StreamEntry, timeline: Timeline, place: int) -> "Homes":
+        """What the catalogue says at a place."""
         metrics = (add.metric for add in entry.metrics.values())
         forms = forms_of(entry.stream.partitioners, metrics)
-        return cls(tuple(entry.metrics), forms, entry.stream.id is not None, entry.created)
+        return cls(forms, timeline, place, entry.stream.id is not None, entry.created)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +60,7 @@ class PendingRequest:
     on_answered: called in the collector's thread with the requests that are finished.  context: the caller's own.
 
     left: answers that are still to come, over all events and partitioners.  error: why none will come.
-    logged_s: when the broker had all of them, of perf_counter; 0 before.
+    logged_s: when the broker had all of them, of perf_counter; 0 before.  place: the latest that a task answered at.
     """
 
     number: int
@@ -67,6 +73,7 @@ class PendingRequest:
     size_bytes: int = 0
     error: Problem | None = None
     left: int = 0
+    place: int = 0
     logged_s: float = 0.0
     begun_s: float = field(default_factory=monotonic)
     gathered: dict[str, Gathered] = field(default_factory=dict)
@@ -87,7 +94,13 @@ class PendingRequest:
             return 0
         count = into.gather(batch, first, after, rows)
         self.left -= count
+        self.place = max(self.place, batch.place)
         return count
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the catalogue was read as far as the tasks were that have answered."""
+        return self.place <= self.homes.timeline.place
 
     def answers(
         self, selection: Sequence[str] | None = None, *, takes_partial: bool = False
@@ -99,6 +112,8 @@ class PendingRequest:
         """
         if self.error is not None:
             return [msgspec.structs.replace(self.error, id=each) for each in self.accepted.ids]
+        if not self.is_readable:
+            return [self._unanswered(row) for row in range(len(self))]
         if not self.left and self._is_uniform():
             codes = [int(each.codes[0]) for each in self.gathered.values()] if len(self) else []
             return list(self._replies(None, codes, selection)) if len(self) else []
@@ -145,7 +160,7 @@ class PendingRequest:
     ) -> list[Reply]:
         """Of events whose answers have the same metrics. codes: by partitioner."""
         answers: dict[str, Answers] = {}
-        names: list[str] = []
+        answered: list[Answered] = []
         missing: list[str] = []
         for (partitioner, each), code in zip(self.gathered.items(), codes):
             if code == _WAITING:
@@ -153,27 +168,37 @@ class PendingRequest:
                 continue
             absent = self.homes.metrics[partitioner]
             answers[partitioner] = each.chosen(rows, code, absent)
-            names += absent.names if code < 0 else each.sets[code].names
-        scored = ScoredBatch(_some(self.accepted, rows), self._ordered(names), answers)
-        replies = replies_of(scored, selection)
+            answered.append(Answered(absent, None) if code < 0 else each.sets[code])
+        named = self.homes.timeline.named(answered, missing, self.homes.place)
+        recorded = self._recorded(rows) if named.derived else None
+        accepted = _some(self.accepted, rows, with_events=bool(named.derived))
+        replies = replies_of(ScoredBatch(accepted, named.names, answers, named.derived, recorded), selection)
         if missing:
             missing.sort()
             for reply in replies:
                 reply.missing = missing
         return replies
 
-    def _ordered(self, names: list[str]) -> tuple[str, ...]:
-        """As added; those that are newer than what this process has read come last."""
-        if tuple(names) == self.homes.order:
-            return self.homes.order
-        known = set(names)
-        older = [name for name in self.homes.order if name in known]
-        return (*older, *(name for name in names if name not in self.homes.order))
+    def _recorded(self, rows: NDArray[np.int64] | None) -> Recorded | None:
+        """Under which schemas the tasks' records are; None: all under the one of their acceptance.
+
+        Records of one event may differ where it was delivered again: then a field counts that all of them have.
+        """
+        unknown = self.accepted.schema.version
+        versions = [np.where(each.schema < 0, unknown, each.schema) for each in self.gathered.values()]
+        least = np.minimum.reduce(versions)
+        least = least if rows is None else least[rows]
+        return None if (least == unknown).all() else Recorded(least, self.homes.timeline.schemas)
 
 
-def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None) -> AcceptedBatch:
-    """The ids and times of some of the events."""
+def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None, *, with_events: bool) -> AcceptedBatch:
+    """The ids and times of some of the events, and the events where they are needed."""
     if rows is None:
         return accepted
     ids, times = ([column[row] for row in rows.tolist()] for column in (accepted.ids, accepted.times))
-    return AcceptedBatch(None, ids, times, (), (), accepted.schema_version, accepted.router)
+    events: EventColumns | Sequence[Row] = accepted.events if with_events else ()
+    if isinstance(events, EventColumns):
+        events = events.take(rows)
+    elif with_events:
+        events = [events[row] for row in rows.tolist()]
+    return AcceptedBatch(None, ids, times, (), events, accepted.schema, accepted.router)

@@ -83,10 +83,18 @@ class PendingTable:
                 count = 0 if pending is None else pending.gather(batch, first, after, rows[first:after])
                 self.counts["answers"] += count
                 self.counts["repeated" if pending is not None else "late"] += after - first - count
-                if pending is not None and not pending.left:
+                if pending is not None and not pending.left and pending.is_readable:
                     self._remove(pending)
                     finished.append(pending)
         return finished
+
+    def take_held(self) -> list[PendingRequest]:
+        """What has all its answers, and waited for the catalogue to be read. It is not expected any more."""
+        with self.lock:
+            found = [each for each in self._by_number.values() if not each.left and each.is_readable]
+            for pending in found:
+                self._remove(pending)
+        return found
 
     def overdue(self, now_s: float) -> list[PendingRequest]:
         """What has waited for too long, and is not expected any more."""

@@ -63,6 +63,7 @@ class StreamIntakes:
         """Take over what is done; an older snapshot than the last changes nothing."""
         with self._changing:
             catalog = snapshot.catalog
+            self._exchange.read(snapshot.begun)
             if catalog.last_place <= self.now.catalog.last_place:
                 return
             intakes = {name: self._intake_of(name, entry) for name, entry in catalog.streams.items()}
@@ -70,7 +71,7 @@ class StreamIntakes:
                 name: StreamView(entry.stream, tuple(entry.metrics))
                 for name, entry in catalog.streams.items()
             }
-            self._exchange.know(catalog.streams)
+            self._exchange.know(catalog)
             self.now = Known(catalog, intakes, views)
 
     def _intake_of(self, name: str, entry: StreamEntry) -> StreamIntake:

@@ -38,7 +38,7 @@ from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.task_key import TaskKey
 from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
-from railgun.engine.status import MetricStatus
+from railgun.engine.status import MetricStatus, with_derived
 from railgun.explain.analysis import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -327,8 +327,8 @@ class KafkaBackend(InThread, NoLiveBackfill):
 
         def missing(catalog: Catalog) -> Sequence[Change]:
             metrics = evolution.metrics_of_query(catalog, stream, sql)
-            names[:] = [each.name for each in metrics]
-            return evolution.missing(catalog, Definitions({}, tuple(metrics)))
+            names[:] = metrics.names
+            return evolution.missing(catalog, metrics)
 
         is_new = bool(await self._change(missing))
         return [each for each in await self.metrics(stream) if each.name in names], is_new
@@ -496,7 +496,7 @@ def _show(parts: _Parts) -> None:
 def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
     entry = evolution.stream_entry(parts.intakes.now.catalog, stream)
     warming = parts.positions.warming(entry)
-    return [
+    metrics = [
         MetricStatus(
             name,
             add.metric.sql,
@@ -506,3 +506,4 @@ def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
         )
         for name, add in entry.metrics.items()
     ]
+    return with_derived(entry, metrics)

@@ -32,7 +32,7 @@ class StreamChange(BaseModel):
 
 
 class Query(BaseModel):
-    """Metrics as SQL, one per select item."""
+    """Metrics as SQL, one per item of a SELECT or a DERIVE."""
 
     sql: str = Field(
         examples=["SELECT count(*) AS card_count_7d FROM payments GROUP BY card OVER SLIDING 7 DAYS"]
@@ -44,7 +44,7 @@ class Metric(BaseModel):
 
     name: str
     sql: str
-    home: str = Field(description="the partitioner whose tasks compute it")
+    home: str | None = Field(description="the partitioner whose tasks compute it; null of a derived metric")
     warming: bool = Field(description="it does not answer everywhere yet")
     filled: float = Field(description="the share of the past that it has read, 0 to 1")
 

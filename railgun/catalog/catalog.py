@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from railgun.catalog.changes import (
+    AddDerived,
     AddHistory,
     AddMetric,
     BeginDeepening,
@@ -14,13 +15,33 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
+from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
 from railgun.catalog.task_key import TaskKey
+from railgun.language.derive import Known, ResolvedDerived
 from railgun.wire.schema import Schema
 
 FIRST_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A metric or a derived one, from its `add` to its drop. added, dropped: places; dropped: None: it is there.
+
+    home: a partitioner; None of a derived one.  derived: what a derived one is; None of others.
+    """
+
+    name: str
+    added: int
+    home: str | None = None
+    derived: ResolvedDerived | None = None
+    dropped: int | None = None
+
+    def is_in_force(self, place: int) -> bool:
+        """Whether it is there for who has applied the changes up to a place."""
+        return self.added <= place and (self.dropped is None or place < self.dropped)
 
 
 @dataclass(slots=True)
@@ -29,7 +50,8 @@ class StreamEntry:
 
     created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
     the order added; each with the place of its `add`.  history: what its tasks have from before
-    their logs; None: nothing.
+    their logs; None: nothing.  registered: all metrics and derived metrics that there ever were, in the order added: a
+    reply that is read again names those of its time.
     """
 
     stream: StreamDefinition
@@ -37,6 +59,22 @@ class StreamEntry:
     schemas: dict[int, Schema]
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
+    registered: list[Registered] = field(default_factory=list)
+
+    @property
+    def derived(self) -> dict[str, Registered]:
+        """The derived metrics that are there, by name, in the order added."""
+        return {
+            each.name: each for each in self.registered if each.derived is not None and each.dropped is None
+        }
+
+    @property
+    def known(self) -> Known:
+        """What a DERIVE may read beside fields."""
+        results = {name: add.metric.resolved.result_type for name, add in self.metrics.items()}
+        return results | {
+            each.name: each.derived for each in self.registered if each.derived and each.dropped is None
+        }
 
     @property
     def task_keys(self) -> list[TaskKey]:
@@ -80,7 +118,12 @@ class Catalog:
         copied = Catalog(last_place=self.last_place)
         for name, entry in self.streams.items():
             copied.streams[name] = StreamEntry(
-                entry.stream, entry.created, dict(entry.schemas), dict(entry.metrics), entry.history
+                entry.stream,
+                entry.created,
+                dict(entry.schemas),
+                dict(entry.metrics),
+                entry.history,
+                list(entry.registered),
             )
         return copied
 
@@ -113,16 +156,17 @@ class Catalog:
                 self.entry(change.name)
                 del self.streams[change.name]
             case AddMetric():
-                metrics = self.entry(change.metric.stream).metrics
-                if change.metric.name in metrics:
-                    raise CatalogError(f"{change.metric.stream} has a metric {change.metric.name} already")
-                metrics[change.metric.name] = change
+                entry = self.entry(change.metric.stream)
+                _check_free(entry, change.metric.name)
+                entry.metrics[change.metric.name] = change
+                entry.registered.append(Registered(change.name, change.place, change.metric.home))
+            case AddDerived():
+                entry = self.entry(change.stream)
+                _check_free(entry, change.name)
+                derived = derived_from_sql(change.sql, entry.stream, entry.known)
+                entry.registered.append(Registered(change.name, change.place, None, derived))
             case DropMetric():
-                metrics = self.entry(change.stream).metrics
-                added = metrics.get(change.name)
-                if added is None or added.place != change.added:
-                    raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
-                del metrics[change.name]
+                _drop(self.entry(change.stream), change)
             case AddHistory():
                 entry = self.entry(change.stream)
                 if entry.history is not None:
@@ -141,6 +185,7 @@ class Catalog:
             self.streams[stream.name] = StreamEntry(stream, change.place, {change.schema_version: schema})
             return
         check_evolution(entry.stream, stream)
+        _check_fields(entry, stream)
         expected = next_version(entry, stream)
         if change.schema_version != expected:
             raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
@@ -156,8 +201,64 @@ class Catalog:
         for entry in self.streams.values():
             made.append(PutStream(entry.created, entry.stream, entry.schema.version))
             made += entry.metrics.values()
+            for name, each in entry.derived.items():
+                assert each.derived is not None
+                made.append(AddDerived(each.added, entry.stream.name, name, each.derived.sql))
             made += [] if entry.history is None else [entry.history]
         yield from sorted(made, key=lambda change: change.place)
+
+
+def _check_free(entry: StreamEntry, name: str) -> None:
+    """Raise CatalogError where a new metric cannot be called so."""
+    if name in entry.metrics or name in entry.derived:
+        raise CatalogError(f"{entry.stream.name} has a metric {name} already")
+    readers = _readers(entry, name)
+    if readers:
+        raise CatalogError(
+            f"{entry.stream.name}: the derived metric {readers[0]} reads the field {name}: a metric needs another name"
+        )
+
+
+def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
+    """Raise CatalogError where a new field has the name of a metric that a derived one reads."""
+    for each in stream.fields[len(entry.stream.fields) :]:
+        readers = _readers(entry, each.name)
+        if readers:
+            raise CatalogError(
+                f"{stream.name}: the derived metric {readers[0]} reads the metric {each.name}: a field needs another "
+                "name"
+            )
+
+
+def _drop(entry: StreamEntry, change: DropMetric) -> None:
+    """Take out a metric or a derived one. Raises CatalogError."""
+    place = next(
+        (
+            place
+            for place, each in enumerate(entry.registered)
+            if (each.name, each.added, each.dropped) == (change.name, change.added, None)
+        ),
+        None,
+    )
+    if place is None:
+        raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
+    readers = [] if change.name in entry.stream.types else _readers(entry, change.name)
+    if readers:
+        raise CatalogError(
+            f"{change.stream}: {change.name} is read by the derived metric{'s' * (len(readers) > 1)} "
+            f"{', '.join(readers)}: drop that first"
+        )
+    entry.registered[place] = dataclasses.replace(entry.registered[place], dropped=change.place)
+    entry.metrics.pop(change.name, None)
+
+
+def _readers(entry: StreamEntry, name: str) -> list[str]:
+    """The derived metrics whose text names a field or a metric."""
+    return [
+        each.name
+        for each in entry.registered
+        if each.derived is not None and each.dropped is None and name in each.derived.names
+    ]
 
 
 def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
@@ -220,12 +321,26 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
         elif registered.metric.sql != metric.sql:
             what = f"metric {metric.name}"
             differences.append(Difference(metric.stream, what, registered.metric.sql, metric.sql))
+    for derived in definitions.derived:
+        entry = catalog.streams.get(derived.stream)
+        known = None if entry is None else entry.derived.get(derived.name)
+        if known is None or known.derived is None:
+            place += 1
+            if derived.stream in definitions.streams:
+                _check_types(derived, definitions.streams[derived.stream], streams[derived.stream])
+            changes.append(AddDerived(place, derived.stream, derived.name, derived.sql))
+        elif known.derived.sql != derived.sql:
+            what = f"metric {derived.name}"
+            differences.append(Difference(derived.stream, what, known.derived.sql, derived.sql))
     return changes, differences
 
 
-def _check_types(metric: MetricDefinition, wanted: StreamDefinition, registered: StreamDefinition) -> None:
+def _check_types(
+    metric: MetricDefinition | ResolvedDerived, wanted: StreamDefinition, registered: StreamDefinition
+) -> None:
     """Raise DefinitionError where a metric reads a field that has another type in the registered stream."""
-    for name in sorted(metric.resolved.fields):
+    read = metric.fields if isinstance(metric, ResolvedDerived) else metric.resolved.fields
+    for name in sorted(read):
         before, after = registered.types[name], wanted.types[name]
         if before != after:
             message = f"{metric.name} reads {name}, which is {before} in the registered stream, not {after}"

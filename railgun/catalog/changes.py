@@ -53,14 +53,36 @@ class AddMetric:
     place: int
     metric: MetricDefinition
 
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
     def body(self) -> dict[str, Any]:
         metric = self.metric
         return {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
 
 
 @dataclass(frozen=True, slots=True)
+class AddDerived:
+    """A derived metric begins. sql: the canonical text of a DERIVE that makes this one alone.
+
+    What it reads is not here: tasks, which know only the metrics that are at home with them, do not need it.
+    """
+
+    kind: ClassVar[str] = "derive"
+    place: int
+    stream: str
+    name: str
+    sql: str
+
+    def body(self) -> dict[str, Any]:
+        return {"stream": self.stream, "name": self.name, "sql": self.sql}
+
+
+@dataclass(frozen=True, slots=True)
 class DropMetric:
-    """A metric ends: the one that was added at `added`."""
+    """A metric, or a derived one, ends: the one that was added at `added`."""
 
     kind: ClassVar[str] = "drop"
     place: int
@@ -126,7 +148,7 @@ class BeginDeepening:
         return {"stream": self.stream, "history": self.history}
 
 
-Change = PutStream | DropStream | AddMetric | DropMetric | AddHistory | BeginDeepening | Deepen
+Change = PutStream | DropStream | AddMetric | AddDerived | DropMetric | AddHistory | BeginDeepening | Deepen
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +184,10 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 return DropStream(_whole(body["place"]), str(body["name"]))
             case AddMetric.kind:
                 return AddMetric(_whole(body["place"]), _metric(body, streams))
+            case AddDerived.kind:
+                return AddDerived(
+                    _whole(body["place"]), str(body["stream"]), str(body["name"]), str(body["sql"])
+                )
             case DropMetric.kind:
                 return DropMetric(
                     _whole(body["place"]), str(body["stream"]), str(body["name"]), _whole(body["added"])

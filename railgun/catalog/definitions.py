@@ -1,9 +1,10 @@
-"""Definitions files (TOML): streams and metrics, checked; and metrics from the SQL of a request."""
+"""Definitions files (TOML): streams, metrics and derived metrics, checked; and those of the SQL of a request."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
+from railgun.catalog.derivations import Statement, define_derived
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.model import (
     ALL,
@@ -15,8 +16,10 @@ from railgun.catalog.model import (
 from railgun.catalog.names import check_metric_name
 from railgun.catalog.stream_reading import stream_from_table
 from railgun.catalog.tables import Table
+from railgun.language.ast import Derivation, Query
+from railgun.language.derive import Known, ResolvedDerived
 from railgun.language.errors import QueryError
-from railgun.language.parser import parse_query
+from railgun.language.parser import parse_statement
 from railgun.language.resolve import ResolvedMetric, resolve
 
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -51,56 +54,107 @@ def parse_definitions(text: str) -> Definitions:
     if not isinstance(bodies, Mapping):
         raise DefinitionError(("streams",), "tables belong here, as in [streams.payments]")
     streams = {name: stream_from_table(name, body, ("streams", name)) for name, body in bodies.items()}
-    return Definitions(streams, _metrics(table.get("metrics"), streams))
+    metrics, derivations = _statements(table.get("metrics"), streams)
+    derived: list[ResolvedDerived] = []
+    for name, statements in derivations.items():
+        known = {each.name: each.resolved.result_type for each in metrics if each.stream == name}
+        derived += define_derived(statements, streams[name], known)
+    return Definitions(streams, tuple(metrics), tuple(derived))
 
 
-def _metrics(entries: object, streams: Mapping[str, StreamDefinition]) -> tuple[MetricDefinition, ...]:
+def _statements(
+    entries: object, streams: Mapping[str, StreamDefinition]
+) -> tuple[list[MetricDefinition], dict[str, list[Statement]]]:
+    """(the metrics of queries, the DERIVE statements of each stream). Each name is there once."""
+    metrics: list[MetricDefinition] = []
+    derivations: dict[str, list[Statement]] = {}
     if entries is None:
-        return ()
+        return metrics, derivations
     if not isinstance(entries, list):
         raise DefinitionError(("metrics",), "a list of tables belongs here, as in [[metrics]]")
-    metrics: list[MetricDefinition] = []
     place_by_name: dict[tuple[str, str], int] = {}
     for i, entry in enumerate(entries):
         loc: Location = ("metrics", i, "sql")
         sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        for metric in metrics_from_sql(sql, streams, loc, remedy=_NOT_HERE):
-            earlier = place_by_name.setdefault((metric.stream, metric.name), i)
+        stream, statement = _read(sql, streams, loc, None, _NOT_HERE)
+        if isinstance(statement, Derivation):
+            derivations.setdefault(stream.name, []).append(Statement(statement, loc))
+            names = [item.name for item in statement.items]
+        else:
+            made = _metrics(statement, stream, loc)
+            metrics += made
+            names = [each.name for each in made]
+        for name in names:
+            earlier = place_by_name.setdefault((stream.name, name), i)
             if earlier != i:
                 raise DefinitionError(
                     loc,
-                    f"{metric.name} is the name of a metric of metrics.{earlier} too",
+                    f"{name} is the name of a metric of metrics.{earlier} too",
                     "give one of them another name with AS",
                 )
-            metrics.append(metric)
-    return tuple(metrics)
+    return metrics, derivations
 
 
 def metrics_from_sql(
-    sql: object,
-    streams: Mapping[str, StreamDefinition],
-    loc: Location = ("sql",),
-    only: str | None = None,
-    remedy: str = "",
+    sql: object, streams: Mapping[str, StreamDefinition], loc: Location = ("sql",)
 ) -> list[MetricDefinition]:
-    """The metrics of one query, one per select item. only: the stream that it must be of, if it must.  remedy: said
-    where there is no such stream.
+    """The metrics of one query, one per select item. Raises DefinitionError with the place in the query."""
+    stream, statement = _read(sql, streams, loc)
+    if isinstance(statement, Derivation):
+        raise DefinitionError(loc, "a DERIVE does not belong here", "write a query: SELECT ...")
+    return _metrics(statement, stream, loc)
+
+
+def definitions_from_sql(
+    sql: object, stream: StreamDefinition, known: Known, others: Container[str]
+) -> Definitions:
+    """The metrics of one query, or the derived metrics of one DERIVE, about a stream.
+
+    known: what a DERIVE may read beside the stream's fields.  others: the names of other streams.
 
     Raises DefinitionError with the place in the query.
+    """
+    loc: Location = ("sql",)
+    _, statement = _read(sql, {stream.name: stream}, loc, others)
+    if isinstance(statement, Derivation):
+        return Definitions({}, (), tuple(define_derived([Statement(statement, loc)], stream, known)))
+    return Definitions({}, tuple(_metrics(statement, stream, loc)))
+
+
+def _read(
+    sql: object,
+    streams: Mapping[str, StreamDefinition],
+    loc: Location,
+    others: Container[str] | None = None,
+    remedy: str = "",
+) -> tuple[StreamDefinition, Query | Derivation]:
+    """A statement, and the stream that it is about.
+
+    others: where the statement was given for the only one of `streams`: which other streams there are.
+    remedy: said where there is no such stream.
     """
     if not isinstance(sql, str):
         raise DefinitionError(loc, "a query is text")
     try:
-        query = parse_query(sql)
-        name = query.stream.name
-        if only is not None and name != only:
-            other = f", or give it for {name}" if name in streams else ""
-            message = f"the query is FROM {name[:80]} and was given for stream {only}"
-            raise DefinitionError(loc, message, f"write FROM {only}{other}")
-        stream = streams.get(name)
-        if stream is None:
-            hint = "; ".join(filter(None, (meant(name, streams), remedy)))
-            raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
+        statement = parse_statement(sql)
+    except QueryError as error:
+        raise DefinitionError(loc, str(error)) from error
+    name = statement.stream.name
+    stream = streams.get(name)
+    if stream is not None:
+        return stream, statement
+    if others is not None:
+        (only,) = streams
+        message = f"the query is FROM {name[:80]} and was given for stream {only}"
+        raise DefinitionError(
+            loc, message, f"write FROM {only}{f', or give it for {name}' if name in others else ''}"
+        )
+    hint = "; ".join(filter(None, (meant(name, streams), remedy)))
+    raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
+
+
+def _metrics(query: Query, stream: StreamDefinition, loc: Location) -> list[MetricDefinition]:
+    try:
         return [define_metric(each, stream, loc) for each in resolve(query, stream.types, stream.name)]
     except QueryError as error:
         raise DefinitionError(loc, str(error)) from error

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
 from railgun.wire.schema import Field, FieldType, Schema
@@ -88,14 +89,26 @@ class MetricDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What a definitions file says: streams by name and metrics, in the file's order."""
+    """What a definitions file says: streams by name and metrics, in the file's order; and derived metrics, each
+    behind those that it reads.
+    """
 
     streams: Mapping[str, StreamDefinition] = dataclasses.field(default_factory=dict)
     metrics: tuple[MetricDefinition, ...] = ()
+    derived: tuple[ResolvedDerived, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all metrics, derived ones last."""
+        return [each.name for each in self.metrics] + [each.name for each in self.derived]
 
     def metrics_of(self, stream: str) -> tuple[MetricDefinition, ...]:
         """The metrics of one stream."""
         return tuple(metric for metric in self.metrics if metric.stream == stream)
+
+    def derived_of(self, stream: str) -> tuple[ResolvedDerived, ...]:
+        """The derived metrics of one stream."""
+        return tuple(derived for derived in self.derived if derived.stream == stream)
 
 
 def home_partitioner(partitioners: tuple[str, ...], group_by: tuple[str, ...]) -> str | None:

@@ -46,6 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
                     )
                     for partitioner in stream.partitioners
                 ],
+                definitions.derived_of(stream.name),
             )
             for stream in streams
         )

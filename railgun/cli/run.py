@@ -64,9 +64,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{folder}: a run begins anew, and the folder is not empty; name another with --data"
         )
+    derived = definitions.derived_of(stream.name)
     job = Job(stream, metrics, events, out, arguments.skip_bad)
     with RunProgress() as progress:
-        summary = run(job, lambda: OfflineRun(stream, metrics, folder), progress)
+        summary = run(job, lambda: OfflineRun(stream, metrics, folder, derived=derived), progress)
     if arguments.json:
         print(json.dumps(summary.as_json(out)))
     else:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from railgun.catalog.catalog import FIRST_VERSION, Catalog, Difference, missing_changes
-from railgun.catalog.changes import AddMetric, Change, PutStream
-from railgun.catalog.definitions import metrics_from_sql
-from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream
+from railgun.catalog.definitions import definitions_from_sql
+from railgun.catalog.model import Definitions
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.client.client import Client
 
@@ -36,6 +36,9 @@ def carry_out(client: Client, change: Change) -> str:
         case AddMetric():
             client.add_metrics(change.metric.stream, change.metric.sql)
             return f"metric {change.metric.stream}.{change.metric.name}"
+        case AddDerived():
+            client.add_metrics(change.stream, change.sql)
+            return f"metric {change.stream}.{change.name}"
     raise AssertionError(change)
 
 
@@ -55,10 +58,8 @@ def _registered(client: Client, definitions: Definitions) -> Catalog:
         stream = stream_from_json(body)
         catalog.apply(PutStream(catalog.last_place + 1, stream, FIRST_VERSION))
         for metric in client.metrics(stream.name):
-            _add(catalog, stream, str(metric["sql"]))
+            entry = catalog.streams[stream.name]
+            made = definitions_from_sql(str(metric["sql"]), stream, entry.known, ())
+            for change in missing_changes(catalog, made)[0]:
+                catalog.apply(change)
     return catalog
-
-
-def _add(catalog: Catalog, stream: StreamDefinition, sql: str) -> None:
-    for metric in metrics_from_sql(sql, {stream.name: stream}):
-        catalog.apply(AddMetric(catalog.last_place + 1, metric))

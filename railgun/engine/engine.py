@@ -229,10 +229,10 @@ class Engine:
             now = evolution.stream_entry(catalog, stream).stream
             if now is not made_out_for:
                 made_out_for, metrics = now, evolution.metrics_of_query(catalog, stream, sql)
-            return evolution.missing(catalog, Definitions({}, tuple(metrics)))
+            return evolution.missing(catalog, metrics)
 
         made = self._changed(missing)
-        return [each.name for each in metrics], bool(made)
+        return metrics.names, bool(made)
 
     @as_engine_errors()
     def explain(self, stream: str, sql: str) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Engine:
         changes = self._changed(lambda: evolution.new_metrics(self._streams.catalog, stream, sql))
         if wait:
             self.wait_until_warm(stream)
-        return [change.metric.name for change in changes]
+        return [change.name for change in changes]
 
     def drop_metric(self, stream: str, name: str) -> None:
         """Drop a metric."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import (
+    AddDerived,
     AddHistory,
     AddMetric,
     BeginDeepening,
@@ -30,6 +31,7 @@ from railgun.engine.status import (
     MetricStatus,
     StreamStatus,
     task_status,
+    with_derived,
 )
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.build import HistoryPlan
@@ -181,9 +183,10 @@ class EngineStreams:
         metrics is made.
         Raises UnknownNameError.
         """
-        metrics = [add.metric for add in stream_entry(self.catalog, stream).metrics.values()]
+        entry = stream_entry(self.catalog.copy(), stream)
+        metrics = [add.metric for add in entry.metrics.values()]
         shares = [(each.place.key.partitioner, filled(each.task)) for each in self._live[stream].hosts]
-        return lambda: [_standing(metric, shares) for metric in metrics]
+        return lambda: with_derived(entry, [_standing(metric, shares) for metric in metrics])
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
         """Return the status of every stream, in the order in which they were created."""
@@ -544,6 +547,8 @@ def describe(change: Change) -> str:
             return f"stream {change.stream.name}"
         case AddMetric():
             return f"metric {change.metric.stream}.{change.metric.name}"
+        case AddDerived():
+            return f"metric {change.stream}.{change.name}"
         case DropMetric():
             return f"metric {change.stream}.{change.name}, dropped"
         case DropStream():

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
-from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
+from railgun.catalog.model import ALL, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.task_host import TaskHost
 from railgun.ingest.answers import forms_of
+from railgun.ingest.derived import DerivedMetrics
 from railgun.ingest.ids import IdMaker
 from railgun.ingest.intake import HEAD_BYTES, VALUE_BYTES, EventText, Intake, JsonText, ParsedEvent
 from railgun.ingest.recording import note_batch, note_refused
@@ -76,11 +77,11 @@ class LiveStream:
 
     def refresh(self) -> None:
         """Take over what the catalogue now says of the stream."""
-        self._metrics: tuple[MetricDefinition, ...] = tuple(
-            add.metric for add in self._entry.metrics.values()
-        )
-        self._names = tuple(metric.name for metric in self._metrics)
-        self._forms = forms_of(self._entry.stream.partitioners, self._metrics)
+        metrics = [add.metric for add in self._entry.metrics.values()]
+        there = [each for each in self._entry.registered if each.dropped is None]
+        self._names = tuple(each.name for each in there)
+        self._derived = DerivedMetrics(each.derived for each in there if each.derived is not None)
+        self._forms = forms_of(self._entry.stream.partitioners, metrics)
         if self._validators_of == (self._entry.stream, self._entry.schema):
             return
         self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
@@ -129,7 +130,7 @@ class LiveStream:
         timer.end("durable")
         note_batch(self._record, len(accepted), answers)
         note_refused(self._record, accepted.refused.values())
-        return ScoredBatch(accepted, self._names, answers)
+        return ScoredBatch(accepted, self._names, answers, self._derived)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
         """A row per row of a table: `railgun.ingest.result_table`, with `warming` and `partial`.
@@ -151,7 +152,13 @@ class LiveStream:
                 timer.end("process")
             timer.end("durable")
             note_batch(self._record, len(block), answers)
-            results.append(result_table(self._stream, self._metrics, block, answers, with_life=True))
+            program = self._derived.program(None)
+            derived = None
+            if program is not None:
+                derived = program.answers(block, len(block), self._schema, answers)
+            results.append(
+                result_table(self._stream, self._names, block, answers, with_life=True, derived=derived)
+            )
             timer.end("encode")
         return pa.concat_tables(results)
 

@@ -18,9 +18,11 @@ from railgun.catalog.names import column_name
 from railgun.config.processors import processors
 from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.ingest.answers import forms_of
+from railgun.ingest.derived import DerivedMetrics
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks
+from railgun.language.derive import ResolvedDerived
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
@@ -38,7 +40,7 @@ _NEVER_S = float("inf")
 class OfflineRun:
     """Scores the events of one stream in the order given, as if its log held them in that order.
 
-    metrics: all metrics of the stream. They exist from before the first event.
+    metrics, derived: all metrics of the stream. They exist from before the first event.
     folder: where tasks put what does not fit into memory. It must be empty, and is not removed. None makes a
         temporary folder, which `close` removes.
     settings: the most that each task gets of the limit in `railgun.host.memory`.
@@ -54,8 +56,11 @@ class OfflineRun:
         folder: Path | None = None,
         settings: TaskSettings | None = None,
         environment: TaskEnvironment | None = None,
+        derived: Sequence[ResolvedDerived] = (),
     ) -> None:
         self._stream, self._metrics = stream, tuple(metrics)
+        self._names = [each.name for each in metrics] + [each.name for each in derived]
+        self._derived = DerivedMetrics(derived).program(None)
         self._forms = forms_of(stream.partitioners, self._metrics)
         self._router = Router(stream)
         self._schema = stream.schema(_SCHEMA_VERSION)
@@ -87,7 +92,10 @@ class OfflineRun:
             if self._temporary is not None:
                 # A temporary run is never recovered, so events that have left every window can be dropped.
                 task.reservoir.drop_before(task.admission.clock_ms)
-        return result_table(self._stream, self._metrics, events, answers, with_life=False)
+        derived = None
+        if self._derived is not None:
+            derived = self._derived.answers(events, len(events), self._schema, answers)
+        return result_table(self._stream, self._names, events, answers, with_life=False, derived=derived)
 
     def close(self) -> None:
         """Close all tasks, and remove a temporary folder."""

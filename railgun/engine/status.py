@@ -1,7 +1,9 @@
 """The status of an engine as plain data: its streams, their tasks and metrics, and the disk."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from railgun.catalog.catalog import StreamEntry
 from railgun.host.task_host import TaskHost
 from railgun.plan.program import TIME_MIN
 from railgun.telemetry.reading import DiskReading
@@ -11,7 +13,7 @@ from railgun.telemetry.reading import DiskReading
 class MetricStatus:
     """A registered metric.
 
-    home: the partitioner whose tasks compute it.
+    home: the partitioner whose tasks compute it; None of a derived metric.
     warming: whether any task does not answer it yet.
     filled: the share, 0 to 1, of the event time to be read for the fill that has been read. It is that of the task
         with the smallest share.
@@ -19,7 +21,7 @@ class MetricStatus:
 
     name: str
     sql: str
-    home: str
+    home: str | None
     warming: bool
     filled: float
 
@@ -80,6 +82,25 @@ class EngineStatus:
     durability: str
     streams: tuple[StreamStatus, ...]
     disk: DiskReading
+
+
+def with_derived(entry: StreamEntry, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
+    """The status of a stream's metrics and derived metrics, in the order in which they were added.
+
+    A derived one is warming where a metric that it reads is, and filled as far as the least of these.
+    """
+    by_name = {each.name: each for each in metrics}
+    for name, each in entry.derived.items():
+        assert each.derived is not None
+        operands = [by_name[operand] for operand in each.derived.operands if operand in by_name]
+        by_name[name] = MetricStatus(
+            name,
+            each.derived.sql,
+            None,
+            any(operand.warming for operand in operands),
+            min((operand.filled for operand in operands), default=1.0),
+        )
+    return [by_name[each.name] for each in entry.registered if each.dropped is None and each.name in by_name]
 
 
 def task_status(host: TaskHost) -> TaskStatus:

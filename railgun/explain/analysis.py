@@ -11,9 +11,10 @@ from typing import Any
 from railgun.aggregators import codes
 from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.model import MetricDefinition
+from railgun.catalog.model import Definitions
 from railgun.explain.explanation import (
     CellPlan,
+    DerivedPlan,
     EdgePlan,
     Explanation,
     FilterPlan,
@@ -28,6 +29,7 @@ from railgun.explain.explanation import (
 )
 from railgun.explain.wording import edge_text, group_text
 from railgun.language.ast import Window, WindowKind
+from railgun.language.derive import ResolvedDerived
 from railgun.language.printer import print_window
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.typed import TypedExpression
@@ -39,9 +41,12 @@ from railgun.state.rows.context import slot_bytes_for
 from reservoir.columns import Kind as ColumnKind
 
 
-def explained(entry: StreamEntry, more: Sequence[MetricDefinition]) -> dict[str, Any]:
+def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
     """What `railgun explain --format json` says of the stream's metrics and `more`, those that are new by name."""
-    metrics = {name: add.metric for name, add in entry.metrics.items()} | {each.name: each for each in more}
+    metrics = {name: add.metric for name, add in entry.metrics.items()}
+    metrics |= {each.name: each for each in more.metrics}
+    derived = {name: each.derived for name, each in entry.derived.items() if each.derived is not None}
+    derived |= {each.name: each for each in more.derived}
     stream = entry.stream
     homes = [
         Home(
@@ -51,7 +56,7 @@ def explained(entry: StreamEntry, more: Sequence[MetricDefinition]) -> dict[str,
         )
         for partitioner in stream.partitioners
     ]
-    plan = explain_stream(stream.name, stream.types, homes)
+    plan = explain_stream(stream.name, stream.types, homes, list(derived.values()))
     body: dict[str, Any] = json.loads(render_json(Explanation((plan,))))
     return body
 
@@ -84,9 +89,18 @@ class Home:
     metrics: Sequence[ResolvedMetric]
 
 
-def explain_stream(name: str, fields: Mapping[str, Type], homes: Sequence[Home]) -> StreamPlan:
+def explain_stream(
+    name: str, fields: Mapping[str, Type], homes: Sequence[Home], derived: Sequence[ResolvedDerived] = ()
+) -> StreamPlan:
     """The plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
-    return StreamPlan(name, tuple(_partitioner(fields, home) for home in homes))
+    return StreamPlan(
+        name,
+        tuple(_partitioner(fields, home) for home in homes),
+        tuple(
+            DerivedPlan(each.name, each.text, str(each.result_type), tuple(each.operands), tuple(each.fields))
+            for each in derived
+        ),
+    )
 
 
 def _partitioner(fields: Mapping[str, Type], home: Home) -> PartitionerPlan:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from railgun.explain.explanation import Explanation, GroupPlan, PartitionerPlan, WindowPlan
+from railgun.explain.explanation import Explanation, GroupPlan, PartitionerPlan, StreamPlan, WindowPlan
 from railgun.explain.wording import (
     cell_text,
+    derived_text,
     edge_text,
     group_by_text,
     partitioner_text,
@@ -28,7 +29,25 @@ def render_dot(explanation: Explanation) -> str:
             lines += [f"subgraph cluster_{s}_{p} {{", f"  label={_quoted(label)}"]
             lines += [f"  {line}" for line in _partitioner(plan, f"n{s}_{p}")]
             lines.append("}")
+        lines += _derived(stream, s)
     return _HEAD + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
+    """A node for each derived metric, behind the metrics that it reads."""
+    leaves = {
+        leaf.name: f"n{number}_{p}_w{w}_f{f}_g{g}_m{m}"
+        for p, plan in enumerate(stream.partitioners)
+        for w, window in enumerate(plan.windows)
+        for f, each in enumerate(window.filters)
+        for g, group in enumerate(each.groups)
+        for m, leaf in enumerate(group.metrics)
+    }
+    for place, each in enumerate(stream.derived):
+        name = f"n{number}_d{place}"
+        yield _node(name, f"{derived_text(each)}\n{each.type}", ", style=dashed")
+        for metric in each.metrics:
+            yield f"{leaves[metric]} -> {name}"
 
 
 def _partitioner(plan: PartitionerPlan, prefix: str) -> Iterator[str]:

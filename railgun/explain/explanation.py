@@ -142,11 +142,26 @@ class PartitionerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedPlan:
+    """A derived metric: its expression as text, the type of its result, and the metrics and fields that it reads.
+
+    metrics, fields: read by itself or through others.
+    """
+
+    name: str
+    expression: str
+    type: str
+    metrics: tuple[str, ...]
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """The plans of a stream, one per partitioner in the stream's order."""
+    """The plans of a stream, one per partitioner in the stream's order; and what is derived for each reply."""
 
     name: str
     partitioners: tuple[PartitionerPlan, ...]
+    derived: tuple[DerivedPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from railgun.explain.explanation import Explanation, GroupPlan, PartitionerPlan, WindowPlan
 from railgun.explain.wording import (
+    DERIVED_TITLE,
     cell_text,
     count_text,
+    derived_text,
     edge_text,
     edge_use_text,
     group_by_text,
@@ -31,6 +33,9 @@ def render_tree(explanation: Explanation) -> str:
     blocks = []
     for stream in explanation.streams:
         root = _Branch(f"stream {stream.name}", [_partitioner(plan) for plan in stream.partitioners])
+        if stream.derived:
+            rows = [(derived_text(each), each.type) for each in stream.derived]
+            root.below.append(_table(DERIVED_TITLE, rows))
         blocks.append("\n".join(_lines(root)) + "\n")
     return "\n".join(blocks)
 

@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from railgun.explain.explanation import CellPlan, EdgePlan, GroupPlan, HotColumnPlan, PartitionerPlan, RowPlan
+from railgun.explain.explanation import (
+    CellPlan,
+    DerivedPlan,
+    EdgePlan,
+    GroupPlan,
+    HotColumnPlan,
+    PartitionerPlan,
+    RowPlan,
+)
 from railgun.language.duration import format_duration
 
 NAMES_MAX = 4
@@ -33,6 +41,14 @@ def count_text(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("ty") else f"{number:,} {noun}s"
+
+
+DERIVED_TITLE = "derived metrics, computed for each reply"
+
+
+def derived_text(derived: DerivedPlan) -> str:
+    """`rate = declined / n`: the expression as it was written."""
+    return f"{derived.name} = {derived.expression}"
 
 
 def summary_text(plan: PartitionerPlan) -> str:

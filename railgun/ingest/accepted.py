@@ -13,7 +13,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, Event
 from railgun.wire.encode import NO_REPLY, encode_columns, join_event
 from railgun.wire.partition import partition_key
 from railgun.wire.records import Records
-from railgun.wire.schema import Kind
+from railgun.wire.schema import Kind, Schema
 from railgun.wire.validator import EventRefusedError
 
 Position = tuple[int, int, int]
@@ -54,7 +54,7 @@ class AcceptedBatch:
 
     rows int64[n]: which texts they are; None: all.  ids: as clients wrote them, or made.  times: int ms, the clients'
     own.  shares: by partitioner, which task gets which; rows there are places among the n.  refused: by text.
-    events: what will be recorded, under this version of the schema.
+    events: what will be recorded, under this schema.
     """
 
     rows: NDArray[np.int64] | None
@@ -62,7 +62,7 @@ class AcceptedBatch:
     times: Sequence[int]
     shares: Sequence[Sequence[Share]]
     events: EventColumns | Sequence[Row]
-    schema_version: int
+    schema: Schema
     router: Router
     refused: Mapping[int, EventRefusedError] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class AcceptedBatch:
         if not isinstance(self.events, EventColumns):
             return Records.of(
                 [
-                    encode_row(self.schema_version, row, correlation, place)
+                    encode_row(self.schema.version, row, correlation, place)
                     for place, row in enumerate(self.events)
                 ]
             )
@@ -106,7 +106,7 @@ class AcceptedBatch:
         source: tuple[int, NDArray[np.int64], int] | None,
     ) -> Records:
         return encode_columns(
-            self.schema_version,
+            self.schema.version,
             events,
             correlation.reply_to,
             correlation.incarnation,

@@ -1,6 +1,6 @@
 """Collects the answers of one partitioner's tasks to a run of events, in the order of the events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +35,7 @@ class Answers:
         self.warming_sets: list[tuple[str, ...]] = [()]
         self.partials: list[tuple[str, int, NDArray[np.int64]]] = []
         self._made = ResultBlock.nothing(form, n)
-        self._heap = _Heap()
+        self._heap = StringHeap()
 
     def take(self, replies: Replies, rows: Rows) -> None:
         """Copy a task's replies into the rows of the events that they answer."""
@@ -74,6 +74,11 @@ class Answers:
             return replace(self._made, heap=self._heap.joined())
         return self._made
 
+    def set_warming(self, sets: Sequence[tuple[str, ...]], codes: NDArray[np.int64]) -> None:
+        """Say which metrics are warming in each row: codes are places in `sets`."""
+        known = np.array([self._warming_set(names) for names in sets], np.int32)
+        self.warming[:] = known[codes]
+
     def _warming_set(self, names: tuple[str, ...]) -> int:
         if names not in self.warming_sets:
             self.warming_sets.append(names)
@@ -100,7 +105,7 @@ def _within(rows: Rows, first: int, after: int) -> NDArray[np.int64]:
     return rows[first:after]
 
 
-class _Heap:
+class StringHeap:
     """The bytes of strings from many batches, joined."""
 
     def __init__(self) -> None:

@@ -132,8 +132,8 @@ class Intake:
         else:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
-        version = self._schema.version
-        return AcceptedBatch(rows, known, good.times.tolist(), shares, good, version, self._router, refused)
+        times_ms = good.times.tolist()
+        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, self._router, refused)
 
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
@@ -194,7 +194,7 @@ class Intake:
         for (home, partition), places in sorted(sent.items()):
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
-        return AcceptedBatch(rows, known, times, shares, events, self._schema.version, self._router, refused)
+        return AcceptedBatch(rows, known, times, shares, events, self._schema, self._router, refused)
 
     def _admit(self, text: EventText, latest_ms: int) -> ValidatedEvent | EventRefusedError:
         if not isinstance(text, ParsedEvent):

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.answers import NOT_SENT, Answers, says_something
+from railgun.ingest.derived import DERIVED, NOTHING_DERIVED, DerivedMetrics, Recorded
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
 from railgun.plan.outputs import MetricColumn, is_wide
 from railgun.plan.result_block import ResultBlock, ResultForm
+from railgun.wire.columns import EventColumns
 
 JsonValue = int | float | bool | str | None
 # The n values of each of m metrics, metric after metric, in one list. One list is faster to build and to change than m
@@ -160,13 +162,17 @@ class Reply(msgspec.Struct, gc=False):
 class ScoredBatch:
     """What became of events that arrived together: which were refused, and the others' answers by columns.
 
-    accepted: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added.
+    accepted: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added,
+    derived ones too.
     answers: by partitioner in the stream's order, to the events that were taken; a metric is in those of its home.
+    derived: what the derived metrics are.  recorded: see `DerivedProgram.answers`.
     """
 
     accepted: AcceptedBatch
     metrics: tuple[str, ...]
     answers: Mapping[str, Answers]
+    derived: DerivedMetrics = NOTHING_DERIVED
+    recorded: Recorded | None = None
 
 
 def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Reply]:
@@ -175,16 +181,22 @@ def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Rep
     if selection is not None:
         names = tuple(name for name in names if name in selection)
     columns: dict[str, list[Any]] = {}
-    for answers in scored.answers.values():
+    accepted, all_answers = scored.accepted, dict(scored.answers)
+    program = scored.derived.program(selection) if scored.derived else None
+    if program is not None:
+        events = accepted.events if isinstance(accepted.events, EventColumns) else accepted.records
+        all_answers[DERIVED] = program.answers(
+            events, len(accepted), accepted.schema, scored.answers, scored.recorded
+        )
+    for answers in all_answers.values():
         columns |= values_by_metric(answers.block(), selection)
-    accepted = scored.accepted
     made: Iterable[Any] = (
         map(_metrics_type(names), *(columns[name] for name in names))
         if names
         else (_metrics_type(())() for _ in repeat(None, len(accepted)))
     )
     replies = list(map(Reply, accepted.ids, accepted.times, made))
-    _add_notes(replies, scored.answers, names)
+    _add_notes(replies, all_answers, names)
     return replies
 
 

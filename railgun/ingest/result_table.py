@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.ingest.answers import NOT_SENT, Answers
 from railgun.language.types import STRING
@@ -23,11 +23,12 @@ _EMPTY = np.zeros(0, np.uint8)
 
 def result_table(
     stream: StreamDefinition,
-    metrics: Sequence[MetricDefinition],
+    metrics: Sequence[str],
     events: EventColumns,
     answers: Mapping[str, Answers],
     *,
     with_life: bool,
+    derived: Answers | None = None,
 ) -> pa.Table:
     """Return a table with the id, the metrics in their order, and `late_<p>` and `duplicate_<p>` for each partitioner
     p.
@@ -35,17 +36,19 @@ def result_table(
     `late_<p>` is a string: null, "rewritten" or "discarded". `duplicate_<p>` is a boolean. Both are null if the event
     was not sent to p.
 
+    metrics: names, those of derived metrics too.  derived: what the derived metrics give.
     with_life: adds `warming`, a list of names of metrics, and `partial`, a map from names of metrics to their bounds
         in ms.
     """
     names: list[str] = [stream.id or "id"]
     arrays: list[pa.Array] = [_ids(stream, events)]
     columns: dict[str, MetricColumn] = {}
-    for each in answers.values():
+    everything = list(answers.values()) if derived is None else [*answers.values(), derived]
+    for each in everything:
         columns |= each.block().columns()
-    for metric in metrics:
-        names.append(metric.name)
-        arrays.append(columns[metric.name].arrow())
+    for name in metrics:
+        names.append(name)
+        arrays.append(columns[name].arrow())
     for partitioner, each in answers.items():
         names += [f"late_{column_name(partitioner)}", f"duplicate_{column_name(partitioner)}"]
         not_sent = each.late == NOT_SENT
@@ -53,7 +56,7 @@ def result_table(
         arrays.append(pa.array(each.duplicate == 1, pa.bool_(), mask=not_sent))
     if with_life:
         names += [WARMING, PARTIAL]
-        arrays += [_warming(len(events), answers.values()), _partial(len(events), answers.values())]
+        arrays += [_warming(len(events), everything), _partial(len(events), everything)]
     return pa.Table.from_arrays(arrays, names)
 
 

@@ -235,6 +235,24 @@ class Query(Node):
     text: str = field(default="", compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class DerivedItem(Node):
+    """An expression over metrics and fields, and the name of the derived metric that it makes."""
+
+    expression: Expression
+    name: str
+    name_position: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation(Node):
+    """One `DERIVE`. `text` is what was parsed; empty where the tree was made otherwise."""
+
+    items: tuple[DerivedItem, ...]
+    stream: StreamName
+    text: str = field(default="", compare=False, repr=False)
+
+
 def flat(kind: type[And] | type[Or], operands: Sequence[Expression]) -> Expression:
     """Two operands or more in one node: those that are of its kind are taken apart."""
     found: list[Expression] = []
@@ -273,6 +291,10 @@ def children(node: Node) -> tuple[Node, ...]:
             return (*ends[: node.operand is not None], *branches, *ends[node.operand is not None :])
         case SelectItem():
             return tuple(each for each in (node.argument, node.condition) if each is not None)
+        case DerivedItem():
+            return (node.expression,)
+        case Derivation():
+            return (*node.items, node.stream)
         case Query():
             where = () if node.where is None else (node.where,)
             return (*node.items, node.stream, *where, *node.group_by, node.window)

@@ -1,7 +1,7 @@
 """What the parser does at each rule of the grammar: make the syntax node, or say why it cannot be."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -56,12 +56,24 @@ def _unknown(what: str, token: Token, known: Iterable[str]) -> Misfit:
     return Misfit(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)
 
 
+def _metric_name(name: ast.FieldReference) -> str:
+    if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
+        rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
+        raise Misfit(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
+    return name.name
+
+
+def _check_count(items: Sequence[ast.SelectItem | ast.DerivedItem]) -> None:
+    if len(items) > ITEMS_LIMIT:
+        raise Misfit(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position)
+
+
 @v_args(inline=True)
 class Builder(Transformer[Token, Any]):
     """One method per rule. Called by the parser itself, bottom up, so no tree is walked."""
 
-    def start(self, query: ast.Query) -> ast.Query:
-        return query
+    def start(self, statement: ast.Query | ast.Derivation) -> ast.Query | ast.Derivation:
+        return statement
 
     def name(self, token: Token) -> ast.FieldReference:
         if token.type == "QUOTED":
@@ -208,13 +220,10 @@ class Builder(Transformer[Token, Any]):
         if not names:
             return ast.SelectItem(aggregator, argument, condition=condition, position=_start(token))
         name: ast.FieldReference = names[0]
-        if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
-            rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
-            raise Misfit(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
         return ast.SelectItem(
             aggregator,
             argument,
-            name.name,
+            _metric_name(name),
             condition,
             name_position=name.position,
             position=_start(token),
@@ -233,8 +242,7 @@ class Builder(Transformer[Token, Any]):
 
     def query(self, *parts: Any) -> ast.Query:
         items = tuple(part for part in parts if isinstance(part, ast.SelectItem))
-        if len(items) > ITEMS_LIMIT:
-            raise Misfit(f"more than {ITEMS_LIMIT} select items", items[ITEMS_LIMIT].position)
+        _check_count(items)
         stream: ast.FieldReference = parts[len(items)]
         where = next((part[0] for part in parts if isinstance(part, list)), None)
         group_by = next((part for part in parts if isinstance(part, tuple)), ())
@@ -247,3 +255,15 @@ class Builder(Transformer[Token, Any]):
             window,
             excludes_current=parts[-1] is True,
         )
+
+    # --- derived metrics
+
+    def derived_item(self, expression: ast.Expression, name: ast.FieldReference) -> ast.DerivedItem:
+        return ast.DerivedItem(
+            expression, _metric_name(name), name_position=name.position, position=expression.position
+        )
+
+    def derivation(self, *parts: Any) -> ast.Derivation:
+        *items, stream = parts
+        _check_count(items)
+        return ast.Derivation(tuple(items), ast.StreamName(stream.name, position=stream.position))

@@ -146,6 +146,11 @@ class Evaluator:
         return int(self.context[place]), int(self.context[place + 1])
 
     @property
+    def own_vectors(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+        """(words, nulls) of all vectors that are no columns, in their order, since the last `evaluate`."""
+        return self._words, self._nulls
+
+    @property
     def heap_addresses(self) -> tuple[int, int, int]:
         """What string words name by their two upper bits: the batch's heap, the constants', the scratch."""
         batch, constant, scratch = self.context[layout.HEAP_BATCH : layout.HEAP_BATCH + 3].tolist()

@@ -129,6 +129,10 @@ class Inference:
         """A field of the stream by its exact name."""
         if node.name in self.fields:
             return Field(self.fields[node.name], node.name)
+        raise self.unknown(node)
+
+    def unknown(self, node: ast.FieldReference) -> Misfit:
+        """The error for a name that there is not."""
         near = nearest(node.name, self.fields)
         if near is not None:
             hint = f"did you mean {near}?"
@@ -137,7 +141,7 @@ class Inference:
         else:
             names = list(self.fields)[:_LISTED_FIELDS]
             hint = f"its fields are {', '.join(names)}{' ...' if len(self.fields) > len(names) else ''}"
-        raise Misfit(f"stream {self.stream} has no field {node.name[:80]!r}", node.position, hint)
+        return Misfit(f"stream {self.stream} has no field {node.name[:80]!r}", node.position, hint)
 
     def _of_kind(self, node: ast.Expression, where: str, *kinds: Kind) -> TypedExpression:
         typed = self.infer(node)

@@ -1,4 +1,4 @@
-"""Query text to syntax tree. The only error that comes out is QueryError, in the words of the language."""
+"""The text of a query or a DERIVE to its syntax tree. The only error is QueryError, in the words of the language."""
 
 import dataclasses
 import functools
@@ -8,7 +8,17 @@ from importlib import resources
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from railgun.language.ast import Between, Case, Expression, LongLiteral, Node, Query, all_of, children
+from railgun.language.ast import (
+    Between,
+    Case,
+    Derivation,
+    Expression,
+    LongLiteral,
+    Node,
+    Query,
+    all_of,
+    children,
+)
 from railgun.language.builder import Builder
 from railgun.language.errors import QueryError, nearest, position_of
 from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
@@ -101,32 +111,44 @@ def _parser() -> Lark:
     )
 
 
+Statement = Query | Derivation
+
+
 def parse_query(text: str) -> Query:
-    """The syntax tree of one query; the same one for the same text, as long as it is remembered.
+    """As `parse_statement`, of a query alone."""
+    statement = parse_statement(text)
+    if isinstance(statement, Derivation):
+        raise QueryError("a DERIVE does not belong here", position_of(text, 0), ("SELECT",))
+    return statement
+
+
+def parse_statement(text: str) -> Statement:
+    """The syntax tree of one query or DERIVE; the same one for the same text, as long as it is remembered.
 
     Keywords are case-insensitive; names are not. Limits are those of `railgun.language.limits`.
 
-    Raises QueryError, with the place, for text that is no query or exceeds a limit.
+    Raises QueryError, with the place, for text that is neither or exceeds a limit.
     """
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _parsed(text)
 
 
-def _parsed(text: str) -> Query:
+def _parsed(text: str) -> Statement:
     try:
         _check_text(text)
-        query: Query = _parser().parse(text)  # type: ignore[assignment]
-        _measured(query, 0)
-        for item in query.items:
-            both = all_of(query.where, item.condition)
-            if both is not None and item.condition is not None:
-                _measured(both, 0)
+        statement: Statement = _parser().parse(text)  # type: ignore[assignment]
+        _measured(statement, 0)
+        if isinstance(statement, Query):
+            for item in statement.items:
+                both = all_of(statement.where, item.condition)
+                if both is not None and item.condition is not None:
+                    _measured(both, 0)
     except Misfit as misfit:
         raise QueryError(misfit.message, position_of(text, misfit.offset), hint=misfit.hint) from None
     except UnexpectedToken as error:
         raise unexpected_token(text, error) from None
     except UnexpectedCharacters as error:
         raise unexpected_character(text, error) from None
-    return dataclasses.replace(query, text=text)
+    return dataclasses.replace(statement, text=text)
 
 
 # Every task of a stream reads the stream's metrics when it is opened.

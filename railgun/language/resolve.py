@@ -148,6 +148,23 @@ def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[R
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
 
+def check_stream(written: ast.StreamName, stream: str) -> None:
+    """Raise Misfit where what follows FROM is not the stream at hand."""
+    if written.name != stream:
+        near = nearest(written.name, [stream])
+        hint = f"did you mean {near}?" if near else f"this is stream {stream}"
+        raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
+
+
+def check_metric_name(name: str, position: int) -> None:
+    """Raise Misfit where a name given with AS is one of those that replies use themselves."""
+    for prefix in _RESERVED_PREFIXES:
+        if name.startswith(prefix):
+            raise Misfit(
+                f"a metric's name cannot begin with {prefix}: replies use such names themselves", position
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Condition:
     """Which events count, and the clauses of a query that says so: all that is behind its select items."""
@@ -164,11 +181,7 @@ class _Resolver:
         self.inference = Inference(fields, stream)
 
     def metrics(self) -> list[ResolvedMetric]:
-        written = self.query.stream
-        if written.name != self.stream:
-            near = nearest(written.name, [self.stream])
-            hint = f"did you mean {near}?" if near else f"this is stream {self.stream}"
-            raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
+        check_stream(self.query.stream, self.stream)
         predicate = self._predicate(self.query.where)
         group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
         shared = self._condition(self.query.where, predicate, group_by)
@@ -245,10 +258,5 @@ class _Resolver:
         if item.name is None:
             window = window_name(self.query.window, excludes_current=self.query.excludes_current)
             return metric_name(item.aggregator, argument_text, where_text, group_by, window, canonical)
-        for prefix in _RESERVED_PREFIXES:
-            if item.name.startswith(prefix):
-                raise Misfit(
-                    f"a metric's name cannot begin with {prefix}: replies use such names themselves",
-                    item.name_position,
-                )
+        check_metric_name(item.name, item.name_position)
         return item.name

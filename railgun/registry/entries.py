@@ -8,6 +8,7 @@ import msgspec
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import (
+    AddDerived,
     AddHistory,
     AddMetric,
     BeginDeepening,
@@ -146,5 +147,5 @@ def change_stream(change: Change) -> str:
             return change.name
         case AddMetric():
             return change.metric.stream
-        case DropMetric() | AddHistory() | BeginDeepening() | Deepen():
+        case AddDerived() | DropMetric() | AddHistory() | BeginDeepening() | Deepen():
             return change.stream

@@ -12,10 +12,10 @@ from railgun.catalog.catalog import (
     missing_changes,
     next_version,
 )
-from railgun.catalog.changes import AddMetric, Change, DropMetric, DropStream, PutStream
-from railgun.catalog.definitions import load_definitions, metrics_from_sql, parse_definitions
+from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import DefinitionError, meant
-from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
 
@@ -55,31 +55,36 @@ def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
     return changes
 
 
-def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> list[MetricDefinition]:
-    """The metrics that a query makes, registered or not. Raises DefinitionError, UnknownNameError."""
-    stream_entry(catalog, stream)
-    return metrics_from_sql(sql, catalog.definitions, only=stream)
+def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:
+    """The metrics that a query makes, or the derived ones that a DERIVE makes, registered or not.
 
-
-def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric]:
-    """The metrics of a query. Raises DefinitionError, UnknownNameError."""
+    Raises DefinitionError, UnknownNameError.
+    """
     entry = stream_entry(catalog, stream)
-    metrics = metrics_of_query(catalog, stream, sql)
-    for metric in metrics:
-        if metric.name in entry.metrics:
+    return definitions_from_sql(sql, entry.stream, entry.known, catalog.streams)
+
+
+def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | AddDerived]:
+    """The metrics of a query or a DERIVE. Raises DefinitionError, UnknownNameError."""
+    entry = stream_entry(catalog, stream)
+    made = metrics_of_query(catalog, stream, sql)
+    registered = {name: add.metric.sql for name, add in entry.metrics.items()}
+    registered |= {name: each.derived.sql for name, each in entry.derived.items() if each.derived}
+    for name in made.names:
+        if name in registered:
             raise DefinitionsError(
-                f"{stream} has a metric {metric.name} already: {entry.metrics[metric.name].metric.sql}; give the new "
-                "one another name with AS, or drop the old one"
+                f"{stream} has a metric {name} already: {registered[name]}; give the new one another name with AS, or "
+                "drop the old one"
             )
-    return [AddMetric(catalog.last_place + place, metric) for place, metric in enumerate(metrics, 1)]
+    return [each for each in missing_changes(catalog, made)[0] if isinstance(each, AddMetric | AddDerived)]
 
 
 def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
     """The end of a metric. Raises UnknownNameError."""
-    metrics = stream_entry(catalog, stream).metrics
-    if name not in metrics:
-        raise UnknownNameError(unknown_name("metric", name, metrics, stream))
-    return DropMetric(catalog.last_place + 1, stream, name, metrics[name].place)
+    there = {each.name: each for each in stream_entry(catalog, stream).registered if each.dropped is None}
+    if name not in there:
+        raise UnknownNameError(unknown_name("metric", name, there, stream))
+    return DropMetric(catalog.last_place + 1, stream, name, there[name].added)
 
 
 def dropped_stream(catalog: Catalog, stream: str) -> Change:

@@ -1,4 +1,4 @@
-"""Tells listeners of every change of the catalogue, in a thread of its own."""
+"""Tells listeners of every change of the catalogue, when it begins and when it is done, in a thread of its own."""
 
 import logging
 import random
@@ -18,12 +18,13 @@ class Snapshot:
     """The catalogue at one moment. Not to be changed.
 
     catalog: what is done: all tasks were told.  keys: the streams' 16 secret bytes, by name.  pending: what began
-    and is not done.
+    and is not done.  begun: with that too, which some tasks may have been told of.
     """
 
     catalog: Catalog
     keys: Mapping[str, bytes]
     pending: tuple[Change, ...]
+    begun: Catalog
 
 
 _WAIT_S = 0.25
@@ -47,7 +48,7 @@ class Follower:
         self._wait, self._snapshot, self._callback, self._sweep = wait, snapshot, callback, sweep
         self.error: Exception | None = None
         self._stopped = threading.Event()
-        self._place = -1
+        self._places = (-1, -1)
         self._tell()
         self._thread = threading.Thread(target=self._follow, name="catalogue", daemon=True)
         self._thread.start()
@@ -64,8 +65,9 @@ class Follower:
 
     def _tell(self) -> None:
         snapshot = self._snapshot()
-        if snapshot.catalog.last_place != self._place:
-            self._place = snapshot.catalog.last_place
+        places = snapshot.catalog.last_place, snapshot.begun.last_place
+        if places != self._places:
+            self._places = places
             self._callback(snapshot)
 
     def _follow(self) -> None:

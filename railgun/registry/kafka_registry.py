@@ -101,11 +101,13 @@ class KafkaRegistry:
         with self._reading:
             self._position = read_on(self._transport, self._where.topic, self._position, self._state)
             state = self._state
-            return Snapshot(state.done.copy(), dict(state.keys), tuple(state.pending))
+            done = state.done.copy()
+            begun = state.catalog.copy() if state.pending else done
+            return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
 
     def follow(self, callback: Callable[[Snapshot], None]) -> Follower:
         """Call back with the catalogue as it is, before this returns, and from a thread of its own whenever more is
-        done, until the follower or the registry is closed. Where the broker is away it waits for it."""
+        begun or done, until the follower or the registry is closed. Where the broker is away it waits for it."""
         follower = Follower(self._wait, self.snapshot, callback, self._sweep)
         self._followers.append(follower)
         return follower

@@ -310,6 +310,7 @@ class TaskProcessor:
         return Replies(
             first, decoded.n, decoded, admitted.accepted, admitted.late, admitted.duplicate, execution.out,
             execution.nulls, execution.heap, names, execution.program.types, warming, partials,
+            self.metrics.last_place,
         )  # fmt: skip
 
     # --- control records ---------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class Replies:
     heap: the bytes of string results.
     names, types: the names and types of the metrics.
     partials: which metrics lack events up to a bound, and in which rows.
+    place: the place in the catalogue of the newest change in force.
     repeats: rows that get the reply of an earlier record. Their values in the columns do not count.
     """
 
@@ -100,6 +101,7 @@ class Replies:
     types: Sequence[Type]
     warming: tuple[str, ...]
     partials: Sequence[Partial]
+    place: int
     repeats: Mapping[int, Repeat] = field(default_factory=dict)
 
     @property
@@ -175,7 +177,14 @@ def _of_batch(replies: Replies) -> BatchReplies:
     flags = replies.late | (replies.duplicate * np.uint8(ReplyFlag.DUPLICATE))
     offsets = np.arange(replies.first_offset, replies.first_offset + replies.n)
     return BatchReplies(
-        replies.decoded, flags, offsets, replies.out, replies.nulls, replies.heap, replies.partials
+        replies.decoded,
+        flags,
+        offsets,
+        replies.out,
+        replies.nulls,
+        replies.heap,
+        replies.partials,
+        place=replies.place,
     )
 
 

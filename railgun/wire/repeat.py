@@ -22,7 +22,7 @@ def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> byte
         kernel.REPLY, 1, len(batch.source.metrics), len(planes), len(described), len(id_bytes), len(heap),
         len(partials), batch.generation, batch.place,
     ]  # fmt: skip
-    rows = [incarnation, sequence, int(batch.time[row]), int(batch.offset[row])]
+    rows = [int(batch.schema[row]), incarnation, sequence, int(batch.time[row]), int(batch.offset[row])]
     bits = np.zeros((len(batch.source.metrics), 8), np.uint8)
     bits[:, 0] = batch.nulls[:, row]
     sections = (

@@ -20,6 +20,8 @@ from reservoir.native.jit import address
 _FIRST_CAPACITY_BYTES = 1 << 16
 _FIRST_ROWS = 256
 _EMPTY = np.zeros(8, np.uint8)
+# The first byte of reply records of earlier releases.
+_WITHOUT_SCHEMA = 0x03
 
 
 class Shape(IntEnum):
@@ -242,7 +244,7 @@ class PlaneLayout:
 class ReplyBatch:
     """One reply record as columns. The arrays are read-only views of its bytes.
 
-    incarnation, sequence, time, offset: int64[n].
+    schema, incarnation, sequence, time, offset: int64[n]. schema: -1 in records of earlier releases.
     flags: uint8[n] (`ReplyFlag`).
     nulls: uint8[metrics, n].
     planes: uint64[p, n]; `layout` says which planes a metric has.
@@ -252,6 +254,7 @@ class ReplyBatch:
     source: ReplySource
     generation: int
     place: int
+    schema: NDArray[np.int64]
     incarnation: NDArray[np.int64]
     sequence: NDArray[np.int64]
     time: NDArray[np.int64]
@@ -326,7 +329,7 @@ class _Reader:
 
 def decode_reply(record: bytes) -> ReplyBatch:
     """Decode a reply record. Raises ReplyRecordError."""
-    if len(record) < 8 * kernel.HEAD_WORDS or record[0] != kernel.REPLY:
+    if len(record) < 8 * kernel.HEAD_WORDS or record[0] not in (kernel.REPLY, _WITHOUT_SCHEMA):
         raise ReplyRecordError(
             f"no reply record: {len(record)} bytes that begin with {record[:1].hex() or 'none'}"
         )
@@ -334,13 +337,15 @@ def decode_reply(record: bytes) -> ReplyBatch:
     n, metrics, planes, described, ids, heap, partials, generation, place = head[1:]
     if min(head[1:8]) < 0 or max(head[1:8]) > len(record):
         raise ReplyRecordError("a reply record whose head has impossible counts")
-    if len(record) != kernel.record_bytes(n, metrics, planes, described, ids, heap, partials):
+    schema_bytes = 8 * n if record[0] == _WITHOUT_SCHEMA else 0
+    if len(record) != kernel.record_bytes(n, metrics, planes, described, ids, heap, partials) - schema_bytes:
         raise ReplyRecordError(f"a reply record of {len(record)} bytes whose head promises others")
     reader = _Reader(record)
     source, layout = _read_description(reader.take_bytes(described))
     if len(source.metrics) != metrics or layout.count != planes:
         raise ReplyRecordError("a reply record whose head and description differ")
     parts = reader.take(np.int64, kernel.PARTIAL_WORDS * partials).reshape(-1, kernel.PARTIAL_WORDS)
+    schema = np.full(n, -1) if schema_bytes else reader.take(np.int64, n)
     incarnation, sequence, time, offset = (reader.take(np.int64, n) for _ in range(4))
     flags = reader.take(np.uint8, n)
     id_refs, id_heap = reader.take(np.int64, n), reader.take_bytes(ids)
@@ -350,6 +355,7 @@ def decode_reply(record: bytes) -> ReplyBatch:
         source=source,
         generation=generation,
         place=place,
+        schema=schema,
         incarnation=incarnation,
         sequence=sequence,
         time=time,

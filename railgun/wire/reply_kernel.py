@@ -8,7 +8,7 @@ from railgun.wire import decode_kernel as decoded
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, st64, sti64
 
-REPLY = 0x03
+REPLY = 0x04
 # Indexes of the int64 words of a record's head. The lowest byte of the first word is the kind.
 (HEAD_KIND, HEAD_N, HEAD_METRICS, HEAD_PLANES, HEAD_DESCRIPTION, HEAD_IDS, HEAD_HEAP, HEAD_PARTIALS) = range(
     8
@@ -16,6 +16,8 @@ REPLY = 0x03
 (HEAD_GENERATION, HEAD_PLACE) = range(8, 10)
 HEAD_WORDS = 10
 PARTIAL_WORDS = 4
+# Of a row: schema, incarnation, sequence, time, offset.
+ROW_WORDS = 5
 
 # Shapes of results.
 WORD, WIDE, STRING = 0, 1, 2
@@ -65,7 +67,7 @@ def record_bytes(
 ) -> Any:
     """Return the size of a reply record with these counts and byte sizes."""
     fixed = 8 * HEAD_WORDS + padded(description) + 8 * PARTIAL_WORDS * partials
-    rows = 8 * 4 * n + padded(n) + 8 * n + padded(ids)
+    rows = 8 * ROW_WORDS * n + padded(n) + 8 * n + padded(ids)
     return fixed + rows + metrics * padded((n + 7) >> 3) + 8 * planes * n + padded(heap)
 
 
@@ -78,8 +80,9 @@ def _gather_words(source: Any, rows: Any, n: Any, p: Any) -> Any:
 
 @jit
 def _gather_rows(context: Any, p: Any, ids_bytes: Any) -> Any:
-    """Write correlations, times, offsets, flags and ids. Returns the address after them."""
+    """Write schemas, correlations, times, offsets, flags and ids. Returns the address after them."""
     n, rows, batch = _word(context, N), _word(context, ROWS), _word(context, DECODED)
+    p = _gather_words(_word(batch, decoded.SCHEMA), rows, n, p)
     p = _gather_words(_word(batch, decoded.INCARNATION), rows, n, p)
     p = _gather_words(_word(batch, decoded.SEQUENCE), rows, n, p)
     p = _gather_words(_word(batch, decoded.TIME), rows, n, p)

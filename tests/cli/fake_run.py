@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from railgun.catalog.model import MetricDefinition, StreamDefinition
+from railgun.language.derive import ResolvedDerived
 from railgun.wire.columns import EventColumns
 
 DEFINITIONS = """
@@ -33,7 +34,11 @@ class FakeRun:
     failing_after: int | None = None
 
     def __init__(
-        self, stream: StreamDefinition, metrics: Sequence[MetricDefinition], folder: Path | None = None
+        self,
+        stream: StreamDefinition,
+        metrics: Sequence[MetricDefinition],
+        folder: Path | None = None,
+        derived: Sequence[ResolvedDerived] = (),
     ) -> None:
         self.stream, self.metrics, self.folder = stream, metrics, folder
         self.events = 0

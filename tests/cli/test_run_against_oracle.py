@@ -28,7 +28,7 @@ from tests.strategies.seeded import case
 
 Event = Mapping[str, Any]
 
-EVENTS_ONLY = Profile(control_percent=0)
+EVENTS_ONLY = Profile(control_percent=0, derives=True)
 INPUTS = (".csv", ".ndjson", ".parquet", ".avro", ".arrow")
 OUTPUTS = (".ndjson", ".parquet", ".arrow")
 
@@ -64,7 +64,8 @@ def _complaints(
         is_sent = partitioner == "*" or event.get(partitioner) is not None
         wanted[f"late_{name}"] = reply.get("late", {}).get(partitioner)
         wanted[f"duplicate_{name}"] = partitioner in reply.get("duplicate", ()) if is_sent else None
-    if list(row) != list(wanted):
+    # The oracle does not say in which order derived metrics stand: `tests/catalog/test_derivations.py` does.
+    if sorted(row) != sorted(wanted):
         yield f"columns {list(row)}, expected {list(wanted)}"
     for name, value in wanted.items():
         if not same_value(value, row.get(name)):

@@ -20,7 +20,7 @@ from tests.strategies.seeded import case
 
 
 def played(seed: int, size: int, folder: Path | None) -> list[str]:
-    drawn = case(seed, size, Profile(control_percent=0))
+    drawn = case(seed, size, Profile(control_percent=0, derives=seed % 2 == 0))
     model = oracle(drawn)
     expected = [perform(model, step) for step in drawn.steps]
     known = parse_definitions(drawn.definitions)
@@ -28,7 +28,8 @@ def played(seed: int, size: int, folder: Path | None) -> list[str]:
     partitioners = tuple(name for name in stream.partitioners if name != "*")
     validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, partitioners))
     found: list[str] = []
-    run = OfflineRun(stream, metrics, folder, SMALLEST if seed % 2 else None)
+    derived = known.derived_of(STREAM)
+    run = OfflineRun(stream, metrics, folder, SMALLEST if seed % 2 else None, derived=derived)
     try:
         first = 0
         for batch in drawn.batches():
@@ -38,7 +39,7 @@ def played(seed: int, size: int, folder: Path | None) -> list[str]:
             first += len(batch.steps)
             for row, reply in zip(scored.to_pylist(), wanted):
                 assert reply is not None
-                got = as_reply({**row, "warming": None, "partial": None}, reply, kinds_of(metrics))
+                got = as_reply({**row, "warming": None, "partial": None}, reply, kinds_of(metrics, derived))
                 found += differences(reply, got)
     finally:
         run.close()

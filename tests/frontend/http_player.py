@@ -57,7 +57,7 @@ class HttpRequests(ABC):
         read = parse_definitions(definitions)
         for stream in read.streams.values():
             self._pending("POST", "/v1/streams", stream_to_json(stream))
-        for metric in read.metrics:
+        for metric in (*read.metrics, *read.derived):
             self._pending("POST", f"/v1/streams/{metric.stream}/metrics", {"sql": metric.sql})
         self._wait_until_warm()
 
@@ -93,7 +93,7 @@ class HttpRequests(ABC):
 
     def _warming(self) -> list[str]:
         metrics = self._pending("GET", f"{self.place}/metrics")["metrics"]
-        return [each["name"] for each in metrics if each["warming"]]
+        return [each["name"] for each in metrics if each["warming"] and each["home"] is not None]
 
     def _pending(self, method: str, path: str, body: Any = None) -> Any:
         content = None if body is None else json.dumps(body).encode()

@@ -31,6 +31,7 @@ sql = "SELECT last(k) AS word, sum(n) AS wide, count(*) AS plain FROM s GROUP BY
 sql = "SELECT max(ts) AS other FROM s OVER INFINITE"
 """)
 STREAM, METRICS = KNOWN.streams["s"], KNOWN.metrics_of("s")
+NAMES = [metric.name for metric in METRICS]
 HOMELY = [metric for metric in METRICS if metric.home == "k"]
 FORMS = forms_of(STREAM.partitioners, METRICS)
 
@@ -104,7 +105,7 @@ def as_table(n: int, answers: Answers) -> pa.Table:
     batch = pa.table(columns).to_batches()[0]
     events = TableValidator(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
     others = Answers(n, FORMS["*"])
-    return result_table(STREAM, METRICS, events, {"k": answers, "*": others}, with_life=True)
+    return result_table(STREAM, NAMES, events, {"k": answers, "*": others}, with_life=True)
 
 
 def test_what_is_warming_at_several_partitioners_is_named_once_each() -> None:
@@ -115,5 +116,5 @@ def test_what_is_warming_at_several_partitioners_is_named_once_each() -> None:
     second.take(other, slice(1, 3))
     batch = pa.table({"ts": [0] * 3, "id": range(3), "k": ["a"] * 3, "n": [0] * 3}).to_batches()[0]
     events = TableValidator(Roles(STREAM.schema(1), "ts", "id", ("k",))).admit(batch).events
-    table = result_table(STREAM, METRICS, events, {"k": first, "*": second}, with_life=True)
+    table = result_table(STREAM, NAMES, events, {"k": first, "*": second}, with_life=True)
     assert table["warming"].to_pylist() == [["word", "wide"], ["word", "wide", "other"], ["other"]]

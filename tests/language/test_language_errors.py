@@ -25,7 +25,7 @@ FIELDS = {
 }
 
 SYNTAX = [
-    ("¦", "ends too early", ("SELECT",), None),
+    ("¦", "ends too early", ("DERIVE", "SELECT"), None),
     ("SELECT count(*) FROM s¦", "ends too early", ("GROUP", "OVER", "WHERE"), None),
     (
         "SELECT ¦cuont(*) FROM s OVER INFINITE",
@@ -34,7 +34,12 @@ SYNTAX = [
         "did you mean count? they are avg, count,",
     ),
     ("SELECT ¦quantile(x) FROM s OVER INFINITE", "unknown aggregator", (), "stddev"),
-    ("¦SELCT count(*) FROM s OVER INFINITE", "unexpected 'SELCT'", ("SELECT",), "did you mean SELECT?"),
+    (
+        "¦SELCT count(*) FROM s OVER INFINITE",
+        "unexpected 'SELCT'",
+        ("DERIVE", "SELECT"),
+        "did you mean SELECT?",
+    ),
     ("SELECT count(*) ¦FORM s OVER INFINITE", "unexpected 'FORM'", ("','", "AS", "FILTER", "FROM"), "FROM?"),
     ("SELECT count(*) FILTER (¦ok) FROM s OVER INFINITE", "unexpected 'ok'", ("WHERE",), None),
     (

@@ -30,7 +30,7 @@ _PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 _QUERIES = [
     " ".join(block.split())
     for block in re.findall(r"(?:^ {4}.*\n)+", _PAGE, re.MULTILINE)
-    if block.split()[0] == "SELECT" and "…" not in block
+    if block.split()[0] in ("SELECT", "DERIVE") and "…" not in block
 ]
 _NAMES = re.findall(r"^\| `(SELECT [^`]*…[^`]*)` \| `(\w+)` \|$", _PAGE, re.MULTILINE)
 _EVENTS = [
@@ -45,7 +45,8 @@ _EVENTS = [
 
 
 def test_its_queries_run(tmp_path: Path) -> None:
-    assert len(_QUERIES) >= 2
+    assert [query.split()[0] for query in _QUERIES].count("SELECT") >= 3
+    assert "DERIVE" in [query.split()[0] for query in _QUERIES]
     definitions = _STREAM + "".join(f'[[metrics]]\nsql = """{query}"""\n' for query in _QUERIES)
     model = Oracle(definitions).streams["payments"]
     with Engine(tmp_path / "data") as engine:

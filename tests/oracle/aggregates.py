@@ -15,7 +15,7 @@ from tests.oracle.exact import (
     rounded_half_away,
     variance,
 )
-from tests.oracle.types import Type, Value
+from tests.oracle.types import DOUBLE, LONG, Type, Value, decimal
 from tests.oracle.values import Result, to_decimal
 
 _NUMERIC_ONLY = ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
@@ -33,6 +33,18 @@ class Aggregate:
             return
         if self.argument.kind == "null" or (self.name in _NUMERIC_ONLY and not self.argument.numeric):
             raise QueryRefused(f"{self.name} takes no {self.argument}")
+
+    @property
+    def type(self) -> Type:
+        """The type of its results as an expression reads them."""
+        if self.name in ("count", "count_distinct"):
+            return LONG
+        assert self.argument is not None
+        if self.name not in _NUMERIC_ONLY:
+            return self.argument
+        if self.argument.kind == "decimal" and self.name in ("sum", "avg"):
+            return decimal(self.argument.scale + (4 if self.name == "avg" else 0))
+        return LONG if (self.name, self.argument) == ("sum", LONG) else DOUBLE
 
     @property
     def unit(self) -> Fraction:

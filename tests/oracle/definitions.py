@@ -5,9 +5,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tests.oracle.derived import DerivedMetric, names_in
 from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.errors import DefinitionRefused
-from tests.oracle.syntax import Metric
+from tests.oracle.syntax import Derived, Metric
 from tests.oracle.types import Type, parse_type
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
@@ -50,18 +51,61 @@ class Definitions:
 
 @dataclass
 class Catalogue:
-    """What is registered of one stream: its definition and its metrics by name, in order."""
+    """What is registered of one stream: its definition, its metrics and its derived metrics by name, in order."""
 
     stream: Stream
     metrics: dict[str, Metric] = field(default_factory=dict)
+    derived: dict[str, DerivedMetric] = field(default_factory=dict)
 
-    def admit(self, metric: Metric) -> None:
-        """Check a metric's name against the rules of the stream; raises DefinitionRefused."""
+    def copy(self) -> "Catalogue":
+        return Catalogue(self.stream, dict(self.metrics), dict(self.derived))
+
+    def admit(self, metric: Metric | Derived) -> None:
+        """Check a name against the rules of the stream; raises DefinitionRefused."""
         name = metric.name
         if not NAME.fullmatch(name) or name.startswith(("late_", "duplicate_")) or name == self.stream.id:
             raise DefinitionRefused(f"{name!r} cannot name a metric")
-        if name in self.metrics:
+        if name in self.metrics or name in self.derived:
             raise DefinitionRefused(f"{name!r} is taken")
+        self.check_unread(name)
+
+    def check_unread(self, name: str) -> None:
+        """Raise DefinitionRefused where a derived metric reads something else of this name."""
+        if name in self._read():
+            raise DefinitionRefused(f"a derived metric reads {name!r}")
+
+    def derive(self, items: list[Derived]) -> None:
+        """Register the items of one DERIVE, which may read each other; raises QueryRefused, DefinitionRefused."""
+        if len({each.name for each in items}) < len(items):
+            raise DefinitionRefused("one name twice")
+        for each in items:
+            self.admit(each)
+        made: dict[str, DerivedMetric] = {}
+        left = list(items)
+        while left:
+            ready = [
+                each for each in left if not any(other.name in names_in(each.expression) for other in left)
+            ]
+            if not ready:
+                raise DefinitionRefused("derived metrics in a circle")
+            for each in ready:
+                made[each.name] = DerivedMetric(each, self.stream.fields, self.metrics, self.derived | made)
+            left = [each for each in left if each not in ready]
+        self.derived |= {each.name: made[each.name] for each in items}
+
+    def drop(self, name: str) -> Metric | None:
+        """Drop a metric, and return it; None of a derived one. Raises DefinitionRefused."""
+        if name in self._read() and name not in self.stream.fields:
+            raise DefinitionRefused(f"a derived metric reads {name!r}")
+        if name in self.derived:
+            del self.derived[name]
+            return None
+        if name not in self.metrics:
+            raise DefinitionRefused(f"no metric {name!r}")
+        return self.metrics.pop(name)
+
+    def _read(self) -> set[str]:
+        return {name for each in self.derived.values() for name in names_in(each.definition.expression)}
 
 
 def parse_definitions(text: str) -> Definitions:

@@ -7,6 +7,7 @@ from tests.oracle.syntax import (
     Binary,
     Call,
     Case,
+    Derived,
     Expression,
     Field,
     In,
@@ -42,6 +43,12 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 def parse_query(text: str) -> list[Metric]:
     """The metrics of a query, one per select item, in order; raises QueryRefused."""
     return _Parser(text).query()
+
+
+def parse_statement(text: str) -> list[Metric] | list[Derived]:
+    """What a query or a DERIVE makes, in order; raises QueryRefused."""
+    parser = _Parser(text)
+    return parser.derivation() if parser.word("DERIVE") else parser.query()
 
 
 def parse_expression(text: str) -> Expression:
@@ -134,6 +141,21 @@ class _Parser:
             Metric(n, a, x, stream, _both(where, p), tuple(group_by), window, excludes_current)
             for n, a, x, p in items
         ]
+
+    def derivation(self) -> list[Derived]:
+        """What comes behind the word DERIVE."""
+        items = [self.derived_item()]
+        while self.accept("symbol", ","):
+            items.append(self.derived_item())
+        self.expect("keyword", "FROM")
+        stream = self.name()
+        self.end()
+        return [Derived(name, expression, stream) for name, expression in items]
+
+    def derived_item(self) -> tuple[str, Expression]:
+        expression = self.expression()
+        self.expect("keyword", "AS")
+        return self.name(), expression
 
     def select_item(self) -> tuple[str, str, Expression | None, Expression | None]:
         name = self.expect("name").lower()

@@ -6,11 +6,12 @@ from itertools import count
 from typing import Any
 
 from tests.oracle.definitions import ALL, Catalogue, Stream, checked, parse_definitions, with_field
+from tests.oracle.derived import names_in
 from tests.oracle.durations import parse_duration, parse_retention
-from tests.oracle.errors import DefinitionRefused, EventRefused, QueryRefused
+from tests.oracle.errors import EventRefused, QueryRefused
 from tests.oracle.live_metric import LiveMetric
 from tests.oracle.murmur2 import partition
-from tests.oracle.query import parse_query
+from tests.oracle.query import parse_statement
 from tests.oracle.records import (
     AddField,
     AddMetric,
@@ -22,10 +23,10 @@ from tests.oracle.records import (
     Warm,
 )
 from tests.oracle.steps import Reply
-from tests.oracle.syntax import Metric
+from tests.oracle.syntax import Derived, Metric
 from tests.oracle.task import Task, TaskReply
-from tests.oracle.types import Row
-from tests.oracle.values import json_value, read_value
+from tests.oracle.types import Row, Value
+from tests.oracle.values import Result, json_value, read_value
 from tests.oracle.windows import MINUS_INFINITY
 
 Json = Any
@@ -75,6 +76,7 @@ class StreamOracle:
         """
         record = self.read(event, made_id or f"made {next(self.made_ids)}")
         values = dict.fromkeys(self.catalogue.metrics)
+        results: dict[str, Result] = dict.fromkeys(values)
         known_id = made_id if self.stream.id is None else record.id
         reply: Reply = {"id": known_id, "time": record.time, "metrics": values}
         for partitioner in self.stream.partitioners:
@@ -82,7 +84,22 @@ class StreamOracle:
             answer = None if task is None else task.apply(record)
             if answer is not None:
                 self._merge(reply, partitioner, answer)
+                results.update(answer.values)
+        self._derive(reply, record.fields, results)
         return reply
+
+    def _derive(self, reply: Reply, fields: Mapping[str, Value], results: Mapping[str, Result]) -> None:
+        """Add the derived metrics. results: of the metrics."""
+        warming, partial = set(reply.get("warming", ())), dict(reply.get("partial", {}))
+        for name, derived in self.catalogue.derived.items():
+            is_warming = bool(warming & derived.operands)
+            value = None if is_warming else derived.result(fields, results)
+            reply["metrics"][name] = json_value(value)
+            if is_warming:
+                reply["warming"].append(name)
+            bounds = [partial[operand] for operand in derived.operands if operand in partial]
+            if bounds:
+                reply["partial"][name] = max(bounds)
 
     def read(self, event: Mapping[str, Json], made_id: str) -> EventRecord:
         """The front-end's part: types checked, id and time found, unknown fields left out."""
@@ -134,11 +151,21 @@ class StreamOracle:
 
     def add_metrics(self, sql: str, *, warm: bool = True) -> list[str]:
         """Register a query's metrics; with `warm` they are filled before anything else happens."""
-        metrics = parse_query(sql)
-        trial = Catalogue(self.stream, dict(self.catalogue.metrics))
+        items = parse_statement(sql)
+        for item in items:
+            if item.stream != self.stream.name:
+                raise QueryRefused(f"no stream {item.stream!r}")
+        derived = [item for item in items if isinstance(item, Derived)]
+        if derived:
+            changed = self.catalogue.copy()
+            changed.derive(derived)
+            self.catalogue = changed
+            return [item.name for item in derived]
+        return self._add([item for item in items if isinstance(item, Metric)], warm=warm)
+
+    def _add(self, metrics: list[Metric], *, warm: bool) -> list[str]:
+        trial = self.catalogue.copy()
         for metric in metrics:
-            if metric.stream != self.stream.name:
-                raise QueryRefused(f"no stream {metric.stream!r}")
             home(self.stream, metric)
             LiveMetric(metric, self.stream.fields, 0, MINUS_INFINITY)
             trial.admit(metric)
@@ -157,11 +184,12 @@ class StreamOracle:
             self._tell(partitioner, Warm(self.serials[name]))
 
     def drop_metric(self, name: str) -> None:
-        if name not in self.catalogue.metrics:
-            raise DefinitionRefused(f"no metric {name!r}")
-        self._tell(home(self.stream, self.catalogue.metrics.pop(name)), DropMetric(name))
+        metric = self.catalogue.drop(name)
+        if metric is not None:
+            self._tell(home(self.stream, metric), DropMetric(name))
 
     def add_field(self, name: str, declared: str) -> None:
+        self.catalogue.check_unread(name)
         self._evolve(with_field(self.stream, name, declared), AddField(name, declared))
 
     def set_lateness(self, duration: str) -> None:
@@ -191,12 +219,25 @@ class Oracle:
     def __init__(self, definitions: str) -> None:
         parsed = parse_definitions(definitions)
         self.streams = {name: StreamOracle(stream) for name, stream in parsed.streams.items()}
-        for sql in parsed.queries:
+        # What others read comes first.
+        left = list(parsed.queries)
+        while left:
+            sql = next((each for each in left if not self._waits(each, left)), left[0])
             self.stream_of(sql).add_metrics(sql)
+            left.remove(sql)
+
+    def _waits(self, sql: str, left: list[str]) -> bool:
+        """Whether a DERIVE reads what is still to be registered."""
+        names = {item.name for other in left if other != sql for item in parse_statement(other)}
+        return any(
+            names & set(names_in(item.expression))
+            for item in parse_statement(sql)
+            if isinstance(item, Derived)
+        )
 
     def stream_of(self, sql: str) -> StreamOracle:
         """The stream that a query is about; raises QueryRefused."""
-        name = parse_query(sql)[0].stream
+        name = parse_statement(sql)[0].stream
         if name not in self.streams:
             raise QueryRefused(f"no stream {name!r}")
         return self.streams[name]

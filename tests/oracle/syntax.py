@@ -93,3 +93,12 @@ class Metric:
     group_by: tuple[str, ...]
     window: Window
     excludes_current: bool = False
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One item of a DERIVE: an expression over the fields and the metrics of a stream."""
+
+    name: str
+    expression: Expression
+    stream: str

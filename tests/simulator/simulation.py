@@ -189,7 +189,7 @@ class Simulation:
         streams = {name: entry.stream for name, entry in catalog.streams.items()}
         self._telling.tell(changes, streams, {})
         self._catalog = catalog
-        self._snapshot = Snapshot(catalog, self._keys, ())
+        self._snapshot = Snapshot(catalog, self._keys, (), catalog)
 
     # --- how the cluster stands ----------------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from tests.oracle.definitions import Catalogue
 from tests.oracle.types import Row, Type, parse_type
 from tests.oracle.values import read_value
 from tests.strategies import schemas
 from tests.strategies.case import Case
+from tests.strategies.derivations import DerivationSource
 from tests.strategies.expressions import ExpressionSource
 from tests.strategies.logs import History
 from tests.strategies.queries import QuerySource
@@ -20,12 +22,14 @@ class Profile:
     `spread`: several partitioners and partitions; without it the stream is one task. `explicit_warm`: added
     metrics are left warming, and `warm` records stand somewhere later, or nowhere; without it they are warm
     at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
+    `derives`: derived metrics too, which front-ends compute.
     """
 
     spread: bool = True
     explicit_warm: bool = False
     control_percent: int = 6
     queries_max: int = 5
+    derives: bool = False
 
 
 def draw_case(source: Source, size: int, profile: Profile) -> Case:
@@ -38,7 +42,17 @@ def draw_case(source: Source, size: int, profile: Profile) -> Case:
         text, names = queries.query(stream)
         texts.append(text)
         metrics += names
-    history = History(source, stream, queries, metrics, profile.explicit_warm)
+    derivations = None
+    if profile.derives:
+        derivations = DerivationSource(queries, Catalogue(stream))
+        for text in texts:
+            derivations.take(text)
+        for _ in range(source.integer(0, 3)):
+            text, names = derivations.draw()
+            derivations.take(text)
+            texts.insert(source.integer(0, len(texts)), text)
+            metrics += names
+    history = History(source, stream, queries, metrics, profile.explicit_warm, derivations)
     steps = tuple(history.step(profile.control_percent) for _ in range(size))
     cuts = draw_cuts(source, size)
     restarts = frozenset(cut for cut in cuts if source.chance(10))

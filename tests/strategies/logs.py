@@ -16,6 +16,7 @@ from tests.oracle.steps import (
     WarmMetric,
 )
 from tests.strategies import schemas
+from tests.strategies.derivations import DerivationSource
 from tests.strategies.queries import QuerySource
 from tests.strategies.source import Source
 from tests.strategies.values import row
@@ -34,6 +35,7 @@ class History:
     queries: QuerySource
     metrics: list[str]
     explicit_warm: bool
+    derivations: DerivationSource | None = None
     clock_ms: int = 0
     pace_ms: int = 1
     resent_percent: int = 0
@@ -109,6 +111,8 @@ class History:
         ]
         if self.metrics:
             forms.append(self.drop_metric)
+        if self.derivations is not None:
+            forms += [self.derive, self.drop_metric]
         if self.fields_added < 3:
             forms.append(self.add_field)
         if self.cold:
@@ -120,7 +124,16 @@ class History:
         self.metrics += names
         if self.explicit_warm:
             self.cold += names
+        if self.derivations is not None:
+            self.derivations.take(sql)
         return AddMetrics(sql, warm=not self.explicit_warm)
+
+    def derive(self) -> Step:
+        assert self.derivations is not None
+        sql, names = self.derivations.draw()
+        self.derivations.take(sql)
+        self.metrics += names
+        return AddMetrics(sql)
 
     def warm_metric(self) -> Step:
         """Now and then twice, and for a metric that has been dropped since."""
@@ -130,14 +143,23 @@ class History:
         return WarmMetric(name)
 
     def drop_metric(self) -> Step:
-        name = self.source.choice(self.metrics)
+        droppable = self.metrics
+        if self.derivations is not None:
+            droppable = self.derivations.droppable(self.metrics)
+        if not droppable:
+            return self.add_metrics()
+        name = self.source.choice(droppable)
         self.metrics.remove(name)
+        if self.derivations is not None:
+            self.derivations.catalogue.drop(name)
         return DropMetric(name)
 
     def add_field(self) -> Step:
         name, declared = f"g{self.fields_added}", str(schemas.new_field_type(self.source))
         self.fields_added += 1
         self.stream = with_field(self.stream, name, declared)
+        if self.derivations is not None:
+            self.derivations.catalogue.stream = self.stream
         return AddField(name, declared)
 
     def set_lateness(self) -> Step:

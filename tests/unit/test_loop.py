@@ -84,7 +84,7 @@ def _snapshot(*changes: Change) -> Snapshot:
     catalog = Catalog()
     for change in changes:
         catalog.apply(change)
-    return Snapshot(catalog, dict.fromkeys(catalog.streams, bytes(16)), ())
+    return Snapshot(catalog, dict.fromkeys(catalog.streams, bytes(16)), (), catalog)
 
 
 class RunningHost(StillHost):

@@ -59,7 +59,7 @@ def main() -> None:
         "block": block.hex(),
     }
     GOLDEN.mkdir(exist_ok=True)
-    (GOLDEN / "v1.json").write_text(json.dumps(golden, indent=1) + "\n", encoding="utf-8")
+    (GOLDEN / "v2.json").write_text(json.dumps(golden, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

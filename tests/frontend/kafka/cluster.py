@@ -136,6 +136,6 @@ def define(client: httpx.Client, toml: str) -> None:
     definitions = parse_definitions(toml)
     for stream in definitions.streams.values():
         assert client.post("/v1/streams", json=stream_to_json(stream)).status_code == 201
-    for metric in definitions.metrics:
+    for metric in (*definitions.metrics, *definitions.derived):
         place = f"/v1/streams/{metric.stream}/metrics"
         assert client.post(place, json={"sql": metric.sql}).status_code == 201

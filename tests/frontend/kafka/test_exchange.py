@@ -18,6 +18,7 @@ from frontend.exchange.pending_table import PendingTable
 from frontend.exchange.streams import StreamIntake
 from frontend.problems import Problem, ProblemError
 from frontend.topics.recorded import RecordedReplies
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.definitions import parse_definitions
 from railgun.ingest.replies import Reply
 from railgun.messaging.errors import TransportUnavailableError
@@ -48,13 +49,13 @@ class Party:
 
     def __init__(self, cluster: LocalCluster, name: str, limits: Limits | None = None) -> None:
         self._registry = KafkaRegistry(quick_settings(cluster.broker), cluster.prefix)
-        streams = self.streams = self._registry.snapshot().catalog.streams
+        self.catalog = self._registry.snapshot().catalog
         self.front_end = FrontEnd(name)
         self.exchange = Exchange(
             quick_settings(cluster.broker), self._registry.topics, self.front_end, limits or Limits()
         )
-        self.exchange.know(streams)
-        self._intake_of = StreamIntake(streams["payments"])
+        self.exchange.know(self.catalog)
+        self._intake_of = StreamIntake(self.catalog.streams["payments"])
 
     def __enter__(self) -> "Party":
         return self
@@ -132,19 +133,20 @@ def test_what_waits_hears_at_once_that_its_stream_was_dropped(
         with KafkaRegistry(quick_settings(kafka), cluster.prefix) as registry:
             registry.change(lambda catalog: evolution.missing(catalog, parse_definitions(PAYMENTS)))
         with Party(cluster, "dropped") as party:
-            streams = party.streams
-            made_anew = {name: replace(entry, created=entry.created + 1) for name, entry in streams.items()}
-            for after in ({}, made_anew):
-                party.exchange.know(streams)
+            catalog, made_anew, nothing = party.catalog, party.catalog.copy(), Catalog()
+            for name, entry in made_anew.streams.items():
+                made_anew.streams[name] = replace(entry, created=entry.created + 1)
+            for after in (nothing, made_anew):
+                party.exchange.know(catalog)
                 sent = [event(), event()]
                 waits = party.exchange.submit("payments", party.take(sent), None, 3_600_000)
-                party.exchange.know(streams)
+                party.exchange.know(catalog)
                 assert party.exchange.pending_table.events == 2
                 party.exchange.know(after)
                 said = [(each.status, each.id) for each in waits.result(60) if isinstance(each, Problem)]
                 assert said == [(404, each["tx_id"]) for each in sent]
                 assert party.exchange.pending_table.events == 0
-            party.exchange.know({})
+            party.exchange.know(nothing)
             with pytest.raises(ProblemError) as refused:
                 party.submit([event()])
             assert refused.value.problem.status == 404

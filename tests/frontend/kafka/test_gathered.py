@@ -49,6 +49,7 @@ def record(source: ReplySource, numbers: Sequence[int]) -> ReplyBatch:
         source=source,
         generation=0,
         place=0,
+        schema=nothing,
         incarnation=nothing,
         sequence=nothing,
         time=nothing,
@@ -84,7 +85,7 @@ def test_each_row_has_its_first_answer(
         expected |= fresh
         number += len(batch)
     assert np.flatnonzero(~gathered.waiting).tolist() == sorted(expected)
-    for code, form in enumerate(gathered.sets):
+    for code, form in enumerate(each.form for each in gathered.sets):
         own = np.flatnonzero(gathered.codes == code)
         is_all = len(own) == n
         answers = gathered.chosen(None if is_all else own, code, NO_METRICS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from frontend.exchange.pending import Homes, PendingRequest
 from frontend.exchange.streams import StreamIntake
+from frontend.exchange.timeline import Timeline
 from frontend.problems import Problem
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.definitions import parse_definitions
@@ -65,7 +66,14 @@ def test_what_there_is_to_say_of_each_event(
     ]
     entry = CATALOG.streams["payments"]
     accepted = StreamIntake(entry).take([text.encode() for text in texts], 1_000)
-    pending = PendingRequest(1, "payments", accepted, Homes.of(entry), lambda _: None, 50)
+    pending = PendingRequest(
+        1,
+        "payments",
+        accepted,
+        Homes.of(entry, Timeline(entry, CATALOG.last_place), CATALOG.last_place),
+        lambda _: None,
+        50,
+    )
     for name, source in SOURCES.items():
         rows = [row for row, event in enumerate(events) if event[name][1]]
         if rows:

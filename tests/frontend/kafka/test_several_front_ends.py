@@ -54,7 +54,7 @@ def test_events_through_all_of_them_while_units_crash(kafka: str, tmp_path: Path
         front_ends = [cluster.serve(), cluster.serve()]
         stream = stream_to_json(definitions.streams["payments"])
         assert front_ends[0].post("/v1/streams", {**stream, "partitions": 3}).status_code == 201
-        for metric in definitions.metrics:
+        for metric in (*definitions.metrics, *definitions.derived):
             assert front_ends[0].post(METRICS, {"sql": metric.sql}).status_code == 201
         until(lambda: front_ends[0].backend.place == front_ends[1].backend.place)
 

@@ -1,0 +1,114 @@
+"""What replies to the events of a stream name, by the places in the catalogue that the answering tasks had come to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from railgun.catalog.catalog import Registered, StreamEntry
+from railgun.ingest.derived import DerivedMetrics
+from railgun.plan.result_block import ResultForm
+from railgun.wire.schema import Schema
+
+_KNOWN_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How a partitioner's task stood when it answered an event. form: the metrics that it answered.
+
+    place: of the newest change in force there; None where the event was not sent to the partitioner.
+    """
+
+    form: ResultForm
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The names in a reply, in the order added; and the derived metrics among them."""
+
+    names: tuple[str, ...]
+    derived: DerivedMetrics
+
+
+@dataclass(slots=True)
+class _Read:
+    """The catalogue's entry as it was read last. known: what was found by it."""
+
+    place: int
+    registered: Sequence[Registered]
+    schemas: Mapping[int, Schema]
+    known: dict[tuple[object, ...], Named] = field(default_factory=dict)
+    derived: dict[tuple[int, ...], DerivedMetrics] = field(default_factory=dict)
+
+
+class Timeline:
+    """The metrics of a stream through time. One thread updates it; others may read meanwhile."""
+
+    def __init__(self, entry: StreamEntry, place: int) -> None:
+        self.update(entry, place)
+
+    def update(self, entry: StreamEntry, place: int) -> None:
+        """Take over the catalogue as it was read up to a place, with what began and is not done."""
+        self._read = _Read(place, list(entry.registered), dict(entry.schemas))
+
+    @property
+    def place(self) -> int:
+        """Up to where the catalogue was read: what a reply of a later place names is not known yet."""
+        return self._read.place
+
+    @property
+    def schemas(self) -> Mapping[int, Schema]:
+        """The stream's schemas by version."""
+        return self._read.schemas
+
+    def named(self, answered: Sequence[Answered], missing: Sequence[str], place: int) -> Named:
+        """What a reply names. missing: the partitioners that have not answered.
+
+        place: for an event that was sent to no task.
+        """
+        read = self._read
+        key = (*answered, *missing, place)
+        found = read.known.get(key)
+        if found is None:
+            if len(read.known) >= _KNOWN_MAX:
+                read.known.clear()
+            found = read.known[key] = _named(read, answered, missing, place)
+        return found
+
+
+def _named(read: _Read, answered: Sequence[Answered], missing: Sequence[str], place: int) -> Named:
+    places = [each.place for each in answered if each.place is not None]
+    if not places and not missing:
+        places = [place]
+    added: dict[str, int] = {}
+    for each in answered:
+        at = place if each.place is None else each.place
+        in_force = {there.name: there.added for there in read.registered if there.is_in_force(at)}
+        for name in each.form.names:
+            # An earlier release does not say its place.
+            added[name] = in_force.get(name, read.place)
+    derived = [
+        there
+        for there in read.registered
+        if there.derived is not None
+        and all(there.is_in_force(at) for at in places)
+        and not _lacks(there, read.registered, missing)
+    ]
+    added |= {there.name: there.added for there in derived}
+    names = tuple(sorted(added, key=added.__getitem__))
+    which = tuple(there.added for there in derived)
+    if which not in read.derived:
+        if len(read.derived) >= _KNOWN_MAX:
+            read.derived.clear()
+        read.derived[which] = DerivedMetrics(there.derived for there in derived if there.derived is not None)
+    return Named(names, read.derived[which])
+
+
+def _lacks(derived: Registered, registered: Iterable[Registered], missing: Sequence[str]) -> bool:
+    """Whether a derived metric reads one that is at home at a partitioner which has not answered."""
+    assert derived.derived is not None
+    operands = derived.derived.operands
+    return bool(missing) and any(
+        each.home in missing and each.name in operands and each.is_in_force(derived.added)
+        for each in registered
+    )

@@ -1,0 +1,66 @@
+"""The derived metrics of DERIVE statements, checked against a stream and its metrics."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from railgun.catalog.errors import CatalogError, DefinitionError, Location
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.names import check_metric_name
+from railgun.language.ast import Derivation, DerivedItem
+from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
+from railgun.language.errors import QueryError
+from railgun.language.parser import parse_statement
+
+
+class Statement(NamedTuple):
+    """A DERIVE, and where it stands in a definition."""
+
+    derivation: Derivation
+    loc: Location
+
+
+def define_derived(
+    statements: Sequence[Statement], stream: StreamDefinition, known: Known
+) -> list[ResolvedDerived]:
+    """The derived metrics of statements about one stream, each behind those that it reads: their order does not matter.
+
+    known: the stream's metrics before.  Raises DefinitionError, with the place.
+    """
+    places: dict[str, tuple[DerivedItem, Statement]] = {}
+    for statement in statements:
+        for item in statement.derivation.items:
+            check_metric_name(item.name, stream.id, statement.loc)
+            if item.name in places:
+                raise DefinitionError(
+                    statement.loc,
+                    f"two metrics are named {item.name}",
+                    "give one of them another name with AS",
+                )
+            places[item.name] = item, statement
+    try:
+        order = operands_first({name: item for name, (item, _) in places.items()})
+    except CircleError as error:
+        loc = places[error.circle[0]][1].loc
+        raise DefinitionError(loc, str(error), "one of them has to do without") from None
+    grown, made = dict(known), []
+    for name in order:
+        item, (derivation, loc) = places[name]
+        try:
+            derived = resolve_derived(item, derivation, stream.types, grown, stream.name)
+        except QueryError as error:
+            raise DefinitionError(loc, str(error)) from error
+        grown[name] = derived
+        made.append(derived)
+    return made
+
+
+def derived_from_sql(sql: str, stream: StreamDefinition, known: Known) -> ResolvedDerived:
+    """The derived metric of a change of the catalogue. Raises CatalogError."""
+    try:
+        statement = parse_statement(sql)
+        if not isinstance(statement, Derivation) or len(statement.items) != 1:
+            raise CatalogError(f"{stream.name}: {sql} is no DERIVE of one metric")
+        (derived,) = define_derived([Statement(statement, ("sql",))], stream, known)
+    except (QueryError, DefinitionError) as error:
+        raise CatalogError(f"{stream.name}: {error}") from error
+    return derived

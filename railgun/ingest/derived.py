@@ -1,0 +1,277 @@
+"""Computes derived metrics of many events at once, from the columns of the events and of their answers."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.ingest.answers import Answers, StringHeap
+from railgun.language.derive import ResolvedDerived
+from railgun.language.evaluator import Evaluator
+from railgun.language.kernels.layout import HEAP_SHIFT
+from railgun.language.program import compile_program
+from railgun.language.types import DECIMAL_DIGITS, Kind, Type
+from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
+from railgun.wire.columns import REF_LENGTH_BITS, EventColumns
+from railgun.wire.decode import Decoder
+from railgun.wire.records import Records
+from railgun.wire.schema import Schema
+from reservoir.distinct import distinct
+from reservoir.native.jit import address
+
+_ROWS_AT_FIRST = 64
+_KNOWN_MAX = 64
+_DECIMALS = (1 - 10**DECIMAL_DIGITS, 10**DECIMAL_DIGITS - 1)
+_LONGS = (-(1 << 63), (1 << 63) - 1)
+_NO_BOUND = np.iinfo(np.int64).min
+
+Events = EventColumns | Callable[[], Records]
+"""Events as columns, or what makes their records, which is called where fields are read."""
+
+
+class Recorded(NamedTuple):
+    """Under which versions of the schema events were recorded: int64[n]; and the schemas by version."""
+
+    versions: NDArray[np.int64]
+    schemas: Mapping[int, Schema]
+
+
+class DerivedMetrics:
+    """Derived metrics that replies name, in the order in which they were added. Threads may share it."""
+
+    def __init__(self, derived: Iterable[ResolvedDerived]) -> None:
+        self._derived = tuple(derived)
+        self.names = tuple(each.name for each in self._derived)
+        # Of each choice of names. Clients choose, so there is a limit.
+        self._programs: dict[tuple[str, ...], DerivedProgram] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._derived)
+
+    def program(self, selection: Sequence[str] | None) -> "DerivedProgram | None":
+        """What computes them. selection: only these; None: all. Returns None where none is asked for."""
+        names = self.names
+        if selection is not None:
+            names = tuple(name for name in names if name in selection)
+        if not names:
+            return None
+        found = self._programs.get(names)
+        if found is None:
+            if len(self._programs) >= _KNOWN_MAX:
+                self._programs.clear()
+            found = DerivedProgram([each for each in self._derived if each.name in names])
+            self._programs[names] = found
+        return found
+
+
+NOTHING_DERIVED = DerivedMetrics(())
+DERIVED = ""
+"""The key of derived metrics' answers beside those of partitioners."""
+
+
+class _Source(NamedTuple):
+    """Which results of a form are operands: their places there, and the program's columns that take them.
+
+    wide: (column, the row of its high words, the least and the greatest value that fit) of each.  strings: columns.
+    """
+
+    form: ResultForm
+    places: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    wide: list[tuple[int, int, tuple[int, int]]]
+    strings: list[int]
+
+
+class DerivedProgram:
+    """Computes some derived metrics. Threads may share it; one at a time computes."""
+
+    def __init__(self, derived: Sequence[ResolvedDerived]) -> None:
+        fields: dict[str, Type] = {}
+        operands: dict[str, Type] = {}
+        for each in derived:
+            fields |= each.fields
+            operands |= each.operands
+        self._fields, self._columns = tuple(fields), [*fields.items(), *operands.items()]
+        self._column_of = {name: place for place, (name, _) in enumerate(self._columns)}
+        self._program = compile_program([each.expression for each in derived], self._columns)
+        self._roots = np.array(self._program.roots, np.int64)
+        self._evaluator = Evaluator(self._program, _ROWS_AT_FIRST)
+        self._form = ResultForm.of((each.name, each.result_type) for each in derived)
+        self._operands_of = [(each.name, frozenset(each.operands)) for each in derived]
+        self._sources: dict[int, _Source] = {}
+        self._decoder: tuple[Schema, Decoder] | None = None
+        self._lock = threading.Lock()
+        self._make_room(_ROWS_AT_FIRST)
+
+    def answers(
+        self,
+        events: Events,
+        n: int,
+        schema: Schema,
+        answers: Mapping[str, Answers],
+        recorded: Recorded | None = None,
+    ) -> Answers:
+        """The derived metrics of n events, and what is to be said of them, as a task's answers say it.
+
+        schema: that the events were accepted under.  answers: of the tasks, by partitioner.  recorded: where the tasks'
+        records may be under other schemas.
+        """
+        with self._lock:
+            if n > self._words.shape[1]:
+                self._make_room(n)
+            heap = StringHeap()
+            self._nulls[:, :n] = 1
+            if self._fields:
+                self._take_fields(events, n, schema, heap)
+                if recorded is not None:
+                    self._forget_fields(schema, recorded)
+            for each in answers.values():
+                self._take_results(each.block(), heap, n)
+            self._words[:, :n] *= self._nulls[:, :n] == 0
+            block = self._evaluated(heap.joined(), n)
+        found = Answers(n, NO_METRICS)
+        found.late[:] = found.duplicate[:] = 0
+        self._note_warming(found, block, answers.values())
+        self._note_partial(found, answers.values())
+        found.put(block)
+        return found
+
+    def _make_room(self, n: int) -> None:
+        """Make the vectors of the program's columns, with room for n events."""
+        shape = len(self._columns), 1 << (n - 1).bit_length()
+        self._words: NDArray[np.uint64] = np.zeros(shape, np.uint64)
+        self._nulls: NDArray[np.uint8] = np.ones(shape, np.uint8)
+        words, nulls = address(self._words), address(self._nulls)
+        for place in range(shape[0]):
+            self._evaluator.bind(place, words + 8 * place * shape[1], nulls + place * shape[1])
+
+    # --- operands
+
+    def _take_fields(self, events: Events, n: int, schema: Schema, heap: StringHeap) -> None:
+        if isinstance(events, EventColumns):
+            for place, name in enumerate(self._fields):
+                index = schema.index(name)
+                if index < 0:
+                    continue
+                column = events.fields[index]
+                self._nulls[place, :n] = 0 if column.nulls is None else column.nulls
+                self._words[place, :n] = column.words
+                if column.heap is not None:
+                    self._words[place, :n] = heap.take(column.words, self._nulls[place, :n], column.heap)
+            return
+        if self._decoder is None or self._decoder[0] is not schema:
+            self._decoder = schema, Decoder([schema], self._fields, None)
+        decoded = self._decoder[1].decode(events())
+        count = len(self._fields)
+        self._words[:count, :n], self._nulls[:count, :n] = decoded.words[:, :n], decoded.nulls[:, :n]
+        for place, (_, type_) in enumerate(self._columns[:count]):
+            if type_.kind is Kind.STRING:
+                self._words[place, :n] = heap.take(
+                    decoded.words[place, :n], decoded.nulls[place, :n], decoded.buffer
+                )
+
+    def _forget_fields(self, schema: Schema, recorded: Recorded) -> None:
+        """Make fields null where an event was recorded under a schema that lacks them."""
+        versions, schemas = recorded
+        for version in distinct(versions[versions != schema.version]).tolist():
+            if version in schemas:
+                lacking = [
+                    place for place, name in enumerate(self._fields) if schemas[version].index(name) < 0
+                ]
+                self._nulls[np.ix_(np.array(lacking, np.int64), np.flatnonzero(versions == version))] = 1
+
+    def _take_results(self, block: ResultBlock, heap: StringHeap, n: int) -> None:
+        source = self._source(block.form)
+        if not len(source.places):
+            return
+        self._words[source.columns, :n] = block.low[source.places]
+        self._nulls[source.columns, :n] = block.nulls[source.places]
+        for column, row, range_ in source.wide:
+            low = self._words[column, :n].view(np.int64)
+            fits = (block.high[row].view(np.int64) == low >> 63) & (low >= range_[0]) & (low <= range_[1])
+            self._nulls[column, :n] |= ~fits
+        for column in source.strings:
+            self._words[column, :n] = heap.take(self._words[column, :n], self._nulls[column, :n], block.heap)
+
+    def _source(self, form: ResultForm) -> _Source:
+        found = self._sources.get(id(form))
+        if found is not None and found.form is form:
+            return found
+        if len(self._sources) >= _KNOWN_MAX:
+            self._sources.clear()
+        wide_row = {place: row for row, place in enumerate(form.wide.tolist())}
+        places, columns, wide, strings = [], [], [], []
+        for place, name in enumerate(form.names):
+            column = self._column_of.get(name, -1)
+            if column < len(self._fields):
+                continue
+            places.append(place)
+            columns.append(column)
+            if place in wide_row:
+                is_decimal = form.types[place].kind is Kind.DECIMAL
+                wide.append((column, wide_row[place], _DECIMALS if is_decimal else _LONGS))
+            if place in form.strings:
+                strings.append(column)
+        made = _Source(form, np.array(places, np.int64), np.array(columns, np.int64), wide, strings)
+        self._sources[id(form)] = made
+        return made
+
+    # --- results
+
+    def _evaluated(self, heap: NDArray[np.uint8], n: int) -> ResultBlock:
+        evaluator, inputs = self._evaluator, len(self._columns)
+        evaluator.bind_heap(address(heap))
+        evaluator.evaluate(n)
+        words, nulls = evaluator.own_vectors
+        if (self._roots >= inputs).all():
+            low, null = words[self._roots - inputs, :n], nulls[self._roots - inputs, :n]
+        else:
+            low = np.empty((len(self._roots), n), np.uint64)
+            null = np.empty((len(self._roots), n), np.uint8)
+            for row, root in enumerate(self._roots.tolist()):
+                own = root >= inputs
+                low[row] = words[root - inputs, :n] if own else self._words[root, :n]
+                null[row] = nulls[root - inputs, :n] if own else self._nulls[root, :n]
+        if self._form.strings:
+            heaps = (heap, *evaluator.own_heaps)
+            starts = np.cumsum([0, *(len(each) for each in heaps)]).astype(np.uint64) << REF_LENGTH_BITS
+            for row in self._form.strings:
+                whose = low[row] >> np.uint64(HEAP_SHIFT)
+                low[row] = (low[row] & np.uint64((1 << HEAP_SHIFT) - 1)) + starts[whose]
+            heap = np.concatenate(heaps)
+        return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, heap)
+
+    def _note_warming(self, found: Answers, block: ResultBlock, answers: Iterable[Answers]) -> None:
+        warming: NDArray[np.bool_] | None = None
+        for each in answers:
+            for code, names in enumerate(each.warming_sets):
+                hit = [place for place, (_, operands) in enumerate(self._operands_of) if operands & {*names}]
+                if hit:
+                    if warming is None:
+                        warming = np.zeros(block.nulls.shape, np.bool_)
+                    warming[hit] |= each.warming == code
+        if warming is None:
+            return
+        block.nulls[warming] = 1
+        kinds, codes = np.unique(warming, axis=1, return_inverse=True)
+        sets = [
+            tuple(name for (name, _), is_warming in zip(self._operands_of, kind) if is_warming)
+            for kind in kinds.T.tolist()
+        ]
+        found.set_warming(sets, codes.reshape(-1))
+
+    def _note_partial(self, found: Answers, answers: Iterable[Answers]) -> None:
+        """Note for each derived metric the latest bound of its operands, in rows where any has one."""
+        for name, operands in self._operands_of:
+            bounds: NDArray[np.int64] | None = None
+            for each in answers:
+                for operand, bound_ms, rows in each.partials:
+                    if operand in operands:
+                        if bounds is None:
+                            bounds = np.full(len(found.late), _NO_BOUND, np.int64)
+                        bounds[rows] = np.maximum(bounds[rows], bound_ms)
+            if bounds is not None:
+                for bound_ms in distinct(bounds[bounds != _NO_BOUND]).tolist():
+                    found.partials.append((name, bound_ms, np.flatnonzero(bounds == bound_ms)))

@@ -1,0 +1,189 @@
+"""The items of a DERIVE over a stream's fields and metrics: the derived metrics that they make, named and typed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from railgun.language import ast
+from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.inference import Inference
+from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT
+from railgun.language.literals import Misfit
+from railgun.language.printer import print_expression, print_name
+from railgun.language.resolve import check_metric_name, check_stream
+from railgun.language.typed import Apply, Field, TypedExpression
+from railgun.language.types import DECIMAL_DIGITS, LONG, Kind, Type, decimal
+
+# Of a typed tree, in which conversions and BETWEEN add to what is written.
+_DEPTH_MAX = 3 * DEPTH_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDerived:
+    """One derived metric, checked and typed.
+
+    expression: over fields of the stream and metrics alone: derived metrics that it reads are written out.
+    fields, operands: the fields and the metrics that it reads, itself or through others, each with the type as which
+        it is read.
+    names: what its own text names.  size, depth: of the expression.
+    text: the canonical text of the item's expression.  sql: of a DERIVE that makes this one alone.
+    """
+
+    name: str
+    stream: str
+    expression: TypedExpression
+    fields: Mapping[str, Type]
+    operands: Mapping[str, Type]
+    names: frozenset[str]
+    size: int
+    depth: int
+    text: str
+    sql: str
+
+    @property
+    def result_type(self) -> Type:
+        """The type of its results."""
+        return self.expression.type
+
+
+Known = Mapping[str, Type | ResolvedDerived]
+"""The metrics of a stream by name: of each the type of its results, or what it is derived from."""
+
+
+def operand_type(result: Type) -> Type | None:
+    """The type as which expressions read a metric's results; None where there is none."""
+    if result.kind is Kind.INTEGER128:
+        return LONG
+    if result.kind is not Kind.DECIMAL:
+        return result
+    return None if result.scale > DECIMAL_DIGITS else decimal(DECIMAL_DIGITS, result.scale)
+
+
+def resolve_derived(
+    item: ast.DerivedItem, derivation: ast.Derivation, fields: Mapping[str, Type], known: Known, stream: str
+) -> ResolvedDerived:
+    """The derived metric that an item of a DERIVE makes.
+
+    fields: of the stream, with their types.  known: its metrics before.  stream: its name.
+
+    Raises QueryError, with the place, where the item does not fit them.
+    """
+    try:
+        check_stream(derivation.stream, stream)
+        check_metric_name(item.name, item.name_position)
+        return _resolve(item, fields, known, stream)
+    except Misfit as misfit:
+        place = position_of(derivation.text, misfit.offset)
+        raise QueryError(misfit.message, place, hint=misfit.hint) from None
+
+
+def _resolve(item: ast.DerivedItem, fields: Mapping[str, Type], known: Known, stream: str) -> ResolvedDerived:
+    inference = _OperandInference(fields, known, stream)
+    expression = inference.infer(item.expression)
+    if expression.type.kind is Kind.NULL:
+        raise Misfit(f"{item.name} of nothing but NULL", item.position)
+    size, depth = _measure(expression, {id(each.expression): each for each in inference.derived})
+    if size > SIZE_LIMIT or depth > _DEPTH_MAX:
+        what = "once the derived metrics that it reads are written out"
+        raise Misfit(f"{item.name} is too large {what}", item.position)
+    text = print_expression(item.expression)
+    return ResolvedDerived(
+        name=item.name,
+        stream=stream,
+        expression=expression,
+        fields=inference.read,
+        operands=inference.operands,
+        names=names_in(item.expression),
+        size=size,
+        depth=depth,
+        text=text,
+        sql=f"DERIVE {text} AS {print_name(item.name)} FROM {print_name(stream)}",
+    )
+
+
+def names_in(node: ast.Node) -> frozenset[str]:
+    """The names that an expression reads."""
+    if isinstance(node, ast.FieldReference):
+        return frozenset((node.name,))
+    return frozenset().union(*map(names_in, ast.children(node)))
+
+
+def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
+    """The names of items in their order, except that each stands behind those that it reads. Raises CircleError."""
+    read = {
+        name: [each for each in items if each in names_in(item.expression)] for name, item in items.items()
+    }
+    try:
+        TopologicalSorter(read).prepare()
+    except CycleError as error:
+        raise CircleError(error.args[1][::-1]) from None
+    found: dict[str, None] = {}
+    # The deepest last: each is put down once all that it reads is.
+    waiting = list(items)[::-1]
+    while waiting:
+        unread = [each for each in read[waiting[-1]] if each not in found]
+        if unread:
+            waiting += reversed(unread)
+        else:
+            found[waiting.pop()] = None
+    return list(found)
+
+
+class CircleError(ValueError):
+    """Derived metrics read each other. circle: their names, each reads the next one; the last is the first."""
+
+    def __init__(self, circle: Sequence[str]) -> None:
+        super().__init__(f"derived metrics in a circle: {' reads '.join(circle)}")
+        self.circle = circle
+
+
+class _OperandInference(Inference):
+    """Types expressions over fields and metrics. read, operands, derived: what was read so far, fields first."""
+
+    def __init__(self, fields: Mapping[str, Type], known: Known, stream: str) -> None:
+        super().__init__(fields, stream)
+        self._known = known
+        self.read: dict[str, Type] = {}
+        self.operands: dict[str, Type] = {}
+        self.derived: list[ResolvedDerived] = []
+
+    def infer(self, node: ast.Expression) -> TypedExpression:
+        if not isinstance(node, ast.FieldReference):
+            return super().infer(node)
+        if node.name not in self._known:
+            field = self.field(node)
+            self.read[node.name] = field.type
+            return field
+        if node.name in self.fields:
+            message = f"{node.name} is both a field and a metric of stream {self.stream}"
+            raise Misfit(message, node.position, "give the metric another name")
+        known = self._known[node.name]
+        if isinstance(known, ResolvedDerived):
+            self.derived.append(known)
+            self.read |= known.fields
+            self.operands |= known.operands
+            return known.expression
+        type_ = operand_type(known)
+        if type_ is None:
+            message = (
+                f"{node.name} is {known}: a decimal in an expression has at most {DECIMAL_DIGITS} digits"
+            )
+            raise Misfit(message, node.position)
+        self.operands[node.name] = type_
+        return Field(type_, node.name)
+
+    def unknown(self, node: ast.FieldReference) -> Misfit:
+        near = nearest(node.name, [*self.fields, *self._known])
+        hint = f"did you mean {near}?" if near else f"its metrics are {', '.join(self._known) or 'none yet'}"
+        message = f"stream {self.stream} has neither a field nor a metric {node.name[:80]!r}"
+        return Misfit(message, node.position, hint)
+
+
+def _measure(expression: TypedExpression, known: Mapping[int, ResolvedDerived]) -> tuple[int, int]:
+    """(how many nodes a tree has, how deep it is). known: what derived metrics are, by identity."""
+    if id(expression) in known:
+        return known[id(expression)].size, known[id(expression)].depth
+    if not isinstance(expression, Apply):
+        return 1, 1
+    below = [_measure(each, known) for each in expression.arguments]
+    return 1 + sum(size for size, _ in below), 1 + max(depth for _, depth in below)

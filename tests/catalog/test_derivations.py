@@ -1,0 +1,178 @@
+"""Derived metrics in the catalogue: their order, what they keep others from, what stays known of them."""
+
+import pytest
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import (
+    AddDerived,
+    AddMetric,
+    DropMetric,
+    PutStream,
+    Warm,
+    change_from_json,
+    change_to_json,
+)
+from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.language.types import DOUBLE, LONG
+from railgun.registry import evolution
+from railgun.registry.errors import DifferentDefinitionsError
+
+STREAM = """
+[streams.s]
+time = "ts"
+id = "tx"
+partitioners = ["card", "*"]
+[streams.s.fields]
+ts = "timestamp"
+tx = "string"
+card = "string"
+x = "long"
+"""
+
+
+def metrics(*queries: str) -> str:
+    return STREAM + "".join(f'[[metrics]]\nsql = "{sql}"\n' for sql in queries)
+
+
+COUNTS = "SELECT count(*) AS n, sum(x) AS total FROM s GROUP BY card OVER SLIDING 1 HOUR"
+DEFINITIONS = metrics(
+    "DERIVE last + 1 AS next, mean > 2.0 AS high FROM s",
+    COUNTS,
+    "DERIVE total / n AS mean, x AS last FROM s",
+)
+
+
+def catalog(text: str = DEFINITIONS) -> Catalog:
+    return Catalog(evolution.missing(Catalog(), parse_definitions(text)))
+
+
+def test_each_stands_in_the_order_written_behind_what_it_reads() -> None:
+    read = parse_definitions(DEFINITIONS)
+    assert [each.name for each in read.derived] == ["last", "next", "mean", "high"]
+    assert read.names == ["n", "total", "last", "next", "mean", "high"]
+    entry = catalog().streams["s"]
+    assert [(each.name, each.added, each.home) for each in entry.registered] == [
+        ("n", 2, "card"),
+        ("total", 3, "card"),
+        ("last", 4, None),
+        ("next", 5, None),
+        ("mean", 6, None),
+        ("high", 7, None),
+    ]
+    high = entry.derived["high"].derived
+    assert high is not None
+    assert (high.operands, high.fields) == ({"total": LONG, "n": LONG}, {})
+    mean = entry.derived["mean"].derived
+    assert mean is not None and mean.result_type == DOUBLE
+
+
+def test_changes_make_the_same_catalogue_again() -> None:
+    before = catalog()
+    assert [type(change) for change in before.changes()] == [
+        PutStream,
+        AddMetric,
+        AddMetric,
+        *[AddDerived] * 4,
+    ]
+    again = Catalog()
+    for change in before.changes():
+        read = change_from_json(change_to_json(change), again.definitions)
+        assert read == change
+        assert not isinstance(read, type(None))
+        again.apply(read)  # type: ignore[arg-type]
+    assert again.streams["s"].registered == before.streams["s"].registered
+    assert evolution.missing(again, parse_definitions(DEFINITIONS)) == []
+
+
+def test_one_that_was_dropped_stays_known_with_its_time() -> None:
+    found = catalog()
+    entry = found.streams["s"]
+    found.apply(DropMetric(8, "s", "high", 7))
+    found.apply(AddDerived(9, "s", "high", "DERIVE n > 3 AS high FROM s"))
+    assert [(each.added, each.dropped) for each in entry.registered if each.name == "high"] == [
+        (7, 8),
+        (9, None),
+    ]
+    assert [
+        [each.added for each in entry.registered if each.is_in_force(place)][-1] for place in (6, 7, 8, 9)
+    ] == [
+        6,
+        7,
+        6,
+        9,
+    ]
+    assert [change.place for change in found.changes()] == [1, 2, 3, 4, 5, 6, 9]
+    copied = found.copy()
+    found.apply(DropMetric(10, "s", "high", 9))
+    assert "high" in copied.streams["s"].derived
+    assert "high" not in entry.derived
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (DropMetric(8, "s", "mean", 6), "mean is read by the derived metric high: drop that first"),
+        (DropMetric(8, "s", "total", 3), "total is read by the derived metric mean: drop that first"),
+        (DropMetric(8, "s", "high", 6), "no metric high of place 6"),
+        (AddDerived(8, "s", "n", "DERIVE x AS n FROM s"), "a metric n already"),
+        (
+            AddDerived(8, "s", "x", "DERIVE n AS x FROM s"),
+            "last reads the field x: a metric needs another name",
+        ),
+        (AddDerived(8, "s", "a", "DERIVE b AS a FROM s"), "neither a field nor a metric 'b'"),
+        (AddDerived(8, "s", "a", "SELECT count(*) AS a FROM s OVER INFINITE"), "no DERIVE of one metric"),
+    ],
+)
+def test_what_does_not_fit_changes_nothing(change: DropMetric | AddDerived, message: str) -> None:
+    found = catalog()
+    with pytest.raises(CatalogError, match=message):
+        found.apply(change)
+    assert found.last_place == 7
+    assert list(found.changes()) == list(catalog().changes())
+
+
+def test_a_field_does_not_take_the_name_of_a_metric_that_is_read() -> None:
+    found = catalog()
+    with pytest.raises(CatalogError, match="mean reads the metric total: a field needs another name"):
+        found.apply(evolution.added_field(found, "s", "total", "long"))
+    found.apply(evolution.added_field(found, "s", "next", "long"))
+    with pytest.raises(CatalogError, match="next is both a field and a metric"):
+        found.apply(AddDerived(9, "s", "after", "DERIVE next AS after FROM s"))
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        (["DERIVE b AS a FROM s", "DERIVE a AS b FROM s"], r"metrics.0.sql: .*in a circle: (a|b) reads"),
+        (["DERIVE x AS a, 2 AS a FROM s"], "metrics.0.sql: two metrics are named a"),
+        (["DERIVE x AS a FROM s", "DERIVE 2 AS a FROM s"], "a is the name of a metric of metrics.0 too"),
+        ([COUNTS, "DERIVE x AS n FROM s"], "n is the name of a metric of metrics.0 too"),
+        (["DERIVE x AS tx FROM s"], "tx is the column of the id in replies"),
+        (["DERIVE x AS late_x FROM s"], "late_"),
+        (["DERIVE y AS a FROM s"], r"column 8: stream s has neither a field nor a metric 'y'"),
+        (["DERIVE x AS a FROM t"], "there is no stream 't'"),
+        (["DERIVE x + card AS a FROM s"], r"column 8: long \+ string is not defined"),
+        (["DERIVE NULL AS a FROM s"], "a of nothing but NULL"),
+    ],
+)
+def test_definitions_that_cannot_be(queries: list[str], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        parse_definitions(metrics(*queries))
+
+
+def test_one_that_is_written_otherwise_differs() -> None:
+    other = DEFINITIONS.replace("last + 1", "last + 2")
+    with pytest.raises(DifferentDefinitionsError, match=r"s: metric next is DERIVE last \+ 1 AS next FROM s"):
+        evolution.missing(catalog(), parse_definitions(other))
+    again = DEFINITIONS.replace("last + 1", "(last)   +   1")
+    assert evolution.missing(catalog(), parse_definitions(again)) == []
+
+
+def test_one_that_grows_too_large_by_what_it_reads_is_refused() -> None:
+    queries = ["DERIVE x + x AS d0 FROM s"]
+    queries += [f"DERIVE d{n} * d{n} - d{n} AS d{n + 1} FROM s" for n in range(12)]
+    with pytest.raises(
+        DefinitionError, match="is too large once the derived metrics that it reads are written out"
+    ):
+        parse_definitions(metrics(*queries))
