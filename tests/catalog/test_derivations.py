@@ -8,7 +8,6 @@ from railgun.catalog.changes import (
     AddMetric,
     DropMetric,
     PutStream,
-    Warm,
     change_from_json,
     change_to_json,
 )
@@ -64,7 +63,8 @@ def test_each_stands_in_the_order_written_behind_what_it_reads() -> None:
     assert high is not None
     assert (high.operands, high.fields) == ({"total": LONG, "n": LONG}, {})
     mean = entry.derived["mean"].derived
-    assert mean is not None and mean.result_type == DOUBLE
+    assert mean is not None
+    assert mean.result_type == DOUBLE
 
 
 def test_changes_make_the_same_catalogue_again() -> None:
