@@ -44,7 +44,8 @@ def check_parts(spark: SparkSession, files: RunFiles, ranges: Sequence[TimeRange
     parts = [validate_run(spark, files, times=each) for each in ranges]
     for each in parts:
         assert each.mismatches == 0, each.as_text()
-    replies, (stream, metrics) = pq.read_table(files.out).num_rows, files.defined()
+    replies, defined = pq.read_table(files.out).num_rows, files.defined()
+    stream, metrics = defined.stream, defined.metrics
     assert sum(each.in_range or 0 for each in parts) == replies
     names = [metric.name for metric in metrics]
     names += [

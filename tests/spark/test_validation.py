@@ -73,7 +73,7 @@ def test_of_the_fields_those_that_metrics_need_are_read(spark: SparkSession, tmp
         'price = "decimal(9,2)"', 'price = "decimal(9,2)"\nnote = "string"\nflag = "boolean"'
     )
     files = run(tmp_path, unused, [row | {"note": "n", "flag": True} for row in payments(3)])
-    rows = files.rows(spark, *files.defined())
+    rows = files.rows(spark, files.defined())
     fields = [name for name in rows.columns if name.startswith(FIELD_PREFIX)]
     assert fields == ["f_card", "f_amount", "f_price"]
     assert [row["f_amount"] for row in rows.collect()] == [0, 1 / 7, 2 / 7]
@@ -141,7 +141,7 @@ def test_a_planted_cent_is_found(
 
 def read(files: RunFiles) -> pa.Table:
     """The rows of a run, as a worker of Spark's reads them."""
-    return pa.Table.from_batches(_RunReading(files, *files.defined(), 1 << 62).of_one(iter([None])))
+    return pa.Table.from_batches(_RunReading(files, files.defined(), 1 << 62).of_one(iter([None])))
 
 
 def test_a_file_that_does_not_belong_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_file_of_replies_that_is_damaged_is_told(suffix: str, text: str, tmp_p
 @pytest.mark.usefixtures("as_in_production")
 @pytest.mark.parametrize("seed", range(20))
 def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    drawn = case(seed, 500, Profile(control_percent=0))
+    drawn = case(seed, 500, Profile(control_percent=0, derives=True))
     rows = [dict(step.event) for step in drawn.steps if hasattr(step, "event")]
     suffix = (".parquet", ".ndjson", ".csv", ".arrow")[seed % 4]
     report = validate_run(spark, run(tmp_path, drawn.definitions, rows, suffix))

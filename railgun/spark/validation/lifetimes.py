@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from railgun.catalog.changes import (
+    AddDerived,
     AddHistory,
     AddMetric,
     BeginDeepening,
@@ -71,12 +72,14 @@ class ControlHistory:
     """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
 
     leading: by task, the offset before which all records are control records.  pasts: by task, in order.
+    derived: of derived metrics, by the place of their `add` and by task.
     """
 
     lives: dict[int, Lifetime] = field(default_factory=dict)
     settings: dict[int, list[Setting]] = field(default_factory=dict)
     leading: dict[int, int] = field(default_factory=dict)
     pasts: dict[int, list[Past]] = field(default_factory=dict)
+    derived: dict[int, dict[int, Span]] = field(default_factory=dict)
 
     def lateness_changes(self) -> Mapping[int, list[Lateness]]:
         """By task, what was in force from when on."""
@@ -123,8 +126,12 @@ def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) 
             case AddMetric() if change.metric.home == partitioner:
                 life = found.lives.setdefault(change.place, Lifetime(change.metric, change.place))
                 life.spans[task] = Span(number)
+            case AddDerived():
+                found.derived.setdefault(change.place, {})[task] = Span(number)
             case DropMetric() if change.added in found.lives:
                 found.lives[change.added].spans[task].dropped = number
+            case DropMetric() if change.added in found.derived:
+                found.derived[change.added][task].dropped = number
             case DropStream():
                 for life in found.lives.values():
                     span = life.spans.get(task)

@@ -1,7 +1,7 @@
 """Files of recorded replies, as `railgun run --out` writes them, read in step with the events."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.files.errors import FileError
 from railgun.files.formats import Format, writable_format
+from railgun.language.derive import ResolvedDerived
 from railgun.language.errors import nearest
 from railgun.language.types import RESULT_DIGITS, Kind, Type
 from railgun.spark.errors import ReplyFileError
@@ -39,10 +40,11 @@ def recorded_type(type_: Type) -> pa.DataType:
 
 
 def recorded_columns(
-    stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]
+    stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
 ) -> dict[str, pa.DataType]:
-    """The columns to compare, by name: metrics, then `late_<p>` and `duplicate_<p>` by partitioner."""
+    """The columns to compare, by name: metrics, derived ones, then `late_<p>` and `duplicate_<p>` by partitioner."""
     columns = {metric.name: recorded_type(metric.resolved.result_type) for metric in metrics}
+    columns |= {each.name: recorded_type(each.result_type) for each in derived}
     for partitioner in stream.partitioners:
         columns[f"late_{column_name(partitioner)}"] = pa.string()
         columns[f"duplicate_{column_name(partitioner)}"] = pa.bool_()
@@ -54,10 +56,12 @@ def id_column(stream: StreamDefinition) -> str:
     return stream.id or "id"
 
 
-def file_columns(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> dict[str, pa.DataType]:
+def file_columns(
+    stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
+) -> dict[str, pa.DataType]:
     """The columns that a file must have: the ids, and those to compare."""
     type_ = pa.string() if stream.id is None else recorded_type(stream.types[stream.id])
-    return {id_column(stream): type_, **recorded_columns(stream, metrics)}
+    return {id_column(stream): type_, **recorded_columns(stream, metrics, derived)}
 
 
 class ReplyFile:

@@ -20,6 +20,7 @@ from railgun.catalog.definitions import load_definitions
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.files.reading import EventFiles
 from railgun.ingest.file_events import CheckedBlock, EventChecks
+from railgun.language.derive import ResolvedDerived
 from railgun.language.types import RESULT_DIGITS, STRING, Type
 from railgun.plan.hot import fields_needed
 from railgun.plan.outputs import MetricColumn
@@ -97,24 +98,44 @@ class RunFiles:
     out: str
     skip_bad: bool = False
 
-    def defined(self) -> tuple[StreamDefinition, tuple[MetricDefinition, ...]]:
+    def defined(self) -> "Defined":
         """The stream and its metrics. Raises DefinitionError, OSError."""
         definitions = load_definitions(self.definitions)
-        return definitions.streams[self.stream], definitions.metrics_of(self.stream)
+        return Defined(
+            definitions.streams[self.stream],
+            definitions.metrics_of(self.stream),
+            definitions.derived_of(self.stream),
+        )
 
-    def rows(
-        self, session: SparkSession, stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]
-    ) -> DataFrame:
+    def rows(self, session: SparkSession, defined: "Defined") -> DataFrame:
         """One row per event of a run, in the order of its files; refused ones have no time.
 
         The order is that of the log: one Spark partition. Of the fields those that the metrics need.
-        stream, metrics: as `defined`.
         """
-        shape = from_arrow_schema(_schema(stream, metrics))
-        reading = _RunReading(self, stream, metrics, time.time_ns() // 1_000_000)
+        shape = from_arrow_schema(_schema(defined))
+        reading = _RunReading(self, defined, time.time_ns() // 1_000_000)
         # A data source of PySpark's would give the same, after three more Pythons had been started to ask for it. And a
         # range of one would have Spark think that all that is made of it is best made by one core.
         return session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A stream with its metrics, as a run's definitions have them."""
+
+    stream: StreamDefinition
+    metrics: tuple[MetricDefinition, ...]
+    derived: tuple[ResolvedDerived, ...]
+
+    @property
+    def recorded(self) -> dict[str, pa.DataType]:
+        """The columns to compare, by name."""
+        return recorded_columns(self.stream, self.metrics, self.derived)
+
+    @property
+    def file_columns(self) -> dict[str, pa.DataType]:
+        """The columns that a file of results must have."""
+        return file_columns(self.stream, self.metrics, self.derived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +143,7 @@ class _RunReading:
     """All that a worker needs to read a run, as often as it may have to. now_ms: the clock of it all."""
 
     files: RunFiles
-    stream: StreamDefinition
-    metrics: tuple[MetricDefinition, ...]
+    defined: Defined
     now_ms: int
 
     def of_one(self, once: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -132,12 +152,12 @@ class _RunReading:
             yield from self._batches()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        stream, metrics = self.stream, self.metrics
+        stream = self.defined.stream
         schema = stream.schema(1)
         checks = EventChecks(stream, schema, self.now_ms)
-        replies = _InStep(ReplyFile(Path(self.files.out), file_columns(stream, metrics)))
+        replies = _InStep(ReplyFile(Path(self.files.out), self.defined.file_columns))
         ids = reply_column(id_column(stream))
-        made, number = _schema(stream, metrics), 0
+        made, number = _schema(self.defined), 0
         with EventFiles([Path(each) for each in self.files.events], schema) as files:
             for block in checks.blocks(files):
                 if block.refused is not None and not self.files.skip_bad:
@@ -201,13 +221,17 @@ class _InStep:
             )
 
 
-def _schema(stream: StreamDefinition, metrics: tuple[MetricDefinition, ...]) -> pa.Schema:
+def _schema(defined: Defined) -> pa.Schema:
+    stream = defined.stream
     fields = [(NUMBER, pa.int64()), (EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
     fields += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
-    needed = fields_needed((each.resolved for each in metrics), stream.types)
-    fields += [(field_column(name), recorded_type(type_)) for name, type_ in needed]
-    recorded = recorded_columns(stream, metrics)
-    return pa.schema(fields + [(reply_column(name), whole_type(type_)) for name, type_ in recorded.items()])
+    needed = dict(fields_needed((each.resolved for each in defined.metrics), stream.types))
+    for each in defined.derived:
+        needed |= each.fields
+    fields += [(field_column(name), recorded_type(type_)) for name, type_ in needed.items()]
+    return pa.schema(
+        fields + [(reply_column(name), whole_type(type_)) for name, type_ in defined.recorded.items()]
+    )
 
 
 def whole_type(type_: pa.DataType) -> pa.DataType:

@@ -14,6 +14,7 @@ from railgun.spark.errors import OptionError, SparkSideError
 from railgun.spark.sessions import divide, in_force, kept, own_session
 from railgun.spark.validation.admission import DUPLICATE, LATE, TASK, AdmissionRules, admitted
 from railgun.spark.validation.checking import Checked, ValueColumns, held_scale, planned
+from railgun.spark.validation.derived_checks import check_run
 from railgun.spark.validation.partitioner_check import (
     SURE,
     UNSURE,
@@ -21,7 +22,7 @@ from railgun.spark.validation.partitioner_check import (
     check_partitioner,
 )
 from railgun.spark.validation.reply_checks import Spoken, Unsent, joined
-from railgun.spark.validation.reply_file import ReplyFile, file_columns, recorded_columns
+from railgun.spark.validation.reply_file import ReplyFile
 from railgun.spark.validation.report import MetricCheck, Report
 from railgun.spark.validation.run_source import (
     EVENT_ID,
@@ -45,13 +46,14 @@ def check_files(files: RunFiles) -> None:
 
     Raises DefinitionError, FileError, ReplyFileError, OSError, ValidationError.
     """
-    stream, metrics = files.defined()
+    defined = files.defined()
+    stream = defined.stream
     if stream.time is None:
         raise ValidationError(
             f"stream {stream.name} has no time field: its events have the time at which railgun run read them, which "
             "is written nowhere, so its results cannot be computed again; give it a time field"
         )
-    ReplyFile(Path(files.out), file_columns(stream, metrics))
+    ReplyFile(Path(files.out), defined.file_columns)
     EventFiles([Path(each) for each in files.events], stream.schema(1)).close()
 
 
@@ -83,12 +85,13 @@ def validate_run(
     check_sample(sample)
     check_files(files)
     began = time.perf_counter()
-    stream, metrics = files.defined()
+    defined = files.defined()
+    stream, metrics = defined.stream, defined.metrics
     session = own_session(spark)
     with (
         own_errors(ValidationError),
         in_force(session),
-        kept(files.rows(session, stream, metrics)) as run,
+        kept(files.rows(session, defined)) as run,
     ):
         is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
         figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
@@ -99,7 +102,9 @@ def validate_run(
         for place, partitioner in enumerate(stream.partitioners):
             homely = [metric for metric in metrics if metric.home == partitioner]
             checks += _partitioner(run, stream, place, homely, sample, times)
-    order = {name: place for place, name in enumerate(recorded_columns(stream, metrics))}
+        types = {each.name: each.resolved.result_type for each in metrics}
+        checks += check_run(run, defined.derived, types, times)
+    order = {name: place for place, name in enumerate(defined.recorded)}
     checks.sort(key=lambda check: order[check.name])
     seconds = time.perf_counter() - began
     requested = None if times.is_all else in_range

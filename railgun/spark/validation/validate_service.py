@@ -1,7 +1,7 @@
 """Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from railgun.spark.validation.admission import (
     admitted,
 )
 from railgun.spark.validation.checking import ValueColumns, planned
+from railgun.spark.validation.derived_checks import answered_columns, check_derived, lives_of
 from railgun.spark.validation.history_events import HistoryInput
 from railgun.spark.validation.life_rules import LifeRules
 from railgun.spark.validation.lifetimes import ControlHistory, follow_controls
@@ -134,7 +135,7 @@ class Recorded:
         return ReplyPlace(self.files, broker, options.topic_prefix, options.kafka, stream, tuple(columns))
 
 
-def check_recorded(recorded: Recorded) -> StreamDefinition:
+def check_recorded(recorded: Recorded) -> StreamEntry:
     """Look at all logs and replies before any work starts; returns the stream.
 
     Raises OptionError, PlaceError, ReplyFileError.
@@ -147,7 +148,7 @@ def check_recorded(recorded: Recorded) -> StreamDefinition:
     for partitioner in stream.partitioners:
         TaskLogSource(recorded.options(stream.name, partitioner)).log_reader().partitions()
     check_named(stream.name, None if entry.history is None else entry.history.history, recorded.history)
-    return stream
+    return entry
 
 
 def validate_service(
@@ -158,7 +159,8 @@ def validate_service(
     sample, times: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
     """
     check_sample(sample)
-    stream = check_recorded(recorded)
+    entry = check_recorded(recorded)
+    stream = entry.stream
     began = time.perf_counter()
     session = own_session(spark)
     session.dataSource.register(TaskLogSource)
@@ -177,7 +179,7 @@ def validate_service(
         data = recorded.log.get("path")
         past = stack.enter_context(stream_past(session, recorded.history, stream, by_partitioner, data))
         columns = _columns([each for each, _ in by_partitioner.values()])
-        place = recorded.replies(stream.name, columns)
+        place = recorded.replies(stream.name, [*columns, *answered_columns(entry)])
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
         replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))
@@ -194,12 +196,14 @@ def validate_service(
         ]
         unanswered = 0
         all_controls_seen = {name: each for name, (each, _) in by_partitioner.items()}
+        derived = {each.name for each in lives_of(entry)}
         for partitioner, log in logs.items():
             one = _Partitioner(
-                stream, partitioner, all_controls_seen, columns, log, replies, past, times, place
+                stream, partitioner, all_controls_seen, columns, log, replies, past, times, place, derived
             )
             checks += one.checks(sample)
             unanswered += one.unanswered
+        checks += check_derived(replies, logs, entry, all_controls_seen, times, _OF_ID, place)
     return Report(
         stream.name,
         count,
@@ -254,6 +258,7 @@ class _Partitioner:
         past: StreamPast | None,
         times: TimeRange,
         place: ReplyPlace,
+        derived: Set[str],
     ) -> None:
         self._past, self._times, self._place = past, times, place
         self._stream, self._name, self._controls_seen = stream, partitioner, all_controls_seen[partitioner]
@@ -265,7 +270,7 @@ class _Partitioner:
             for name, controls_seen in all_controls_seen.items()
             for life in controls_seen.lives.values()
             if name != partitioner
-        }
+        } | derived
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
         self._place_in_stream = stream.partitioners.index(partitioner)
         self.unanswered = 0
