@@ -14,10 +14,10 @@ from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.streams import StreamIntakes
 from frontend.exchange.warm_up import warm_up
-from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.deadlines import DEADLINES, Deadlines
+from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
@@ -41,6 +41,7 @@ from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus
 from railgun.explain.analysis import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.kafka.broker_wait import BrokerWait
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
@@ -127,7 +128,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
         self._requests: Requests | None = None
         self._open = ExitStack()
         self._standing = self._starting = _STARTING
-        self._wait = BrokerWait(cluster.kafka)
+        self._wait = BrokerWait(cluster.kafka, _log)
         self._watchdog = ClientWatchdog(cluster.kafka, Topics(cluster.prefix).catalog)
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()

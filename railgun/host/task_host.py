@@ -271,9 +271,9 @@ class TaskHost:
         )
 
     def _recover(self) -> None:
-        task = recovered(self.place, self.log, self.settings, self.sink.wait)
+        # First, as the broker may be away: a task that is open would hold its folder.
         self._ready_at = self.log.end
-        self._run(task)
+        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
 
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
