@@ -31,7 +31,7 @@ def overview(
         "leader": leader,
         "plan": plan.epoch,
         "copies": plan.wanted,
-        "moves": sum(_moves(plan, task) for task in known),
+        "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "warnings": list(warnings(outlook, plan, leader, now_s)),
         "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
@@ -58,13 +58,6 @@ def _names(outlook: Outlook, plan: Plan) -> list[str]:
     """The nodes that live, that have copies in the plan, or that were emptied."""
     planned = {each.copy.node for copies in plan.copies.values() for each in copies}
     return sorted(outlook.members | planned | {name for name in plan.drains if plan.is_drained(name)})
-
-
-def _moves(plan: Plan, task: TaskKey) -> int:
-    """How many copies of a task are planned where none is yet, or are to go."""
-    planned = {each.copy for each in plan.copies.get(task, ())}
-    target = set(plan.target.get(task, planned))
-    return max(len(target - planned), len(planned - target))
 
 
 def _node(
