@@ -354,7 +354,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     # --- the cluster -------------------------------------------------------------------------------
 
     async def cluster(self) -> dict[str, Any]:
-        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts)))
+        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts), parts.unanswered.tasks()))
 
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._call(lambda parts: parts.cluster.what_if(change, _tasks(parts)))

@@ -64,7 +64,7 @@ def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
             progress.at(f"draining {name}", most - left, most)
             time.sleep(_POLL_S)
             node = _node_of(client.cluster(), name)
-            if node.get("state") == "live":
+            if node.get("state") in ("live", "away"):
                 print(
                     f"railgun drain: {name} is used again: somebody has taken the order back", file=sys.stderr
                 )
@@ -77,7 +77,8 @@ def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
                 told_s = time.monotonic()
                 why = "; ".join(node.get("waits") or ["its copies are handed over"])
                 print(f"railgun drain: {counted(left, 'copy', 'copies')} left: {why}", file=sys.stderr)
-    print(f"{name} is drained: it may be stopped; `railgun undrain {name}` has it used again")
+    rest = "it may be stopped" if node.get("alive", True) else "it is away, and its copies are on other nodes"
+    print(f"{name} is drained: {rest}; `railgun undrain {name}` has it used again")
     return 0
 
 
@@ -90,7 +91,11 @@ def _undrain(arguments: argparse.Namespace) -> int:
 
     with Client(url_from(arguments.url)) as client:
         node = client.undrain(arguments.node)
-    print(f"{arguments.node} is used again: {node['state']}")
+    if node.get("was_drained", True):
+        when = f": {node['state']}" if node.get("alive", True) else " once it is back: it is away"
+        print(f"{arguments.node} is used again{when}")
+    else:
+        print(f"{arguments.node} was not drained: nothing is changed; it is {node['state']}")
     return 0
 
 

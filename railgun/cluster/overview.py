@@ -1,7 +1,7 @@
 """A cluster at a glance: its nodes, the copies of each task, and what is under way."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.task_key import TaskKey
@@ -16,13 +16,19 @@ _WAITS_MAX = 3
 
 
 def overview(
-    outlook: Outlook, plan: Plan, leader: str | None, tasks: Iterable[TaskKey], now_s: float
+    outlook: Outlook,
+    plan: Plan,
+    leader: str | None,
+    tasks: Iterable[TaskKey],
+    now_s: float,
+    unanswered: Sequence[TaskKey] = (),
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster` shows.
 
     outlook: what nodes, units and the group said.
     leader: the node that leads; None if none does.
     tasks: all tasks of the catalogue.
+    unanswered: those that nobody answers.
     """
     known = sorted(tasks)
     shown = {task: list(_copies(outlook, plan, task, now_s)) for task in known}
@@ -33,7 +39,8 @@ def overview(
         "copies": plan.wanted,
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
-        "warnings": list(warnings(outlook, plan, leader, now_s)),
+        "unheard": states[None],
+        "warnings": list(warnings(outlook, plan, leader, now_s, unanswered)),
         "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
         "tasks": [
             {
@@ -74,6 +81,7 @@ def _node(
     found: dict[str, Any] = {
         "name": name,
         "state": _state(outlook, plan, name, len(copies)),
+        "alive": name in outlook.members,
         "rack": "" if record is None else record.rack,
         "units": 0 if record is None else record.units,
         "active": sum(copy["state"] == str(CopyState.ANSWERING) for _, copy in copies),
@@ -93,11 +101,9 @@ def _node(
 
 
 def _state(outlook: Outlook, plan: Plan, name: str, copies: int) -> str:
-    if name not in outlook.members:
-        return "away"
     if plan.is_drained(name):
         return "draining" if copies else "drained"
-    return "live"
+    return "live" if name in outlook.members else "away"
 
 
 def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -> Iterable[str]:

@@ -63,8 +63,9 @@ class ClusterLog:
             elif before.is_drained(node) and not after.is_drained(node):
                 _log.info("%s is drained no more: it is used again", node)
             elif after.is_drained(node) and not before.is_drained(node):
-                _log.info("%s is being drained: %s", node, _counted(left[node], "copy", "copies"))
-            if after.is_drained(node) and left_before[node] and not left[node]:
+                _log.info("%s is being drained: %s", node, _counted(left_before[node], "copy", "copies"))
+            is_news = left_before[node] or not before.is_drained(node)
+            if after.is_drained(node) and is_news and not left[node]:
                 _log.info("%s is drained: it has no copies any more", node)
 
     def _losses(self, before: Plan, after: Plan) -> None:
@@ -91,8 +92,7 @@ class ClusterLog:
         for node, count in sorted(given_up.items()):
             if node not in wanted and not after.is_drained(node):
                 _log.info(
-                    "%s was away for longer than cluster.replace_after_s: its %s are made on other nodes, as far as "
-                    "there are some",
+                    "%s stays away: its %s are made on other nodes, as far as there are some",
                     node,
                     _counted(count, "copy", "copies"),
                 )
