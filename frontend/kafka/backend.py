@@ -53,6 +53,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX, Topics
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.wording import counted
 
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
@@ -396,10 +397,10 @@ class KafkaBackend(InThread, NoLiveBackfill):
             await asyncio.wait_for(left_behind(partial(self._let_go, thread)), within_s)
         except TimeoutError:
             _log.error(
-                "it ends as it is, %g s after the last request: the broker does not answer. Of %d records it is not "
+                "it ends as it is, %g s after the last request: the broker does not answer. Of %s it is not "
                 "known whether the broker has them",
                 within_s,
-                0 if parts is None else parts.exchange.unconfirmed,
+                counted(0 if parts is None else parts.exchange.unconfirmed, "record"),
             )
         self._requests = None
 

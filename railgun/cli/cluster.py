@@ -9,7 +9,8 @@ from typing import Any
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted, size_text, table_lines
+from railgun.cli.wording import size_text, table_lines
+from railgun.wording import counted
 
 _PLAN, _ACCEPT_CUT = "plan", "accept-cut"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted
+from railgun.wording import counted
 
 if TYPE_CHECKING:
     from railgun.client.client import Client
@@ -106,7 +106,10 @@ DRAIN = Command(
         "Have copies of a node's tasks made on other nodes; once these have caught up, others answer in\n"
         "its place, and its own copies go. No task has fewer copies meanwhile. Returns once the node has\n"
         "none; it can then be stopped, and gets no copies before `railgun undrain`. A short restart needs\n"
-        "no drain. The exit code is 1 where too few nodes are left for all copies."
+        "no drain.\n\n"
+        "The exit code is 0 when the node has no copies (with --no-wait: when the order is accepted), 1 where\n"
+        "the order is refused, as too few nodes are left for all copies, or is taken back meanwhile, and 2\n"
+        "for whatever else is wrong: there is no such node, no server, or no node that leads."
     ),
     example="railgun drain node-2",
     configure=_configure_drain,
@@ -115,7 +118,10 @@ DRAIN = Command(
 UNDRAIN = Command(
     name="undrain",
     summary="use a node of a cluster again that was drained",
-    description="Let a node have copies of tasks again. Those that are still on it stay.",
+    description=(
+        "Let a node have copies of tasks again. Those that are still on it stay. A node that was not drained\n"
+        "is left as it is, which is said; the exit code is 0 then too, and 2 where there is no such node."
+    ),
     example="railgun undrain node-2",
     configure=_configure_undrain,
     execute=_undrain,

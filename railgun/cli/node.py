@@ -13,7 +13,7 @@ from types import FrameType
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
-from railgun.cli.wording import counted
+from railgun.wording import counted
 
 _LOADING = (
     "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"

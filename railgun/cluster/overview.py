@@ -10,6 +10,7 @@ from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.report_table import HeardCopy
 from railgun.cluster.standing import warnings
+from railgun.wording import counted
 
 # So many reasons are given why a node is not empty yet.
 _WAITS_MAX = 3
@@ -118,7 +119,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
         elif heard["state"] is None:
             yield f"{task}: {copy} does not report yet"
         elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED):
-            by = f" by {heard['lag']:,} records" if heard["state"] == CopyState.BEHIND else ""
+            by = f" by {counted(heard['lag'], 'record')}" if heard["state"] == CopyState.BEHIND else ""
             yield f"{task}: {copy} is {heard['state']}{by}"
 
 

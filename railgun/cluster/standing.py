@@ -7,6 +7,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
+from railgun.wording import counted
 
 # So many names are told.
 _SHOWN = 3
@@ -54,7 +55,8 @@ def warnings(
     able = len(outlook.members - {name for name in plan.drains if plan.is_drained(name)})
     if plan.copies and able < plan.wanted:
         yield (
-            f"{plan.wanted} copies of each task are wanted, on nodes of their own, and {able} can have some; start "
+            f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
+            f"own, and {able} can have some; start "
             "more nodes, or set cluster.copies"
         )
     nodes = [record for name, record in outlook.nodes.items() if name in outlook.members]
@@ -63,11 +65,10 @@ def warnings(
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
     short = standing(outlook, plan, now_s).tasks_short
     if short:
-        tasks = "1 task has" if short == 1 else f"{short:,} tasks have"
-        yield f"{tasks} fewer than {plan.wanted} copies that could answer"
+        wanted = counted(plan.wanted, "copy", "copies")
+        yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
     if unanswered:
-        tasks = "1 task" if len(unanswered) == 1 else f"{len(unanswered):,} tasks"
-        yield f"nobody answers {tasks}: {_shown([str(task) for task in unanswered])}"
+        yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan
+from railgun.wording import counted
 
 # While the plan goes to the same target, it is logged no more often than this.
 _PLAN_S = 10.0
@@ -49,8 +50,8 @@ class ClusterLog:
             _log.info(
                 "plan %d: %s, %s",
                 after.epoch,
-                _counted(sum(map(plan.moves, plan.target)), "move", "moves"),
-                _counted(sum(map(plan.to_make, plan.target)), "copy to make", "copies to make"),
+                counted(sum(map(plan.moves, plan.target)), "move"),
+                counted(sum(map(plan.to_make, plan.target)), "copy to make", "copies to make"),
             )
 
     def _drains(self, before: Plan, after: Plan) -> None:
@@ -63,7 +64,7 @@ class ClusterLog:
             elif before.is_drained(node) and not after.is_drained(node):
                 _log.info("%s is drained no more: it is used again", node)
             elif after.is_drained(node) and not before.is_drained(node):
-                _log.info("%s is being drained: %s", node, _counted(left_before[node], "copy", "copies"))
+                _log.info("%s is being drained: %s", node, counted(left_before[node], "copy", "copies"))
             is_news = left_before[node] or not before.is_drained(node)
             if after.is_drained(node) and is_news and not left[node]:
                 _log.info("%s is drained: it has no copies any more", node)
@@ -77,7 +78,7 @@ class ClusterLog:
             _log.info(
                 "%s has lost %s, for longer than cluster.replace_after_s, to be made on other nodes: %s",
                 node,
-                _counted(len(tasks), "copy", "copies"),
+                counted(len(tasks), "copy", "copies"),
                 shown(map(str, tasks)),
             )
 
@@ -94,7 +95,7 @@ class ClusterLog:
                 _log.info(
                     "%s stays away: its %s are made on other nodes, as far as there are some",
                     node,
-                    _counted(count, "copy", "copies"),
+                    counted(count, "copy", "copies"),
                 )
 
 
@@ -104,10 +105,6 @@ def _copies_by_node(plan: Plan) -> Counter[str]:
 
 def _nodes_of(target: Mapping[TaskKey, Iterable[CopyName]]) -> set[str]:
     return {copy.node for copies in target.values() for copy in copies}
-
-
-def _counted(number: int, noun: str, nouns: str) -> str:
-    return f"{number:,} {noun if number == 1 else nouns}"
 
 
 def shown(names: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from railgun.unit.figures import UnitFigures
 from railgun.unit.held_replies import HeldReplies, Sent
 from railgun.unit.outstanding import Outstanding
 from railgun.wire.records import Records
+from railgun.wording import counted
 
 _FULL_S = 0.002
 
@@ -90,9 +91,9 @@ class Sending:
             for letter in letters
         ]
         _log.warning(
-            "%s: %d records from offset %d on cannot be read (%s)",
+            "%s: %s from offset %d on cannot be read (%s)",
             where,
-            len(letters),
+            counted(len(letters), "record"),
             letters[0].offset,
             letters[0].reason,
         )

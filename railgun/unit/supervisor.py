@@ -16,6 +16,7 @@ import msgspec
 
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
 from railgun.unit.parent import METRICS
+from railgun.wording import counted
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
 # starts at the first value again.
@@ -224,7 +225,7 @@ class Supervisor:
                     starts = sum(unit.starts for unit in self.units)
                     if self.is_ready and starts != said_starts:
                         said_starts = starts
-                        _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
+                        _log.info("ready: %s", counted(len(self.units), "unit"))
                         on_ready()
             finally:
                 for process in processes:
